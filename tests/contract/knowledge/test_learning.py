@@ -1,4 +1,4 @@
-"""Learning over every store: what sessions become, in whatever order their events come."""
+"""Learning over every store: what sessions become, in any order of events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -193,8 +193,8 @@ class TestDeleting:
     def test_a_deleted_procedure_is_back_only_when_it_is_a_habit_again(self, ann: Learner) -> None:
         for events in mornings(3):
             ann.hears(events)
-        shelf = RecordService(Procedure, ann.knowledge, PassThrough())
-        shelf.remove([procedures.derive_chain_id("claude-code", HABIT), "unknown"])
+        records = RecordService(Procedure, ann.knowledge, PassThrough())
+        records.remove([procedures.derive_chain_id("claude-code", HABIT), "unknown"])
         assert list(ann.procedures()) == [("Grep", *HABIT)]
         for events in mornings(5)[3:]:
             ann.hears(events)
@@ -218,8 +218,8 @@ class TestDeleting:
     def test_what_was_set_by_hand_stays(self, ann: Learner) -> None:
         for events in mornings(3):
             ann.hears(events)
-        shelf = RecordService(Procedure, ann.knowledge, PassThrough())
-        shelf.change(procedures.derive_chain_id("claude-code", HABIT), {"name": "edit_and_test"})
+        records = RecordService(Procedure, ann.knowledge, PassThrough())
+        records.change(procedures.derive_chain_id("claude-code", HABIT), {"name": "edit_and_test"})
         ann.hears(mornings(4)[3])
-        found = shelf.read(procedures.derive_chain_id("claude-code", HABIT))
+        found = records.read(procedures.derive_chain_id("claude-code", HABIT))
         assert (found.name, found.times_used) == ("edit_and_test", 4)

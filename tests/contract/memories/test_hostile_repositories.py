@@ -1,4 +1,4 @@
-"""Repositories of strangers: whatever their config says, no git of ours does it."""
+"""Hostile repositories: no git process of ours does what their config says."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ def trap(module_trap: Trap) -> Trap:
 
 
 def plainly(repository: Repository) -> None:
-    """Do with git what we do, and what a user would."""
+    """Run the git commands that we run and that a user would."""
     environ = {**repository.environ, "PATH": f":{repository.environ['PATH']}"}
     for words in (
         ("status",),
@@ -111,7 +111,7 @@ class TestAttacks:
         assert trap.list_sprung() == set()
 
     def test_a_config_that_no_program_may_open(self, trap: Trap, tmp_path: Path) -> None:
-        """Seen from below: the file is not even read by what runs here."""
+        """No program that runs here even reads the file."""
         repository = hostile.make_victim(trap, tmp_path / "app")
         home = Path(repository.home)
         (home / "config").write_text("[broken\n")
@@ -166,7 +166,7 @@ class TestAttacks:
         opened(app).write([memory("x")])
 
     def test_what_is_erased_is_not_removed_behind_a_link(self, tmp_path: Path) -> None:
-        """The objects of another repository, which needs them."""
+        """The objects belong to another repository, which needs them."""
         app = make_repository(tmp_path / "app")
         said = memory("x", "in both")
         opened(app).write([said])
@@ -208,7 +208,7 @@ def clone(remote: Repository, tmp_path: Path) -> Repository:
 
 
 class TestTheUsersOwnConfiguration:
-    """It is trusted, and goes on to work."""
+    """The user's configuration is trusted and stays in effect."""
 
     @pytest.mark.parametrize(
         "condition", ["gitdir:{git}", "gitdir:{folder}/", "hasconfig:remote.*.url:ssh://host/**"]
@@ -288,7 +288,7 @@ class TestTheUsersOwnConfiguration:
 
 
 class TestErasing:
-    """Git is to see all that holds an object, through what we let it see."""
+    """Isolation still shows git everything that protects an object."""
 
     def test_in_a_partial_clone(
         self, clone: Repository, remote: Repository, tmp_path: Path
@@ -326,7 +326,7 @@ class TestErasing:
 
 
 class TestControlFiles:
-    """What libgit2 reads whole, with all of the process waiting for it, is looked at first."""
+    """Files that libgit2 reads whole, while the process waits, are checked first."""
 
     def located(self, repository: Repository) -> None:
         data = repository.folder.parent / "data"

@@ -150,7 +150,7 @@ class TestMemories:
 
 
 def replace_digest(digest: str) -> Memory:
-    """A memory that is forgotten may have any digest."""
+    """Give a memory a digest; that of a tombstone may be any."""
     return Memory(
         digest=Digest(digest),
         namespace="decisions",

@@ -1,4 +1,4 @@
-"""The Notebook and Exchange ports, over real repositories and remotes."""
+"""The Notebook and SharedNotebook ports, over real repositories and remotes."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def opened(repository: Repository, domain: Domain = DOMAIN) -> GitNotebook:
-    """As another process would: it knows nothing yet."""
+    """Open a notebook as another process would, with no index."""
     return GitRepositories(repository.folder.parent / "data", InlineWorker()).open_notebook(
         repository.home, domain
     )
@@ -66,7 +66,7 @@ def many(count: int, *, start: int = 0, commit: str = "") -> list[Memory]:
 
 
 def pointed(repository: Repository, entries: dict[str, bytes], ref: str = REF) -> None:
-    """A notes ref at a tree with these texts, made by git."""
+    """Point a notes ref at a tree with these texts, made by git."""
     index = repository.folder / "other-index"
     index.unlink(missing_ok=True)
     apart = Repository(repository.folder, {**repository.environ, "GIT_INDEX_FILE": str(index)})
@@ -348,7 +348,7 @@ class TestPages:
     def test_nothing_of_a_remote_takes_the_place_of_ours(
         self, repository: Repository, tmp_path: Path, name: str
     ) -> None:
-        """A file where we have a folder."""
+        """The remote has a file where we have a folder."""
         other = clone_repository(repository, tmp_path / "other")
         everything = many(note_edits.MAX_RECORDS + 1)
         notebook = opened(other)
@@ -499,11 +499,11 @@ class TestWritersAtOnce:
             from pathlib import Path
             from agent_memory.features.memories.adapters.git.repositories import GitRepositories
             from tests.git_repositories import DOMAIN, memory
-            notebook = GitRepositories(Path(sys.argv[2])).notebook(sys.argv[1], DOMAIN)
+            notebook = GitRepositories(Path(sys.argv[2])).open_notebook(sys.argv[1], DOMAIN)
             print("ready", flush=True)
             sys.stdin.readline()
             for number in range(8):
-                notebook.keep([memory(f"{sys.argv[3]} {number}")])
+                notebook.write([memory(f"{sys.argv[3]} {number}")])
         """)
         data = str(repository.folder.parent / "data")
         writers = [
@@ -842,7 +842,7 @@ def synced(notebook: SharedNotebook, repository: Repository, remote: str = "orig
 
 
 def whole(notebook: SharedNotebook, repository: Repository) -> int:
-    """A sync as the service does it; how many were moved."""
+    """Sync as the service does; return how many notes were moved."""
     notebook.fetch("origin", repository.environ)
     moved = notebook.rehome()
     synced(notebook, repository)
@@ -1277,7 +1277,7 @@ def masked(umask: int) -> Iterator[None]:
 
 
 class TestModes:
-    """Of what is written by a process whose files are its own."""
+    """Modes of files that a process with a private umask writes."""
 
     @pytest.mark.parametrize(
         ("umask", "shared", "folder", "file"),
@@ -1345,7 +1345,7 @@ class TestRemotesThatFail:
 
     @pytest.mark.parametrize("name", ["--upload-pack=touch x", "-x", ""])
     def test_an_option_is_no_remote(self, repository: Repository, name: str) -> None:
-        with pytest.raises(InvalidInput, match="no name or address"):
+        with pytest.raises(InvalidInput, match="not the name or address"):
             opened(repository).fetch(name, repository.environ)
 
     @pytest.mark.parametrize("name", ["ext::sh -c true", "fd::0", "x::https://example.org/a"])
@@ -1365,7 +1365,7 @@ class TestRemotesThatFail:
         repository.git(
             "remote", "add", "origin", "http://ada:hunter22@127.0.0.1:1/a.git?token=abcdef"
         )
-        with pytest.raises(RemoteUnavailable, match="cannot be reached") as caught:
+        with pytest.raises(RemoteUnavailable, match="unreachable") as caught:
             opened(repository).fetch("origin", repository.environ)
         assert "hunter22" not in str(caught.value)
         assert "abcdef" not in str(caught.value)
@@ -1419,7 +1419,7 @@ class TestRemotesThatFail:
         )
         refusing.chmod(0o755)
         repository.git("remote", "add", "origin", "git@host:a.git")
-        with pytest.raises(RemoteUnavailable, match="does not let us in"):
+        with pytest.raises(RemoteUnavailable, match="access denied"):
             opened(repository).fetch(
                 "origin", {**repository.environ, "GIT_SSH_COMMAND": str(refusing)}
             )

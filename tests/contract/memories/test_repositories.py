@@ -1,4 +1,4 @@
-"""The Repositories port: folders, clones, worktrees and submodules, and repositories of our own."""
+"""The Repositories port: folders, clones, worktrees, submodules and our own repositories."""
 
 import os
 import stat
@@ -33,7 +33,7 @@ def repositories(tmp_path: Path) -> Repositories:
 
 @pytest.fixture
 def users_config(tmp_path: Path) -> Iterator[Path]:
-    """Where the user's own git configuration is read from."""
+    """Return where the user's own git configuration is read from."""
     before = pygit2.settings.search_path[ConfigLevel.GLOBAL]
     folder = tmp_path / "users-home"
     folder.mkdir()
@@ -120,7 +120,8 @@ class TestLocating:
     def test_a_bare_repository_that_came_with_a_clone_is_a_folder_of_it(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        """As `safe.bareRepository = explicit` has it: such a folder can be committed and cloned."""
+        """As with `safe.bareRepository = explicit`: such a folder can be committed and
+        cloned."""
         app = make_repository(tmp_path / "app")
         inner = clone_repository(
             make_repository(tmp_path / "source"), app.folder / "docs/example", "--bare"
@@ -348,11 +349,11 @@ class TestPrivateRepositories:
         ],
     )
     def test_no_name_leads_elsewhere(self, repositories: Repositories, name: str) -> None:
-        with pytest.raises(InvalidInput, match="no name"):
+        with pytest.raises(InvalidInput, match="not a valid name"):
             repositories.get_private_home(name)
 
     def test_a_folder_that_cannot_be_written_is_told(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         repositories = GitRepositories(tmp_path / "file")
-        with pytest.raises(GitFailed, match="cannot be made"):
+        with pytest.raises(GitFailed, match="cannot be created"):
             repositories.open_notebook(repositories.get_private_home("user.git"), USER)

@@ -334,7 +334,7 @@ class TestWithAModel:
             found = memory.json("consolidate", "--yes")
             assert found["applied"]
             (told,) = [each for each in found["skipped"] if "the merge of" in each]
-            assert "the repository of project:lost is not on this machine any more" in told
+            assert "the repository of project:lost is no longer on this machine" in told
             assert len(memory.list_ids()) == 1
             assert len(memory.json("list", "--domain", "project:lost")["memories"]) == 2
             llm.script.append(completion({"summary": "Use PostgreSQL", "content": ""}))

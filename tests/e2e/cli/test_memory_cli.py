@@ -229,7 +229,7 @@ class TestCapture:
         again = answer.json()
         assert (again["memory_id"], again["uri"]) == (first["memory_id"], first["uri"])
         assert (again["success"], again["created"]) == (True, False)
-        assert "captured before" in again["warning"]
+        assert "already captured" in again["warning"]
         assert answer.errors == f"warning: {again['warning']}\n"
         tagged = memory.json(*words, "--tags", "b")
         assert "tags" in tagged["warning"]
@@ -293,7 +293,7 @@ class TestCapture:
         assert told["warning"] is None
         words = ("--relates-to", f"{known},decisions:abc1234:0")
         told = memory.json("capture", "decisions", "The roof", *words)
-        assert "not here: decisions:abc1234:0" in told["warning"]
+        assert "related memories not found: decisions:abc1234:0" in told["warning"]
         assert memory.show(told["memory_id"])["relates_to"] == [known, "decisions:abc1234:0"]
         answer = memory("capture", "decisions", "The door", "--relates-to", "the wall")
         assert_refused(answer, INVALID, "'the wall'", "decisions:abc1234:0")

@@ -61,7 +61,7 @@ WRONG = [
     ("PutCheckpoint", b"\xff", "not a memory.PutCheckpointRequest"),
     ("PutCheckpoint", made("t", blob=bytes(15 * MIB + 1)), "the limit is 15 MiB"),
     ("PutCheckpoint", made("t", metadata="[]"), "metadata must be a JSON object"),
-    ("PutCheckpoint", made("t\n"), "thread_id has characters that cannot be printed"),
+    ("PutCheckpoint", made("t\n"), "thread_id has unprintable characters"),
     ("PutWrites", b"", "thread_id is required"),
     ("GetCheckpoint", b"", "thread_id is required"),
     ("GetWrites", b"", "thread_id is required"),
@@ -87,7 +87,7 @@ WRONG = [
     (
         "DeleteThreads",
         pb.DeleteThreadsRequest(thread_ids=["t"] * 1001).SerializeToString(),
-        "the limit of one call is 1000",
+        "in one call; the limit is 1000",
     ),
 ]
 

@@ -109,7 +109,7 @@ class TestOperations:
 
     def test_what_fails_is_told_with_its_code(self, served: ServedDaemon) -> None:
         for path, body, words in (
-            ("sync", {"domain": "project"}, "known are: "),
+            ("sync", {"domain": "project"}, "known projects: "),
             ("sync", {"domain": "project:nowhere"}, "no project 'nowhere'"),
             ("consolidate", {"domain": "elsewhere"}, "domain is 'elsewhere'"),
             ("recall", {"query": "x", "domain": "elsewhere"}, "domain is 'elsewhere'"),

@@ -1,4 +1,4 @@
-"""A stranger's repository under a real daemon: by hooks and commands, nothing in it is run."""
+"""A hostile repository under a real daemon: hooks and commands run nothing of it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ def hook(home: Home, folder: Path, event: str, session: str, **env: str) -> Answ
 
 
 def walk(home: Home, folder: Path) -> None:
-    """All that a user and an agent do in a folder, with everything on that asks a remote."""
+    """Do all that a user and an agent do in a folder, with every remote feature on."""
     session = f"hostile-{next(_numbers)}"
     memory = MemoryCommand(home, folder)
     ends = ended(home)
@@ -85,7 +85,7 @@ def walk(home: Home, folder: Path) -> None:
 
 
 def ended(home: Home) -> int:
-    """How many syncs that hooks began have ended."""
+    """Return how many syncs that hooks began have ended."""
     log = home.log()
     return log.count("hook.afterwards") + log.count("hook.synced")
 

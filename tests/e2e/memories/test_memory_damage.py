@@ -1,10 +1,9 @@
-"""Notes that a power cut has damaged: they are mended, and every memory has its note again."""
+"""Notes damaged by a power cut are repaired, and every memory gets its note again."""
 
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,33 +14,9 @@ from tests.memory_commands import OK, MemoryCommand
 
 REF = "refs/notes/mem/decisions"
 
-_numbers = count()
-
-
-@pytest.fixture(scope="module")
-def user() -> Iterator[Home]:
-    with Home() as found:
-        yield found
-
-
-@pytest.fixture
-def home(user: Home) -> Home:
-    user.serve()
-    return user
-
-
-@pytest.fixture
-def repository(home: Home) -> Repository:
-    return make_repository(home.work / f"app{next(_numbers)}")
-
-
-@pytest.fixture
-def memory(home: Home, repository: Repository) -> MemoryCommand:
-    return MemoryCommand(home, repository.folder)
-
 
 def objects(repository: Repository, commit: str) -> list[str]:
-    """A commit of notes, its trees and its blobs."""
+    """Return a commit of notes, its trees and its blobs."""
     listed = repository.git("ls-tree", "-r", "-t", commit).splitlines()
     return [commit, repository.git("rev-parse", f"{commit}^{{tree}}")] + [
         line.split()[2] for line in listed
@@ -66,7 +41,7 @@ def lose_commit(repository: Repository) -> None:
 
 
 def lose_newest_objects(repository: Repository) -> None:
-    """All that the last commit has and the one before it has not."""
+    """Lose the objects that only the last commit has."""
     new = set(objects(repository, repository.refs()[REF]))
     for oid in new - set(objects(repository, f"{REF}~1")):
         loose(repository, oid).unlink()
@@ -83,7 +58,7 @@ def lose_history(repository: Repository) -> None:
 
 
 def lose_everything(repository: Repository) -> None:
-    """Also what the ref was before."""
+    """Lose the earlier values of the ref too."""
     for oid in repository.git("rev-list", "--objects", REF).splitlines():
         empty(loose(repository, oid.split()[0]))
 
@@ -120,7 +95,7 @@ def test_a_sync_mends_notes_and_loses_no_memory(
 
 
 def test_objects_that_a_power_cut_left_short_do_not_stop_the_daemon() -> None:
-    """libgit2 reads such an object for ever, and holds up every thread meanwhile."""
+    """libgit2 reads such an object forever, and blocks every thread meanwhile."""
     with Home() as home:
         home.serve()
         repository = make_repository(home.work / "app")

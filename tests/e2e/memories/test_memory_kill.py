@@ -1,17 +1,15 @@
-"""Killed and stopped at any moment: what a capture has acknowledged is kept, and gets its note."""
+"""Killed or stopped at any moment: acknowledged captures survive and get their notes."""
 
 import os
 import random
 import signal
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from tests.git_repositories import Repository, make_repository
+from tests.git_repositories import Repository
 from tests.launching import Home, wait_until
 from tests.memory_commands import OK, MemoryCommand
 
@@ -19,34 +17,9 @@ KILLS = 2
 REF = "refs/notes/mem/decisions"
 SECONDS = 15
 
-_numbers = count()
-
-
-@pytest.fixture(scope="module")
-def user() -> Iterator[Home]:
-    with Home() as found:
-        yield found
-
-
-@pytest.fixture
-def home(user: Home) -> Home:
-    """With a daemon that runs, whatever the test before has done to it."""
-    user.serve()
-    return user
-
-
-@pytest.fixture
-def repository(home: Home) -> Repository:
-    return make_repository(home.work / f"app{next(_numbers)}")
-
-
-@pytest.fixture
-def memory(home: Home, repository: Repository) -> MemoryCommand:
-    return MemoryCommand(home, repository.folder)
-
 
 def notes(repository: Repository) -> bytes:
-    """All that stands in the notes, as git reads it."""
+    """Return all text in the notes, as git reads it."""
     ref = repository.refs().get(REF)
     if ref is None:
         return b""
@@ -178,7 +151,7 @@ class TestStopped:
 
 
 def _release(fifo: Path) -> None:
-    """Let go whoever reads; nobody does where git was ended."""
+    """Unblock a reader, if git was not ended."""
     try:
         handle = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:

@@ -1,4 +1,4 @@
-"""Memories between clones, machines and remotes: real daemons, repositories and `memory sync`."""
+"""Memories between clones, machines and remotes: real daemons and `memory sync`."""
 
 import http.server
 import os
@@ -42,7 +42,7 @@ _numbers = count()
 
 
 class Clone(NamedTuple):
-    """A repository, and the command as it is run there."""
+    """A repository, and the command run in it."""
 
     memory: MemoryCommand
     repository: Repository
@@ -53,7 +53,7 @@ class Clone(NamedTuple):
         return answer
 
     def exported(self) -> dict[str, Any]:
-        """What the store has of this project, by id. Machines may name the project differently."""
+        """Return what the store has of this project, by id. Machines may name it differently."""
         told = self.memory("export", "--domain", "project", "--include-archived", "--format=json")
         assert told.code == OK, told
         found = {each["id"]: each for each in told.json()["memories"]}
@@ -62,7 +62,7 @@ class Clone(NamedTuple):
         return found
 
     def noted(self) -> dict[str, StoredMemory]:
-        """What stands in its notes, by id; nothing twice."""
+        """Return what its notes hold, by id; assert that nothing occurs twice."""
         return noted(self.repository)
 
 
@@ -81,13 +81,13 @@ def noted(repository: Repository) -> dict[str, StoredMemory]:
 
 
 def annotated(repository: Repository, ref: str = "decisions") -> set[str]:
-    """The objects that the notes of this ref are on."""
+    """Return the objects that the notes of this ref are on."""
     listed = repository.git("notes", f"--ref=mem/{ref}", "list").splitlines()
     return {line.split()[1] for line in listed}
 
 
 def assert_level(*clones: Clone) -> None:
-    """All have the same in store and notes."""
+    """Assert that all have the same in store and notes."""
     exports = [each.exported() for each in clones]
     notes = [each.noted() for each in clones]
     assert all(each == exports[0] for each in exports)
@@ -100,7 +100,7 @@ def assert_level(*clones: Clone) -> None:
 
 
 def assert_settled(*clones: Clone, remote: Repository) -> None:
-    """A further sync changes no ref, neither here nor there."""
+    """Assert that a further sync changes no ref, here or there."""
     everyone = [*(each.repository for each in clones), remote]
     before = [each.refs() for each in everyone]
     for each in clones:
@@ -119,7 +119,7 @@ def captured(clone: Clone, *summaries: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the remotes of the user's and the organisation's memories are."""
+    """Return the folder of the remotes for user and organisation memories."""
     folder = tmp_path_factory.mktemp("shared")
     make_repository(folder / "user.git", bare=True)
     clone_repository(make_repository(folder / "source"), folder / "org.git", "--bare")
@@ -138,19 +138,19 @@ def _home(shared: Path, org: str) -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def one(shared: Path) -> Iterator[Home]:
-    """Ada's machine, on which the organisation's repository is."""
+    """Return Ada's machine, which has the organisation's repository."""
     yield from _home(shared, f"{shared}/org.git")
 
 
 @pytest.fixture(scope="module")
 def two(shared: Path) -> Iterator[Home]:
-    """Bob's machine, from which the organisation's repository is reached by its address."""
+    """Return Bob's machine, which reaches the organisation's repository by address."""
     yield from _home(shared, f"file://{shared}/org.git")
 
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Repository:
-    """A bare repository with one commit."""
+    """Return a bare repository with one commit."""
     return clone_repository(
         make_repository(tmp_path / "source"), tmp_path / f"team{next(_numbers)}.git", "--bare"
     )
@@ -162,7 +162,7 @@ def clone(home: Home, remote: Repository) -> Clone:
 
 
 def alone(home: Home) -> Clone:
-    """A repository without a remote."""
+    """Return a repository without a remote."""
     repository = make_repository(home.work / f"app{next(_numbers)}")
     return Clone(MemoryCommand(home, repository.folder), repository)
 
@@ -575,7 +575,7 @@ class _Refusing(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def refusing() -> Iterator[int]:
-    """The port of a server that lets nobody in."""
+    """Return the port of a server that refuses everyone."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -618,7 +618,7 @@ class TestRemotes:
         ada.repository.git("remote", "set-url", "origin", address)
         for options in ("--fetch", "--push", "--remote"):
             answer = ada.memory("sync", options, "--domain", "project")
-            assert_refused(answer, NETWORK, "does not let us in")
+            assert_refused(answer, NETWORK, "access denied")
 
     def test_credentials_of_an_address_are_never_shown(
         self, ada: Clone, one: Home, refusing: int

@@ -1,4 +1,4 @@
-"""Memories: names are inverse to parsing, and merging does not depend on order."""
+"""Memories: parsing inverts naming, and merging does not depend on order."""
 
 from functools import reduce
 
@@ -101,7 +101,7 @@ class TestMerging:
             assert whole.status in {each.status for each in of if each.updated_ms == latest}
 
     def test_two_memories_do_not_merge(self) -> None:
-        with pytest.raises(InvalidInput, match="two memories"):
+        with pytest.raises(InvalidInput, match="different memories"):
             memories.merge_copies(memory("one"), memory("two"))
 
 
@@ -138,7 +138,7 @@ class TestChanging:
         ({"namespace": "ideas"}, "must be one of decisions"),
         ({"tags": frozenset({"a,b"})}, "no comma"),
         ({"tags": frozenset(str(n) for n in range(51))}, "limit is 50"),
-        ({"relates_to": ("nonsense",)}, "named like decisions:abc1234:0"),
+        ({"relates_to": ("nonsense",)}, "such as decisions:abc1234:0"),
         ({"spec": "x" * 201}, "at most 200"),
         ({"status": MemoryStatus.TOMBSTONE}, "cannot be captured"),
     ],

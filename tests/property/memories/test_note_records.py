@@ -1,4 +1,4 @@
-"""Records in notes: nothing is lost, nothing is taken for what it is not, and clones converge."""
+"""Records in notes: nothing is lost or mistaken, and clones converge."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -79,7 +79,7 @@ class TestText:
         except InvalidInput:
             return
         (read,) = found(records.render(odd), made.domain, made.namespace)
-        told = "" if made.status is MemoryStatus.TOMBSTONE else name  # a tombstone says nothing
+        told = "" if made.status is MemoryStatus.TOMBSTONE else name  # a tombstone has no text
         assert (read.digest, read.event_id, read.session_id) == (made.digest, told, told)
 
     @given(any_memories())
@@ -179,7 +179,7 @@ class TestText:
         assert found(text.replace(b"length: 0\n---\n", b"length: 4\n---\nbody")) == []
 
     def test_hostile_texts_take_no_longer_than_long_ones(self) -> None:
-        """Each claims a content that reaches over all that follow; hashing is bounded."""
+        """Each claims a content that spans all that follow; hashing is bounded."""
         claim = records.render(memory("x", "y" * 99_000))[:-99_001]
         texts = claim * 400 + b"\n" * 100_000
         assert found(texts + records.render(memory("z"))) in ([], [memory("z")])
@@ -187,7 +187,7 @@ class TestText:
 
 @dataclass
 class Clone:
-    """Notes without git: blobs by their hash, and where each stands."""
+    """Notes without git: blobs by hash, and their paths."""
 
     blobs: dict[str, bytes] = field(default_factory=dict)
     index: NoteIndex = field(default_factory=NoteIndex)
@@ -217,13 +217,13 @@ class Clone:
         self.change(take)
 
     def append(self, text: bytes, commit: str) -> None:
-        """As `git notes append` does."""
+        """Append as `git notes append` does."""
         path = self.index.notes.get(commit) or trees.note_path(commit)
         present = self.blobs[self.index.blobs[path]] + b"\n" if path in self.index.blobs else b""
         data = present + text
         name = hashlib.sha256(data).hexdigest()
         self.blobs[name] = data
-        self.index.put(path, name, records.outline(parse_here(data)))
+        self.index.put(path, name, records.build_outline(parse_here(data)))
 
     def texts(self) -> list[bytes]:
         return [self.blobs[blob] for blob in self.index.blobs.values()]
@@ -237,9 +237,9 @@ def parse_here(text: bytes) -> list[Part]:
 
 
 def agrees(clone: Clone) -> bool:
-    """What is known of each text is what a reader would find."""
+    """Check that each outline equals what a reader would find."""
     read = {
-        path: records.outline(parse_here(clone.blobs[blob]))
+        path: records.build_outline(parse_here(clone.blobs[blob]))
         for path, blob in clone.index.blobs.items()
     }
     places: dict[str, set[str]] = {}
@@ -402,7 +402,7 @@ class TestEarlierLayouts:
             "relates_to:\n- decisions:1a2b3c4:0\n- learnings:1a2b3c4:1765368000500\n",
             "Cause found.\n\n---\n\nA rule above.",
         )
-        (draft,) = legacy_formats.drafts(text.encode())
+        (draft,) = legacy_formats.parse_drafts(text.encode())
         assert draft.namespace == "blockers"
         assert draft.summary == "Build host runs out of inodes when two nightly jobs overlap"
         assert draft.content == "Cause found.\n\n---\n\nA rule above."
@@ -436,7 +436,7 @@ class TestEarlierLayouts:
             )
             for name, at, summary, body in entries
         )
-        drafts = legacy_formats.drafts(text.encode())
+        drafts = legacy_formats.parse_drafts(text.encode())
         told = [(each.namespace, each.summary, each.content) for each in drafts]
         assert list(dict.fromkeys(told)) == list(
             dict.fromkeys(
@@ -462,20 +462,20 @@ class TestEarlierLayouts:
         ],
     )
     def test_what_is_no_entry_gives_nothing(self, text: str) -> None:
-        assert legacy_formats.drafts(text.encode()) == []
+        assert legacy_formats.parse_drafts(text.encode()) == []
 
     @given(notes)
     def test_no_text_does_harm(self, data: bytes) -> None:
-        legacy_formats.drafts(data)
+        legacy_formats.parse_drafts(data)
 
     def test_long_summaries_are_cut_and_copies_are_one(self) -> None:
         text = ENTRY.format("decisions", "2025-11-03T09:00:00Z", "word " * 40, "", "body")
-        (draft,) = legacy_formats.drafts((text + "\n" + text).encode())
+        (draft,) = legacy_formats.parse_drafts((text + "\n" + text).encode())
         assert len(draft.summary) <= memories.MAX_SUMMARY_CHARS
         assert draft.summary.endswith("…")
 
     def test_text_after_an_entry_is_of_its_content(self) -> None:
         text = ENTRY.format("blockers", "2025-11-03T09:00:00Z", "x", "spec: null\n", "body")
-        (draft,) = legacy_formats.drafts((text + "\n## Resolution\n\nDone.\n").encode())
+        (draft,) = legacy_formats.parse_drafts((text + "\n## Resolution\n\nDone.\n").encode())
         assert draft.content == "body\n\n## Resolution\n\nDone."
         assert draft.spec == ""

@@ -1,4 +1,4 @@
-"""Properties of sync: whatever is captured, changed and synced where, all end with the same."""
+"""Sync: whatever is captured, changed and synced where, all clones end up equal."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +34,7 @@ STATUSES = {
 
 
 def _present(machine: Machine, number: int) -> Memory | None:
-    """A memory of this number, that can still be changed."""
+    """Return a memory of this number that can still be changed."""
     for memory in machine.stored().values():
         if memory.summary.startswith(f"{number} ") and memory.status is not MemoryStatus.TOMBSTONE:
             return memory

@@ -211,7 +211,7 @@ class TestABadRecord:
             ({"summary": "a", "tags": {"b": "c"}}, "tags must be a list, or text with commas"),
             ({"summary": "a", "tags": ["b", None, True]}, "each of tags must be text"),
             ({"summary": "a", "tags": ["b,c"]}, "no comma"),
-            ({"summary": "a", "relates_to": "elsewhere"}, "'elsewhere'; a memory is named like"),
+            ({"summary": "a", "relates_to": "elsewhere"}, "'elsewhere'; use an id such as"),
             ({"summary": "a", "status": "done"}, "'done'; it must be active, resolved or archived"),
             ({"status": "tombstone"}, "forgotten"),
             ({"summary": "a", "timestamp": "yesterday"}, "'yesterday'; write it as 2026-"),

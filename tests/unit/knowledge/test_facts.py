@@ -1,4 +1,4 @@
-"""Facts: what confirming and contradicting one does to it."""
+"""Facts: the effects of confirming and contradicting one."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Sessions: what is known of a conversation as it goes on, its episode, and the chains of it."""
+"""Sessions: what is known of a conversation, its episode and its chains."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Capture: what is kept, what is told about it, and what is refused."""
+"""Capture: what is stored, the warnings, and what is refused."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ PRIVATE_KEY = f"-----BEGIN {'RSA'} PRIVATE KEY-----\n{'MIIEow' * 40}\n-----END R
 
 
 class Parts:
-    """Capturing on a store of its own."""
+    """Capture on its own store."""
 
     def __init__(self, store: CommittedStore) -> None:
         self.memories = StoredMemories(store)
@@ -109,7 +109,7 @@ class TestTheSameAgain:
         assert not result.created
         assert result.memory.updated_ms == NOW
         assert result.warning is not None
-        assert "captured before, at 2026-06-10" in result.warning
+        assert "already captured at 2026-06-10" in result.warning
         assert len(parts.waiting()) == 1
         assert parts.told == 1
 
@@ -167,7 +167,7 @@ class TestSecrets:
         result = parts.capture.capture(given, PLACE)
         assert TOKEN not in repr(result)
         assert "[REDACTED:" in repr(result.memory)
-        assert "a secret was removed from it" in str(result.warning)
+        assert "a secret was removed" in str(result.warning)
         again = parts.capture.capture(given, PLACE)
         assert (again.created, again.memory) == (False, result.memory)
 

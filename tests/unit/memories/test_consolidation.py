@@ -1,4 +1,4 @@
-"""Consolidation: what a plan looks at, what it leaves to others, and what it can take back."""
+"""Consolidation: what a plan covers, what it leaves alone, and what undo restores."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -46,7 +46,7 @@ APP = Domain("project:app")
 
 
 class TickingClock:
-    """A second later whenever it is asked."""
+    """A clock that advances by a second at each reading."""
 
     def __init__(self) -> None:
         self.at_ms = START
@@ -60,17 +60,17 @@ class TickingClock:
 class Parts:
     store: OrderedStore
     clock: TickingClock
-    curation: MemoryEditor
+    editor: MemoryEditor
     service: Consolidation
     here: MemoryLocation
 
     def keep(self, summary: str, *, domain: Domain = APP, **fields: object) -> Memory:
         draft = Draft(namespace="decisions", summary=summary, **fields)  # type: ignore[arg-type]
-        place = self.here if domain == APP else self.curation.place(domain)
-        return self.curation.capture.capture(draft, place).memory
+        place = self.editor.locate(domain, self.here)
+        return self.editor.capture.capture(draft, place).memory
 
     def stored(self, key: MemoryKey) -> Memory:
-        found = self.curation.memories.get(key)
+        found = self.editor.memories.get(key)
         assert found is not None
         return found
 
@@ -107,11 +107,11 @@ def quietly(_phase: str, _done: int, _of: int) -> None:
 
 
 class Killed(BaseException):
-    """What ends a process without a word."""
+    """Stands for the death of the process."""
 
 
 class DyingStore:
-    """A store whose process is killed before one of its writes; what was written is kept."""
+    """A store whose process is killed before one of its writes; earlier writes stay."""
 
     def __init__(self, store: OrderedStore, writes: int) -> None:
         self._store = store
@@ -146,7 +146,7 @@ def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
         clock=clock,
         on_capture=lambda: None,
     )
-    curation = MemoryEditor(
+    editor = MemoryEditor(
         memories=StoredMemories(store),
         uses=uses,
         workplaces=workplaces,
@@ -155,7 +155,7 @@ def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
         on_change=lambda: None,
     )
     service = Consolidation(
-        curation=curation,
+        curation=editor,
         capture=capture,
         uses=uses,
         journal=StoredJournal(store),
@@ -167,7 +167,7 @@ def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
     return Parts(
         store=store,
         clock=clock,
-        curation=curation,
+        editor=editor,
         service=service,
         here=MemoryLocation(domain=APP, home=repositories.get_private_home("projects/app.git")),
     )
@@ -187,7 +187,7 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
 
 @pytest.fixture
 def alike(parts: Parts) -> tuple[Memory, Memory]:
-    """The older one first."""
+    """Return two duplicates, the older one first."""
     return (
         parts.keep("Use PostgreSQL as the database of the shop", tags=frozenset({"old"})),
         parts.keep("Use PostgreSQL as the shop database", tags=frozenset({"new"})),
@@ -211,7 +211,7 @@ class TestPlan:
         assert any("summarizer.provider" in each for each in parts.plan().skipped)
 
     def test_archived_ones_are_left_out(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
-        parts.curation.set_status(alike[0], MemoryStatus.ARCHIVED, parts.here)
+        parts.editor.set_status(alike[0], MemoryStatus.ARCHIVED, parts.here)
         assert parts.plan().merges == ()
 
     def test_domains_and_namespaces_are_not_mixed(self, parts: Parts) -> None:
@@ -273,7 +273,7 @@ class TestMeaning:
 
         old = keep("Store the orders in the PostgreSQL database")
         put_away = keep("Store orders on the PostgreSQL server")
-        parts.curation.set_status(put_away, MemoryStatus.ARCHIVED, parts.here)
+        parts.editor.set_status(put_away, MemoryStatus.ARCHIVED, parts.here)
         service.apply(service.plan(None, full=False, done=quietly), parts.here, quietly)
         new = keep("Orders go to the PostgreSQL server as storage")
         assert parts.plan().merges == ()  # by their words alone
@@ -296,7 +296,7 @@ class TestApply:
         self, parts: Parts, alike: tuple[Memory, Memory]
     ) -> None:
         plan = parts.plan()
-        resolved = parts.curation.set_status(alike[0], MemoryStatus.RESOLVED, parts.here)
+        resolved = parts.editor.set_status(alike[0], MemoryStatus.RESOLVED, parts.here)
         parts.service.apply(plan, parts.here, quietly)
         assert parts.stored(alike[0].key) == resolved
 
@@ -307,7 +307,7 @@ class TestApply:
         parts.keep("Bake the bread on Sundays with rye flour")
         plan = parts.plan()
         assert len(plan.merges) == 2
-        gone = parts.curation.apply(
+        gone = parts.editor.apply(
             alike[0].key, parts.here, lambda each: memories.build_tombstone(each, parts.clock.now())
         )
         assert parts.service.apply(plan, parts.here, quietly) == ()
@@ -340,15 +340,15 @@ class TestApply:
     ) -> None:
         lost = MemoryLocation(domain=Domain("project:lost"), home=Home("/nowhere/.git"))
         for words in ("Sail to the island at noon", "Sail to the islands at noon"):
-            parts.curation.capture.capture(Draft(namespace="decisions", summary=words), lost)
+            parts.editor.capture.capture(Draft(namespace="decisions", summary=words), lost)
         replies = [written("Sail, or a database"), written("A database, or sail")]
         with parts.with_model(*replies) as (modelled, _):
             plan = modelled.plan()
             assert len(plan.merges) == 2
             (told,) = modelled.service.apply(plan, parts.here, quietly)
-        unmerged = list(parts.curation.list_all([lost.domain]))
+        unmerged = list(parts.editor.list_all([lost.domain]))
         assert all(each.id in told for each in unmerged)
-        assert "the repository of project:lost is not on this machine" in told
+        assert "the repository of project:lost is no longer on this machine" in told
         assert [each.status for each in unmerged] == [MemoryStatus.ACTIVE] * 2
         assert {parts.stored(each.key).status for each in alike} == {MemoryStatus.ARCHIVED}
         later = parts.plan()  # it is not forgotten that there is something to do
@@ -361,7 +361,7 @@ class TestApply:
         self, parts: Parts, alike: tuple[Memory, Memory]
     ) -> None:
         gone = parts.keep("One for both")
-        parts.curation.apply(
+        parts.editor.apply(
             gone.key, parts.here, lambda each: memories.build_tombstone(each, parts.clock.now())
         )
         with parts.with_model(written("One for both")) as (modelled, _):
@@ -371,7 +371,7 @@ class TestApply:
 
 
 class TestKilled:
-    """At whatever write it is killed: what it has changed can be undone."""
+    """Changes can be undone, at whatever write the process is killed."""
 
     def killed(self, parts: Parts, folder: Path, plan: ConsolidationPlan, writes: int) -> bool:
         dying = built(DyingStore(parts.store, writes), parts.clock, folder)
@@ -416,7 +416,7 @@ class TestKilled:
                     assert (stored.status, stored.superseded_by) == (MemoryStatus.ACTIVE, "")
                 new = {
                     each.key
-                    for each in parts.curation.list_all()
+                    for each in parts.editor.list_all()
                     if each.status is MemoryStatus.ACTIVE
                 }
                 assert new == {each.key for each in before}
@@ -454,7 +454,7 @@ class TestUndo:
 
     def test_what_was_changed_since_stays(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
         parts.run()
-        restored = parts.curation.set_status(
+        restored = parts.editor.set_status(
             parts.stored(alike[0].key), MemoryStatus.ACTIVE, parts.here
         )
         assert parts.service.undo(parts.here) == (0, 1)
@@ -493,7 +493,7 @@ class TestWithAModel:
         with parts.with_model(written("One for both", "all")) as (modelled, _):
             plan = modelled.run()
         assert plan.merges[0].written == MergedMemory(summary="One for both", content="all")
-        (made,) = [each for each in parts.curation.list_all() if each.summary == "One for both"]
+        (made,) = [each for each in parts.editor.list_all() if each.summary == "One for both"]
         assert made.tags == {"old", "new"}
         assert {parts.stored(each.key).superseded_by for each in alike} == {made.id}
         parts.service.undo(parts.here)
@@ -507,7 +507,7 @@ class TestWithAModel:
             for _ in range(2):
                 modelled.run()
                 (made,) = [
-                    each for each in parts.curation.list_all() if each.summary == "One for both"
+                    each for each in parts.editor.list_all() if each.summary == "One for both"
                 ]
                 assert made.status is MemoryStatus.ACTIVE
                 assert parts.service.undo(parts.here) == (2, 0)

@@ -1,4 +1,4 @@
-"""Duplicates: what says the same is found, and what only looks like it is not."""
+"""Duplicates: memories that say the same are found; those that only look alike are not."""
 
 import pytest
 from hypothesis import given

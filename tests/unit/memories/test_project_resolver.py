@@ -1,4 +1,4 @@
-"""Workplaces: which project a folder of real repositories belongs to, and where memories go."""
+"""The project of a folder, with real repositories, and where memories are stored."""
 
 import os
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from tests.git_repositories import Repository
 
 
 class Machine:
-    """One computer: a data folder, a store, and a home in which someone works."""
+    """One computer: a data folder, a store and a home folder."""
 
     def __init__(self, folder: Path, projects: StoredProjects, shared: OrgRepository) -> None:
         self.home = folder / "home"
@@ -54,7 +54,7 @@ class Machine:
         return git_repositories.make_repository(self.home / name, commits=commits)
 
     def written(self, place: MemoryLocation) -> None:
-        """Memories have been written there."""
+        """Mark a repository as having memories."""
         self.workplaces.repositories.open_notebook(place.home, place.domain)
 
     def private(self) -> set[str]:
@@ -336,7 +336,7 @@ class TestOtherDomains:
 
 
 class TestWithoutAFolder:
-    """Who asks over a network works in none."""
+    """Callers over a network have no folder."""
 
     NOWHERE = Caller(folder="", environ={})
 
@@ -358,7 +358,7 @@ class TestWithoutAFolder:
     def test_the_present_project_is_asked_for_by_name(self, machine: Machine) -> None:
         machine.here(machine.made("one").folder)
         for ask in (machine.workplaces.resolve, machine.workplaces.resolve_domain):
-            with pytest.raises(InvalidInput, match=r"project:my-app.*known are: one"):
+            with pytest.raises(InvalidInput, match=r"project:my-app.*known projects: one"):
                 ask("project", self.NOWHERE)
 
     def test_all_are_those_on_this_machine(self, machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""Sync and the writing of notes: what they do with real repositories, and what they tell of it."""
+"""Sync and note writing with real repositories, and what they report."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -45,7 +45,7 @@ PRIVATE_KEY = f"-----BEGIN {'RSA'} PRIVATE KEY-----\n{'MIIEow' * 40}\n-----END R
 
 
 class Ticking:
-    """A clock that goes on by a millisecond whenever it is looked at."""
+    """A clock that advances by a millisecond at each reading."""
 
     def __init__(self, start: int = AT) -> None:
         self._moments = count(start)
@@ -55,7 +55,7 @@ class Ticking:
 
 
 class Machine:
-    """The services of one computer, on a store of its own, with one clone to work in."""
+    """The services of one computer, on its own store, with one clone."""
 
     def __init__(self, store: CommittedStore, repository: Repository, start: int = AT) -> None:
         self.repository = repository
@@ -85,7 +85,7 @@ class Machine:
             clock=clock,
             on_capture=lambda: None,
         )
-        self.curation = MemoryEditor(
+        self.editor = MemoryEditor(
             memories=self.memories,
             uses=StoredUses(store),
             workplaces=self.workplaces,
@@ -115,10 +115,10 @@ class Machine:
         return self.capturing.capture(draft, self.here).memory
 
     def move(self, memory: Memory, status: MemoryStatus) -> None:
-        self.curation.set_status(memory, status, self.here)
+        self.editor.set_status(memory, status, self.here)
 
     def edit(self, memory: Memory, summary: str) -> None:
-        self.curation.edit(memory, MemoryEdit(summary=summary), self.here)
+        self.editor.edit(memory, MemoryEdit(summary=summary), self.here)
 
     def forget(self, memory: Memory) -> None:
         stored = self.memories.get(memory.key)
@@ -145,7 +145,7 @@ class Machine:
         return {each.key: each for each in found}
 
     def noted(self) -> Mapping[MemoryKey, Memory]:
-        """What git finds in the notes; nothing twice."""
+        """Return what git finds in the notes; assert that nothing occurs twice."""
         found: dict[MemoryKey, Memory] = {}
         if REF in self.repository.refs():
             for line in self.repository.git("ls-tree", "-r", REF).splitlines():
@@ -367,7 +367,7 @@ class TestWithARemote:
         hook.chmod(0o755)
         memory = ada.capture("Second")
         ssh = route_over_ssh(ada.repository, remote)
-        with pytest.raises(RemoteUnavailable, match="others push") as caught:
+        with pytest.raises(RemoteUnavailable, match="others keep pushing") as caught:
             ada.exchange(f"ssh://host{remote.folder}", variables=ssh)
         # An address may hold a password.
         assert str(remote.folder) not in str(caught.value)

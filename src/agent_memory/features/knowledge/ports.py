@@ -1,4 +1,4 @@
-"""What knowledge needs from storage."""
+"""Ports of knowledge: storage."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
@@ -7,7 +7,7 @@ from agent_memory.kernel.ids import KnowledgeId, Millis
 
 
 class KnowledgeRecord(Protocol):
-    """Something that is known: a fact, an episode, ... It is listed by when it was made."""
+    """A record such as a fact or an episode. Lists are ordered by `made_ms`."""
 
     @property
     def id(self) -> KnowledgeId: ...
@@ -20,7 +20,7 @@ R = TypeVar("R", bound=KnowledgeRecord)
 
 
 class KnowledgeChange(NamedTuple):
-    """A record as it was, if it was, and as it is to be, if it is."""
+    """A record before and after a change: None before is new, None after is removed."""
 
     before: KnowledgeRecord | None
     after: KnowledgeRecord | None
@@ -32,27 +32,25 @@ class KnowledgeStore(Protocol):
     def get(self, kind: type[R], names: Sequence[str], /) -> list[R | None]: ...
 
     def list_page(
-        self, kind: type[R], /, *, limit: int, offset: int, **wanted: str | None
+        self, kind: type[R], /, *, limit: int, offset: int, **filters: str | None
     ) -> tuple[list[R], int]:
-        """Records with these values, the newest first, and how many there are in all."""
+        """Return records with these values, newest first, and their total number."""
         ...
 
     def list_after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
-        """In the order of their ids, from the one after this."""
+        """List records in the order of their ids, from the one after `name`."""
         ...
 
     def commit(
         self, changes: Sequence[KnowledgeChange], /, *, cursor: int | None = None, wait: bool = True
     ) -> bool:
-        """All of it or nothing: False where a record is not, or no longer, as it was. Durable on
-        return, unless nobody waits."""
+        """Apply all changes or none: False if a record is not as `before`. `wait` until durable."""
         ...
 
     def version(self, kind: type[KnowledgeRecord], /) -> int:
-        """It changes with whatever is written of this kind: what was read before may be out of date
-        where it is another one."""
+        """Return a number that changes with every write of this kind."""
         ...
 
     def cursor(self) -> int | None:
-        """The outbox entry up to which everything was learned from. None: nothing was."""
+        """Return the last outbox entry that was learned from; None if there is none."""
         ...

@@ -1,4 +1,4 @@
-"""What memories need: storage, git repositories with their notes, and a model that merges."""
+"""Ports of memories: storage, git repositories with their notes, and a model that merges."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -15,7 +15,7 @@ from agent_memory.platform.ports import Ticket
 
 
 class MemoryChange(NamedTuple):
-    """A memory as it was, if it was, and as it is to be; `home` is whose notes must follow."""
+    """A memory before (None: new) and after a change. The notes in `home` need an update."""
 
     before: Memory | None
     after: Memory
@@ -23,25 +23,24 @@ class MemoryChange(NamedTuple):
 
 
 class Memories(Protocol):
-    """The memories, by domain, namespace and digest."""
+    """Memories by domain, namespace and digest."""
 
     def get(self, key: MemoryKey, /) -> Memory | None: ...
 
     def find_by_digest(self, domain: Domain, namespace: str, start: str, /) -> list[Memory]:
-        """Those whose digest starts so, tombstones too; at most a hundred."""
+        """Return those whose digest starts so, tombstones included; at most a hundred."""
         ...
 
     def list_domain(
         self, domain: Domain, /, *, after: MemoryKey | None, limit: int
     ) -> list[Memory]:
-        """In the order of their keys, tombstones too."""
+        """List them in the order of their keys, tombstones included."""
         ...
 
     def list_domains(self) -> list[Domain]: ...
 
     def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
-        """Durable on return. False for each that was not written because the memory is not, or no
-        longer, as it was."""
+        """Write durably. Return False for each memory that no longer equals `before`."""
         ...
 
 
@@ -53,31 +52,30 @@ class MemoryUses(Protocol):
     def get_many(self, keys: Sequence[MemoryKey], /) -> list[MemoryUse]: ...
 
     def set_tiers(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
-        """Remember which tier each was found in."""
+        """Record the tier of each memory."""
         ...
 
     def put(self, uses: Sequence[tuple[MemoryKey, MemoryUse]], /) -> None:
-        """These take the place of what is known of them."""
+        """Replace the use records of these memories."""
         ...
 
     def forget(self, key: MemoryKey, /) -> None: ...
 
 
 class NoteQueue(Protocol):
-    """The changes of memories that the notes of a repository have yet to follow. Whoever writes a
-    memory adds to it in the same batch."""
+    """Changed memories not yet in the git notes, added in the same batch as the memory."""
 
     def list_homes(self) -> list[Home]: ...
 
     def list_pending(self, home: Home, /, *, limit: int) -> list[tuple[Ticket, MemoryKey]]:
-        """The oldest; they stay until they are done."""
+        """Return the oldest entries. They stay until they are marked as done."""
         ...
 
     def mark_done(self, tickets: Sequence[Ticket], /) -> None: ...
 
 
 class Projects(Protocol):
-    """The projects that are known, and what was last seen in their repositories."""
+    """The known projects, and the last sync state of their repositories."""
 
     def get(self, project_id: str, /) -> Project | None: ...
 
@@ -88,83 +86,82 @@ class Projects(Protocol):
     def save(self, project: Project, /) -> None: ...
 
     def get_sync_state(self, home: Home, /) -> SyncState:
-        """What was last seen in its notes."""
+        """Return the last recorded state of its notes."""
         ...
 
-    def set_sync_state(self, home: Home, seen: SyncState, /) -> None: ...
+    def set_sync_state(self, home: Home, state: SyncState, /) -> None: ...
 
 
 class Repositories(Protocol):
     """Git repositories: which one a folder belongs to, and the notes in each."""
 
     def locate(self, folder: str, environ: Mapping[str, str], /) -> RepositoryInfo | None:
-        """None where the folder is in no repository. Raises GitFailed."""
+        """Return None if the folder is in no repository. Raises GitFailed."""
         ...
 
     def get_private_home(self, name: str, /) -> Home:
-        """Our own repository of this name. It is made with its first notebook."""
+        """Return the path of our own repository; its first notebook creates it."""
         ...
 
     def exists(self, home: Home, /) -> bool: ...
 
     def open_notebook(self, home: Home, domain: Domain, /) -> "SharedNotebook":
-        """Raises GitFailed where there is no repository any more."""
+        """Open the notes. Raises GitFailed if the repository no longer exists."""
         ...
 
 
 class Notebook(Protocol):
-    """The memories of one domain as git notes of one repository. Everything here merges memory by
-    memory; what is no memory stays as it is. Raises GitFailed."""
+    """The memories of one domain as git notes of one repository. Writes merge memory by memory and
+    leave other text alone. Raises GitFailed."""
 
     def read_state(self) -> str:
-        """It changes whenever the notes do."""
+        """Return a string that changes whenever the notes do."""
         ...
 
     def read(self) -> NotebookContents: ...
 
     def write(self, memories: Sequence[Memory], /) -> None:
-        """Each on the commit it was captured at, or on the present one where that is not there."""
+        """Write each memory on its commit, or on the current one if its commit is missing."""
         ...
 
     def rehome(self) -> int:
-        """Move what is on commits that no branch or tag leads to onto the present one. How many."""
+        """Move notes from unreachable commits to the current one. Return their number."""
         ...
 
     def repair(self) -> int:
-        """Take notes that a crash has damaged back to the last state that can be read whole; how
-        many. What the store has is written again by the next sync."""
+        """Reset notes that a crash damaged to their last readable state. Return how many. The next
+        sync writes again what the store has."""
         ...
 
     def read_legacy(self) -> list[Draft]:
-        """What was written into the notes in layouts of earlier tools."""
+        """Return the memories in notes that earlier tools wrote in their own formats."""
         ...
 
     def erase(self, keys: Sequence[MemoryKey], /) -> int:
-        """Remove these from the notes and from all their history here; how many refs changed."""
+        """Remove these from the notes and their local history. Return how many refs changed."""
         ...
 
 
 class SharedNotebook(Notebook, Protocol):
-    """One with a remote, which is reached with the user's own git and credentials. Raises
+    """A notebook with a remote, used with the user's git and credentials. Raises
     RemoteUnavailable."""
 
     def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
-        """Get the remote's notes and merge them into ours. Whether ours changed."""
+        """Fetch the remote's notes and merge them into ours. Return whether ours changed."""
         ...
 
     def push(self, remote: str, environ: Mapping[str, str], /) -> bool | None:
-        """Whether there was anything to push. None: it was refused, because the remote has what we
-        have yet to fetch."""
+        """Return whether there was anything to push; None if a fetch is needed first."""
         ...
 
 
 class Journal(Protocol):
-    """The consolidations that can be undone, and up to when each domain was looked at."""
+    """Consolidation runs that can be undone, and the time of the last review of each domain."""
 
     def add(self, run: ConsolidationRun, /) -> None: ...
 
     def get_last(self) -> ConsolidationRun | None:
-        """The newest one that was not removed."""
+        """Return the newest run that was not removed."""
         ...
 
     def remove(self, run: ConsolidationRun, /) -> None: ...
@@ -172,23 +169,23 @@ class Journal(Protocol):
     def get_review_times(self) -> dict[Domain, Millis]: ...
 
     def set_review_time(self, domains: Sequence[Domain], at: Millis, /) -> None:
-        """These were looked at, up to then."""
+        """Record that these domains were reviewed up to `at`."""
         ...
 
     def forget(self, keys: AbstractSet[MemoryKey], /) -> None:
-        """Nothing of these memories is to be undone."""
+        """Remove these memories from all runs, so that undo leaves them alone."""
         ...
 
 
 class Reasoner(Protocol):
-    """A model that reads and writes. Raises LlmFailed."""
+    """A model that reads and writes text. Raises LlmFailed."""
 
     def answer(
         self, question: str, dates: Sequence[str], evidence: Sequence[Evidence], now: Millis, /
     ) -> ReasonedAnswer:
-        """An answer from the evidence, and only from it."""
+        """Answer from the evidence alone."""
         ...
 
     def merge(self, memories: Sequence[Memory], /) -> MergedMemory:
-        """What these say, as one."""
+        """Merge the text of these memories into one."""
         ...

@@ -1,14 +1,14 @@
-"""Layout of the family `graph_checkpoints`: what each row is, and in which order.
+"""Layout of the family `graph_checkpoints`: the rows and their order.
 
-    head    thread, namespace, checkpoint               what is known of it without its state
+    head    thread, namespace, checkpoint               all but its state
     blob    thread, namespace, checkpoint               its state, and how that is serialized
     write   thread, namespace, checkpoint, task, index  channel and size of a write after it
-    value   thread, namespace, checkpoint, task, index  what was written
-    id      checkpoint, thread, namespace               the order of all, and where an id stands
+    value   thread, namespace, checkpoint, task, index  the written value
+    id      checkpoint, thread, namespace               the order of all, and where an id is used
     thread  thread, checkpoint, namespace               the order of a thread
-    run     run, thread, namespace, checkpoint          what a run has made
+    run     run, thread, namespace, checkpoint          the checkpoints of a run
 
-The parts of a key are printable, so a zero byte between them keeps their order: the latest of a
+The parts of a key are printable, so a zero byte between them preserves their order: the latest of a
 thread and namespace is the last of its heads. Lists read neither states nor values.
 """
 
@@ -34,8 +34,8 @@ HEAD, BLOB, WRITE, VALUE = b"head", b"blob", b"write", b"value"
 ID, THREAD, RUN = b"id", b"thread", b"run"
 _LEAST_INDEX = -(1 << 31)
 BEFORE_ALL = WriteKey("", _LEAST_INDEX)
-# All of the family in pieces, each with how many of its rows may be read at once: states and values
-# have up to 15 MiB, heads half a MiB.
+# The whole family in ranges, each with the number of rows to read at once: states and values have
+# up to 15 MiB, heads half a MiB.
 SPANS = (
     (b"", HEAD, 8),
     (HEAD, ID, 64),
@@ -87,12 +87,12 @@ def parse_write_key(raw: bytes) -> WriteKey:
 
 
 def value_key(raw: bytes) -> bytes:
-    """The key of what was written, from that of its write."""
+    """Return the key of a value from that of its write."""
     return VALUE + raw.removeprefix(WRITE)
 
 
 def parse_place(raw: bytes) -> CheckpointKey:
-    """The checkpoint that a head, an index entry or a write is of."""
+    """Return the checkpoint of a head, an index entry or a write."""
     kind, *parts = raw.split(b"\0")
     names = [part.decode() for part in parts]
     if kind == ID:
@@ -109,7 +109,7 @@ def parse_place(raw: bytes) -> CheckpointKey:
 def scan_range(
     scope: CheckpointScope, after: CheckpointKey | None, before: CheckpointId | None
 ) -> tuple[bytes, bytes]:
-    """The rows, from the last to the first, that list this scope newest first."""
+    """Return the range that lists this scope newest first, when read in reverse."""
     if scope.thread_id is None:
         start = prefix(ID)
         ends = [] if after is None else [id_key(after)]
@@ -125,7 +125,7 @@ def scan_range(
 
 
 def build_checkpoint(info: CheckpointInfo, blob: bytes) -> Batch:
-    """A checkpoint that is not there yet."""
+    """Build the batch for a checkpoint that must not exist yet."""
     head = _Head(
         parent=info.parent_checkpoint_id,
         step=info.step,
@@ -146,7 +146,7 @@ def build_checkpoint(info: CheckpointInfo, blob: bytes) -> Batch:
 
 
 def build_write(place: CheckpointKey, write: PendingWrite) -> Batch:
-    """The first write of an index counts; of what may change, the last."""
+    """Build the batch for a write: the first of an index counts; of negative indexes, the last."""
     at = write_key(place, WriteKey(write.task_id, write.index))
     head = WriteHead(write.task_path, write.channel, write.type, len(write.value))
     return Batch(
@@ -159,19 +159,19 @@ def build_write(place: CheckpointKey, write: PendingWrite) -> Batch:
 
 
 def build_write_copy(place: CheckpointKey, at: bytes, head: bytes, value: bytes) -> Batch:
-    """The same for another checkpoint, unless it has one."""
+    """Copy a write to another checkpoint, unless it has one."""
     target = write_key(place, parse_write_key(at))
     operations = Put(FAMILY, target, head), Put(FAMILY, value_key(target), value)
     return Batch(operations, (Absent(FAMILY, target),))
 
 
 def build_removal(info: CheckpointInfo) -> list[Operation]:
-    """Without its writes."""
-    gone = [key(HEAD, *info.place), key(BLOB, *info.place)]
-    gone += [id_key(info.place), _thread_key(info.place)]
+    """Remove a checkpoint without its writes."""
+    removed = [key(HEAD, *info.place), key(BLOB, *info.place)]
+    removed += [id_key(info.place), _thread_key(info.place)]
     if info.run_id is not None:
-        gone.append(key(RUN, info.run_id, *info.place))
-    return [Delete(FAMILY, each) for each in gone]
+        removed.append(key(RUN, info.run_id, *info.place))
+    return [Delete(FAMILY, row) for row in removed]
 
 
 def build_write_removal(at: bytes) -> list[Operation]:
@@ -192,7 +192,7 @@ def decode_head(place: CheckpointKey, value: bytes) -> CheckpointInfo:
 
 
 def encode_blob(checkpoint: GraphCheckpoint) -> bytes:
-    """The name of the serialization, then its bytes as they came."""
+    """Encode the name of the serialization, then its bytes unchanged."""
     name = checkpoint.type.encode()
     return b"".join((codec.EMPTY, bytes([len(name)]), name, checkpoint.blob))
 
@@ -202,7 +202,7 @@ def decode_blob(info: CheckpointInfo, value: bytes) -> GraphCheckpoint:
     try:
         end = 1 + body[0]
         if end > len(body):
-            raise ValueError("it ends within its name")
+            raise ValueError("ends within its type name")
         return GraphCheckpoint(
             place=info.place,
             parent_checkpoint_id=info.parent_checkpoint_id,

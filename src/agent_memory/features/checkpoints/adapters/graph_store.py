@@ -1,4 +1,4 @@
-"""Checkpoints of graphs on an ordered store: what a running graph writes and reads."""
+"""Graph checkpoints on an ordered store: reads and writes of a running graph."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -22,7 +22,7 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import keys
 from agent_memory.platform.store.batches import Batch, CommitOutcome, Committed, Row
 
-HEADS = 64  # read at once: each may have half a MiB of metadata
+HEADS = 64  # per read: each may have half a MiB of metadata
 ENTRIES = 10_000  # of an index, or of writes without their values
 _VALUES = 64
 
@@ -34,7 +34,7 @@ class StoredGraphs:
 
     def put(self, checkpoint: GraphCheckpoint, /) -> "Future[None]":
         place = checkpoint.place
-        made = layout.build_checkpoint(checkpoint.info, layout.encode_blob(checkpoint))
+        batch = layout.build_checkpoint(checkpoint.info, layout.encode_blob(checkpoint))
         done: Future[None] = Future()
         done.set_running_or_notify_cancel()
 
@@ -44,8 +44,8 @@ class StoredGraphs:
             try:
                 is_new = isinstance(outcomes.result()[0], Committed)
                 if not is_new and not again:
-                    # There it is, or was a moment ago: so both, one right after the other.
-                    both = self._store.submit([made, Batch(made.operations)])
+                    # It exists, or did a moment ago: submit the insert and a replacement in a row.
+                    both = self._store.submit([batch, Batch(batch.operations)])
                     both.add_done_callback(lambda replaced: settle(replaced, again=True))
                     return
             except BaseException as exc:
@@ -56,15 +56,15 @@ class StoredGraphs:
                 done.set_result(None)
 
         try:
-            self._store.submit([made]).add_done_callback(settle)
+            self._store.submit([batch]).add_done_callback(settle)
         except BaseException:
             self._tally.end(ticket)
             raise
         return done
 
     def put_writes(self, place: CheckpointKey, writes: Sequence[PendingWrite], /) -> "Future[None]":
-        # One submission is written at once, whatever each of its batches expects.
-        batches = [layout.build_write(place, each) for each in writes]
+        # One submission is written atomically, whatever each of its batches expects.
+        batches = [layout.build_write(place, write) for write in writes]
         return futures.map_future(self._store.submit(batches), lambda _: None)
 
     def get(
@@ -77,22 +77,22 @@ class StoredGraphs:
                 return layout.decode_blob(info, blob)
             if info == missed:
                 raise StorageFailed(f"the stored checkpoint {info.place} has no state")
-            missed = info  # it was removed between two reads
+            missed = info  # removed between two reads
         return None
 
     def list_writes(
         self, place: CheckpointKey, /, *, after: WriteKey | None, max_bytes: int, at_least_one: bool
     ) -> WritesPage:
-        taken: list[tuple[bytes, layout.WriteHead]] = []
+        rows: list[tuple[bytes, layout.WriteHead]] = []
         size = 0
         for at, row in iter_write_rows(self._store, place, after):
             head = layout.decode_write_head(row)
             size += head.size + len(at) + len(row)
-            if size > max_bytes and (taken or not at_least_one):
-                last = layout.parse_write_key(taken[-1][0]) if taken else after
-                return WritesPage(self._values(taken), last or layout.BEFORE_ALL)
-            taken.append((at, head))
-        return WritesPage(self._values(taken))
+            if size > max_bytes and (rows or not at_least_one):
+                last = layout.parse_write_key(rows[-1][0]) if rows else after
+                return WritesPage(self._values(rows), last or layout.BEFORE_ALL)
+            rows.append((at, head))
+        return WritesPage(self._values(rows))
 
     def list_infos(
         self,
@@ -105,17 +105,17 @@ class StoredGraphs:
         offset: int = 0,
     ) -> list[CheckpointInfo]:
         start, end = layout.scan_range(scope, after, before)
-        while offset > 0:  # a bounded piece at a time, however far it is
-            passed = self._back(start, end, min(offset, ENTRIES))
-            if not passed:
+        while offset > 0:  # in bounded steps, however far it is
+            skipped = self._scan_back(start, end, min(offset, ENTRIES))
+            if not skipped:
                 return []
-            end, offset = passed[-1][0], offset - len(passed)
-        while rows := self._back(start, end, limit):
+            end, offset = skipped[-1][0], offset - len(skipped)
+        while rows := self._scan_back(start, end, limit):
             if rows[0][0].startswith(layout.prefix(layout.HEAD)):
                 return [layout.decode_head(layout.parse_place(at), value) for at, value in rows]
-            if found := read_heads(self._store, [layout.parse_place(at) for at, _ in rows]):
-                return found
-            end = rows[-1][0]  # all of them were removed between two reads
+            if infos := read_heads(self._store, [layout.parse_place(at) for at, _ in rows]):
+                return infos
+            end = rows[-1][0]  # all were removed between two reads
         return []
 
     def count(self, thread_id: ThreadId | None, /) -> int:
@@ -128,48 +128,48 @@ class StoredGraphs:
         self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None
     ) -> CheckpointInfo | None:
         if checkpoint_id is not None:
-            found = read_heads(
+            infos = read_heads(
                 self._store, [CheckpointKey(thread_id, checkpoint_ns, checkpoint_id)]
             )
         else:
             scope = CheckpointScope(thread_id, checkpoint_ns)
-            found = self.list_infos(scope, after=None, before=None, limit=1)
-        return found[0] if found else None
+            infos = self.list_infos(scope, after=None, before=None, limit=1)
+        return infos[0] if infos else None
 
-    def _back(self, start: bytes, end: bytes, limit: int) -> list[Row]:
+    def _scan_back(self, start: bytes, end: bytes, limit: int) -> list[Row]:
         return self._store.scan(layout.FAMILY, start, end, limit=limit, reverse=True)
 
-    def _values(self, taken: Sequence[tuple[bytes, layout.WriteHead]]) -> tuple[PendingWrite, ...]:
-        found: list[PendingWrite] = []
-        for start in range(0, len(taken), _VALUES):
-            some = taken[start : start + _VALUES]
-            values = self._store.get_many(layout.FAMILY, [layout.value_key(at) for at, _ in some])
-            found += [
+    def _values(self, rows: Sequence[tuple[bytes, layout.WriteHead]]) -> tuple[PendingWrite, ...]:
+        writes: list[PendingWrite] = []
+        for start in range(0, len(rows), _VALUES):
+            chunk = rows[start : start + _VALUES]
+            values = self._store.get_many(layout.FAMILY, [layout.value_key(at) for at, _ in chunk])
+            writes += [
                 layout.decode_write(at, head, value)
-                for (at, head), value in zip(some, values, strict=True)
+                for (at, head), value in zip(chunk, values, strict=True)
                 if value is not None  # removed meanwhile
             ]
-        return tuple(found)
+        return tuple(writes)
 
 
 def read_heads(store: OrderedStore, places: Sequence[CheckpointKey]) -> list[CheckpointInfo]:
-    """Of those that are there, in this order."""
-    found: list[CheckpointInfo] = []
+    """Read the heads of those that exist, in this order."""
+    infos: list[CheckpointInfo] = []
     for start in range(0, len(places), HEADS):
-        some = places[start : start + HEADS]
-        values = store.get_many(layout.FAMILY, [layout.key(layout.HEAD, *at) for at in some])
-        found += [
+        chunk = places[start : start + HEADS]
+        values = store.get_many(layout.FAMILY, [layout.key(layout.HEAD, *at) for at in chunk])
+        infos += [
             layout.decode_head(at, value)
-            for at, value in zip(some, values, strict=True)
+            for at, value in zip(chunk, values, strict=True)
             if value is not None
         ]
-    return found
+    return infos
 
 
 def iter_write_rows(
     store: OrderedStore, place: CheckpointKey, after: WriteKey | None
 ) -> Iterator[Row]:
-    """Without the values."""
+    """Yield the rows of writes, without values."""
     prefix = layout.prefix(layout.WRITE, *place)
     first = prefix if after is None else keys.after(layout.write_key(place, after))
     return iter_rows(store, prefix, ENTRIES, first=first)
@@ -178,7 +178,7 @@ def iter_write_rows(
 def iter_rows(
     store: OrderedStore, prefix: bytes, page: int, *, first: bytes | None = None
 ) -> Iterator[Row]:
-    """All rows that begin so, read a page at a time."""
+    """Yield all rows with this prefix, a page at a time."""
     start, end = first or prefix, keys.end_of(prefix)
     while rows := store.scan(layout.FAMILY, start, end, limit=page):
         yield from rows

@@ -1,4 +1,4 @@
-"""How many checkpoints of graphs there are: counted by the first who asks, then kept up."""
+"""The number of graph checkpoints: counted on first use, then kept up to date."""
 
 import threading
 from collections.abc import Iterable
@@ -13,35 +13,35 @@ _PAGE = 10_000
 
 
 class GraphTally:
-    """Told before and after every checkpoint that is made, and of all that are removed.
+    """Counter that is notified before and after every new checkpoint, and of removals.
 
-    Checkpoints are made while they are counted, which goes page by page in the order of keys: one
-    below what is counted is added, one in the page being read belongs to it, seen or not, and one
-    above will be found.
+    Checkpoints are added while they are counted, page by page in the order of keys. One below the
+    counted range is added, one in the page being read belongs to it, seen or not, and one above
+    will be found.
     """
 
     def __init__(self, store: OrderedStore, *, page: int = _PAGE) -> None:
         self._store = store
         self._page = page
-        # Held by whoever removes: what it has read is there until it has removed it.
+        # Held during removals: what a removal has read exists until it is removed.
         self.removing = threading.Lock()
         self._changed = threading.Condition()
         self._tickets = count()
         self._making: set[int] = set()
         self._count = 0
-        self._counted = layout.prefix(layout.ID)  # all below this key
+        self._counted = layout.prefix(layout.ID)  # all below this key are counted
         self._end = keys.end_of(self._counted)
         self._made: set[bytes] | None = None  # while a page is read
 
     def begin(self) -> int:
-        """Before a checkpoint is written; `end` takes the ticket, whatever came of it."""
+        """Register a write before it starts; pass the ticket to `end`, whatever the outcome."""
         with self._changed:
             ticket = next(self._tickets)
             self._making.add(ticket)
             return ticket
 
     def end(self, ticket: int, made: Iterable[CheckpointKey] = ()) -> None:
-        """After it is durable. What was replaced was not made."""
+        """Register the end of a write, once durable. A replaced checkpoint is not `made`."""
         places = [layout.id_key(place) for place in made]
         with self._changed:
             for at in places:
@@ -53,15 +53,15 @@ class GraphTally:
             self._changed.notify_all()
 
     def subtract(self, places: Iterable[CheckpointKey]) -> None:
-        """By who holds `removing`."""
-        gone = [layout.id_key(place) for place in places]
+        """Subtract removed checkpoints. The caller holds `removing`."""
+        removed = [layout.id_key(place) for place in places]
         with self._changed:
-            self._count -= sum(at < self._counted for at in gone)
+            self._count -= sum(at < self._counted for at in removed)
 
     def total(self) -> int:
         with self._changed:
             if self._counted >= self._end:
-                return self._count  # without waiting for a removal that takes its time
+                return self._count  # without waiting for a long removal
         with self.removing:
             while self._counted < self._end:
                 self._count_page()
@@ -73,10 +73,10 @@ class GraphTally:
             self._made = set()
         rows = self._store.scan(layout.FAMILY, self._counted, self._end, limit=self._page)
         with self._changed:
-            # Whoever could be seen on this page has begun before this.
+            # Any write that this page could show has begun before this point.
             begun = frozenset(self._making)
             self._changed.wait_for(lambda: not begun & self._making)
             end = keys.after(rows[-1][0]) if len(rows) == self._page else self._end
-            found = {at for at, _ in rows} | {at for at in self._made if at < end}
-            self._count += len(found)
+            page_keys = {at for at, _ in rows} | {at for at in self._made if at < end}
+            self._count += len(page_keys)
             self._counted, self._made = end, None

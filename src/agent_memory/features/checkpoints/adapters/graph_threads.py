@@ -1,4 +1,4 @@
-"""Threads of graphs on an ordered store: many checkpoints removed or copied at once."""
+"""Threads of graphs on an ordered store: remove or copy many checkpoints at once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from agent_memory.features.checkpoints.model.graphs import (
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store.batches import Batch, Committed, Operation
 
-_OPERATIONS = 20_000  # that happen together
+_OPERATIONS = 20_000  # per submission
 _BYTES = 32 << 20
 
 
@@ -36,7 +36,7 @@ class StoredGraphThreads:
             removal = _Removal(self._store, self._tally)
             for at, value in iter_rows(self._store, layout.prefix(layout.HEAD, thread_id), HEADS):
                 removal.add(layout.decode_head(layout.parse_place(at), value))
-            # Those after checkpoints that never came, too.
+            # Include writes whose checkpoint never came.
             for at, _ in iter_rows(self._store, layout.prefix(layout.WRITE, thread_id), ENTRIES):
                 removal.add_write(at)
             removal.finish()
@@ -44,9 +44,9 @@ class StoredGraphThreads:
     def remove(self, places: Sequence[CheckpointKey], /) -> None:
         with self._tally.removing:
             removal = _Removal(self._store, self._tally)
-            wanted = list(dict.fromkeys(places))
-            for start in range(0, len(wanted), HEADS):
-                for info in read_heads(self._store, wanted[start : start + HEADS]):
+            unique = list(dict.fromkeys(places))
+            for start in range(0, len(unique), HEADS):
+                for info in read_heads(self._store, unique[start : start + HEADS]):
                     removal.add(info)
                     for at, _ in iter_write_rows(self._store, info.place, None):
                         removal.add_write(at)
@@ -58,19 +58,19 @@ class StoredGraphThreads:
 
     def find_by_run(self, run_id: RunId, /) -> list[CheckpointKey]:
         rows = iter_rows(self._store, layout.prefix(layout.RUN, run_id), ENTRIES)
-        found = read_heads(self._store, [layout.parse_place(at) for at, _ in rows])
-        # One that was put again may be another run's by now.
-        return [info.place for info in found if info.run_id == run_id]
+        infos = read_heads(self._store, [layout.parse_place(at) for at, _ in rows])
+        # A checkpoint that was put again may belong to another run by now.
+        return [info.place for info in infos if info.run_id == run_id]
 
     def copy(self, source: ThreadId, target: ThreadId, /) -> None:
         if source == target:
             return
         with self._tally.removing:
-            copying = _Copying(self._store, self._tally)
+            copy = _Copy(self._store, self._tally)
             rows = iter_rows(self._store, layout.prefix(layout.THREAD, source), ENTRIES)
-            for at, _ in rows:  # by their ids: the oldest first
-                copying.add(layout.parse_place(at), target)
-            copying.finish()
+            for at, _ in rows:  # in the order of ids: oldest first
+                copy.add(layout.parse_place(at), target)
+            copy.finish()
 
 
 class _Removal:
@@ -99,8 +99,8 @@ class _Removal:
             self._operations, self._places = [], []
 
 
-class _Copying:
-    """Batches are gathered until they are worth writing; what is written together appears so."""
+class _Copy:
+    """Batches collected until they are worth writing; those of one submission appear together."""
 
     def __init__(self, store: OrderedStore, tally: GraphTally) -> None:
         self._store = store
@@ -110,11 +110,11 @@ class _Copying:
 
     def add(self, place: CheckpointKey, target: ThreadId) -> None:
         blob = self._store.get(layout.FAMILY, layout.key(layout.BLOB, *place))
-        found = read_heads(self._store, [place])
-        if not found or blob is None:
+        heads = read_heads(self._store, [place])
+        if not heads or blob is None:
             return
         copied = place._replace(thread_id=target)
-        self._extend(layout.build_checkpoint(replace(found[0], place=copied), blob), copied)
+        self._extend(layout.build_checkpoint(replace(heads[0], place=copied), blob), copied)
         for at, value in iter_write_rows(self._store, place, None):
             written = self._store.get(layout.FAMILY, layout.value_key(at))
             if written is not None:
@@ -122,7 +122,7 @@ class _Copying:
 
     def _extend(self, batch: Batch, made: CheckpointKey | None = None) -> None:
         self._batches.append((batch, made))
-        self._size += sum(len(each[-1]) for each in batch.operations)
+        self._size += sum(len(operation[-1]) for operation in batch.operations)
         if self._size >= _BYTES or len(self._batches) >= _OPERATIONS:
             self.finish()
 

@@ -1,6 +1,6 @@
-"""Checkpoints of graphs: the states that an agent's graph went through, and what its steps wrote.
+"""Graph checkpoints: the states of an agent's graph, and what its steps wrote.
 
-They are a program's own data: kept as they came, byte for byte, and given back so.
+They belong to the program that wrote them, and are stored and returned byte for byte.
 """
 
 import json
@@ -17,14 +17,14 @@ RunId = NewType("RunId", str)
 
 MIB = 1 << 20
 MAX_ID_CHARS = 256
-MAX_NS_CHARS = 2048  # a subgraph's names those of all graphs above it
+MAX_NS_CHARS = 2048  # a subgraph's namespace includes all graphs above it
 MAX_PATH_CHARS = 4096
 MAX_TYPE_CHARS = 32
-MAX_BLOB_BYTES = 15 * MIB  # a checkpoint with its metadata fits into one message of 16 MiB
+MAX_BLOB_BYTES = 15 * MIB  # with metadata, it fits into one message of 16 MiB
 MAX_METADATA_BYTES = MIB // 2
-MAX_WRITES = 1_000  # of one call
+MAX_WRITES = 1_000  # per call
 MAX_FILTER_BYTES = 64 << 10
-MAX_NAMED = 1_000  # threads, runs or checkpoints of one call
+MAX_NAMED = 1_000  # threads, runs or checkpoints per call
 MAX_PAGE = 500
 _MAX_INDEX = (1 << 31) - 1
 RUN_ID = "run_id"
@@ -32,7 +32,7 @@ _DELTAS = "counters_since_delta_snapshot"
 
 
 class CheckpointKey(NamedTuple):
-    """Where a checkpoint stands. The ids of a thread's checkpoints ascend with time."""
+    """The key of a checkpoint. The ids of a thread's checkpoints ascend with time."""
 
     thread_id: ThreadId
     checkpoint_ns: str
@@ -41,7 +41,7 @@ class CheckpointKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointInfo:
-    """All that is known of a checkpoint without its state."""
+    """A checkpoint without its state."""
 
     place: CheckpointKey
     parent_checkpoint_id: CheckpointId | None
@@ -54,7 +54,7 @@ class CheckpointInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphCheckpoint:
-    """A state of a graph, serialized by whoever runs it: `type` says how."""
+    """A state of a graph, serialized by the program that runs it: `type` says how."""
 
     place: CheckpointKey
     parent_checkpoint_id: CheckpointId | None = None
@@ -72,9 +72,9 @@ class GraphCheckpoint:
 
     @property
     def info(self) -> CheckpointInfo:
-        """Raises InvalidInput where the metadata is not a JSON object."""
-        found = read_object("metadata", self.metadata)
-        step, source, run_id = found.get("step"), found.get("source"), found.get(RUN_ID)
+        """The checkpoint without its state. Raises InvalidInput for invalid metadata."""
+        metadata = read_object("metadata", self.metadata)
+        step, source, run_id = metadata.get("step"), metadata.get("source"), metadata.get(RUN_ID)
         return CheckpointInfo(
             place=self.place,
             parent_checkpoint_id=self.parent_checkpoint_id,
@@ -88,10 +88,10 @@ class GraphCheckpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingWrite:
-    """What a task of the step after a checkpoint wrote to a channel.
+    """A write of a task, in the step after a checkpoint, to a channel.
 
-    The `index` counts the writes of a task. Negative ones are for what may change (an error, an
-    interrupt): there the last write counts, elsewhere the first.
+    `index` counts the writes of a task. Negative indexes are for values that may change (an error,
+    an interrupt): there the last write counts, elsewhere the first.
     """
 
     task_id: str
@@ -107,25 +107,25 @@ class PendingWrite:
         check_id("channel", self.channel, MAX_NS_CHARS)
         check_id("type", self.type, MAX_TYPE_CHARS, empty=True)
         if abs(self.index) > _MAX_INDEX:
-            raise InvalidInput(f"index is {self.index}; it must have 32 bits")
+            raise InvalidInput(f"index is {self.index}; it must fit in 32 bits")
         _check_size(f"the write to {self.channel!r}", len(self.value), MAX_BLOB_BYTES)
 
     @property
     def size(self) -> int:
-        """In bytes, rather too great than too small."""
-        named = len(self.task_id) + len(self.task_path) + len(self.channel) + len(self.type)
-        return len(self.value) + 4 * named + 32
+        """An upper estimate in bytes."""
+        names = len(self.task_id) + len(self.task_path) + len(self.channel) + len(self.type)
+        return len(self.value) + 4 * names + 32
 
 
 class WriteKey(NamedTuple):
-    """Which of a checkpoint's writes."""
+    """The key of a write within its checkpoint."""
 
     task_id: str
     number: int  # its index
 
 
 class WritesPage(NamedTuple):
-    """Some writes of a checkpoint; `next` is the last of them where there are more."""
+    """Some writes of a checkpoint; `next` is the last of them if there are more."""
 
     writes: tuple[PendingWrite, ...] = ()
     next: WriteKey | None = None
@@ -133,22 +133,20 @@ class WritesPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointSnapshot:
-    """A checkpoint with what was written after it, or the first part of that."""
+    """A checkpoint with the writes after it, or the first page of them."""
 
     checkpoint: GraphCheckpoint
     pending: WritesPage
 
     @property
     def size(self) -> int:
-        """In bytes, rather too great than too small."""
-        found = self.checkpoint
-        return sum(
-            (len(found.blob), len(found.metadata.encode()), *(w.size for w in self.pending.writes))
-        )
+        """An upper estimate in bytes."""
+        own = len(self.checkpoint.blob) + len(self.checkpoint.metadata.encode())
+        return own + sum(write.size for write in self.pending.writes)
 
 
 class CheckpointScope(NamedTuple):
-    """Which checkpoints are listed: of all threads, of a thread, or of one namespace of it."""
+    """The checkpoints to list: of all threads, of a thread, or of one namespace of it."""
 
     thread_id: ThreadId | None = None
     checkpoint_ns: str | None = None
@@ -177,7 +175,7 @@ def check_id(name: str, value: str, limit: int = MAX_ID_CHARS, *, empty: bool = 
     if len(value) > limit:
         raise InvalidInput(f"{name} has {len(value)} characters; the limit is {limit}")
     if not value.isprintable():
-        raise InvalidInput(f"{name} has characters that cannot be printed")
+        raise InvalidInput(f"{name} has unprintable characters")
 
 
 def _is_id(value: str) -> bool:
@@ -185,9 +183,9 @@ def _is_id(value: str) -> bool:
 
 
 def check_ids(name: str, values: Sequence[str]) -> None:
-    """The ids of one call."""
+    """Check the ids of one call."""
     if len(values) > MAX_NAMED:
-        raise InvalidInput(f"{len(values)} {name} are named; the limit of one call is {MAX_NAMED}")
+        raise InvalidInput(f"{len(values)} {name} in one call; the limit is {MAX_NAMED}")
     for value in values:
         check_id(name, value)
 
@@ -196,44 +194,44 @@ def parse_strategy(name: str) -> Strategy:
     try:
         return Strategy(name)
     except ValueError as exc:
-        known = ", ".join(each.value for each in Strategy)
+        known = ", ".join(strategy.value for strategy in Strategy)
         raise InvalidInput(f"strategy is {name!r}; it must be one of {known}") from exc
 
 
 def read_filter(text: str) -> Mapping[str, Any]:
-    """What the metadata must hold. Raises InvalidInput."""
+    """Parse the values that metadata must have. Raises InvalidInput."""
     if not text:
         return {}
     _check_size("filter", len(_encode_text("filter", text)), MAX_FILTER_BYTES)
     return read_object("filter", text)
 
 
-def matches(info: CheckpointInfo, wanted: Mapping[str, Any]) -> bool:
-    """Whether all that is wanted stands in the metadata; None is also what is not there."""
-    if not wanted:
+def matches(info: CheckpointInfo, expected: Mapping[str, Any]) -> bool:
+    """Return whether the metadata has all these values; None also matches a missing one."""
+    if not expected:
         return True
-    found = read_object("metadata", info.metadata)
+    metadata = read_object("metadata", info.metadata)
     try:
-        return all(found.get(key) == value for key, value in wanted.items())
+        return all(metadata.get(key) == value for key, value in expected.items())
     except RecursionError as exc:
         raise InvalidInput("filter is nested too deeply") from exc
 
 
 def find_superfluous(history: Iterable[CheckpointInfo]) -> list[CheckpointKey]:
-    """What may go of a thread so that each namespace keeps its latest checkpoint.
+    """List the checkpoints to remove so that each namespace keeps its latest.
 
-    A channel may be kept as differences since a snapshot: the latest is then nothing without those
+    A channel may be stored as differences since a snapshot: the latest checkpoint then needs those
     before it, back to the snapshots of all such channels. The metadata counts the steps since.
     """
     spaces: dict[str, dict[CheckpointKey, _CheckpointLink]] = {}
     for info in history:
         step = _CheckpointLink(info.parent_checkpoint_id, _deltas(info))
         spaces.setdefault(info.place.checkpoint_ns, {})[info.place] = step
-    found: list[CheckpointKey] = []
+    superfluous: list[CheckpointKey] = []
     for space in spaces.values():
-        kept = _find_needed(space)
-        found += [place for place in space if place not in kept]
-    return found
+        needed = _find_needed(space)
+        superfluous += [place for place in space if place not in needed]
+    return superfluous
 
 
 class _CheckpointLink(NamedTuple):
@@ -243,46 +241,45 @@ class _CheckpointLink(NamedTuple):
 
 def _find_needed(space: Mapping[CheckpointKey, _CheckpointLink]) -> set[CheckpointKey]:
     place = max(space)
-    kept, deltas = {place}, space[place].deltas
+    needed, deltas = {place}, space[place].deltas
     while deltas and (parent := space[place].parent) is not None:
         place = place._replace(checkpoint_id=parent)
-        if place in kept or place not in space:
+        if place in needed or place not in space:
             break
-        kept.add(place)
+        needed.add(place)
         deltas &= space[place].deltas
-    return kept
+    return needed
 
 
 def _deltas(info: CheckpointInfo) -> frozenset[str]:
-    """The channels of which this checkpoint has only the difference."""
+    """Return the channels of which this checkpoint holds only the difference."""
     if _DELTAS not in info.metadata:
         return frozenset()
-    found = read_object("metadata", info.metadata).get(_DELTAS)
-    return frozenset(found) if isinstance(found, dict) else frozenset()
+    counters = read_object("metadata", info.metadata).get(_DELTAS)
+    return frozenset(counters) if isinstance(counters, dict) else frozenset()
 
 
 def read_object(name: str, text: str) -> Mapping[str, Any]:
-    """Raises InvalidInput."""
+    """Parse a JSON object. Raises InvalidInput."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise InvalidInput(f"{name} is not JSON: {exc}") from exc
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be a JSON object")
-    return found
+    return value
 
 
 def replace_texts(
     document: str, change: Callable[[str], str], change_id: Callable[[str], str]
 ) -> str:
-    """Return a JSON object with every string of it changed, names included. One that is none comes
-    back as it is: it is refused later."""
+    """Replace every string of a JSON object, names included; return invalid JSON unchanged."""
     try:
-        found = read_object("metadata", document)
-        changed = _replace_value(found, change)
-        if isinstance(found.get(RUN_ID), str):  # runs are looked for by it
-            changed[RUN_ID] = change_id(found[RUN_ID])
-        return document if changed == found else json.dumps(changed, ensure_ascii=False)
+        original = read_object("metadata", document)
+        changed = _replace_value(original, change)
+        if isinstance(original.get(RUN_ID), str):  # runs are looked up by it
+            changed[RUN_ID] = change_id(original[RUN_ID])
+        return document if changed == original else json.dumps(changed, ensure_ascii=False)
     except (InvalidInput, RecursionError):
         return document
 
@@ -291,12 +288,12 @@ def _replace_value(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(name): _replace_pair(name, each, change) for name, each in value.items()}
-    return [_replace_value(each, change) for each in value] if isinstance(value, list) else value
+        return {change(name): _replace_pair(name, item, change) for name, item in value.items()}
+    return [_replace_value(item, change) for item in value] if isinstance(value, list) else value
 
 
 def _replace_pair(name: str, value: Any, change: Callable[[str], str]) -> Any:
-    """A name may be what tells that a value is a secret."""
+    """Replace a value together with its name, which may mark the value as a secret."""
     if not isinstance(value, str):
         return _replace_value(value, change)
     lead = f"{name}="

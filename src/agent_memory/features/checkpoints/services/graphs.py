@@ -1,4 +1,4 @@
-"""Graphs: the checkpoints of agents that run as graphs, kept, found, copied and removed."""
+"""Graph checkpoints: store, find, copy and remove them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ from agent_memory.kernel.errors import ContentBlocked, InvalidInput
 
 CleanCheckpoint = NewType("CleanCheckpoint", GraphCheckpoint)
 
-# Of an answer: a checkpoint always, then others and writes while they fit a message of 16 MiB.
+# An answer has one checkpoint, then others and writes while they fit a message of 16 MiB.
 ANSWER_BYTES = 16 * graphs.MIB - (256 << 10)
-PAGE_BYTES = 2 * graphs.MIB  # of a list: more than one is seldom wanted at once
+PAGE_BYTES = 2 * graphs.MIB  # of a list: callers seldom need more at once
 _READ = 64
 
 
@@ -39,11 +39,11 @@ class Graphs:
     checkpoints: GraphCheckpoints
     threads: GraphThreads
     secrets: SecretsFilter
-    read_at_most: int = 2_000  # checkpoints for one page of a list, found or not
+    read_at_most: int = 2_000  # checkpoints read for one page of a list, matching or not
 
     def clean(self, checkpoint: GraphCheckpoint) -> CleanCheckpoint:
-        """Return a checkpoint whose ids and metadata hold no secret. Its state is serialized by
-        the program that it belongs to, and stays as it is."""
+        """Remove secrets from the ids and metadata of a checkpoint. Its state belongs to the
+        program that serialized it and stays as it is."""
         parent = checkpoint.parent_checkpoint_id
         metadata = checkpoint.metadata
         if not self.secrets.is_clean([metadata]):
@@ -60,24 +60,24 @@ class Graphs:
         )
 
     def put(self, checkpoint: CleanCheckpoint) -> "Future[None]":
-        """Settled once durable. Never blocks."""
+        """Store a checkpoint. The future resolves once it is durable; this never blocks."""
         return self.checkpoints.put(checkpoint)
 
     def put_writes(self, place: CheckpointKey, writes: Sequence[PendingWrite]) -> "Future[None]":
-        """Settled once durable. Never blocks."""
+        """Store writes. The future resolves once they are durable; this never blocks."""
         graphs.check_place(place)
         if len(writes) > graphs.MAX_WRITES:
             raise InvalidInput(
-                f"{len(writes)} writes at once; the limit is {graphs.MAX_WRITES}: send several"
+                f"{len(writes)} writes in one call; the limit is {graphs.MAX_WRITES}: split them"
             )
         clean = [
             replace(
-                each,
-                task_id=self._clean_id(each.task_id),
-                channel=self._clean_name(each.channel, graphs.MAX_NS_CHARS),
-                task_path=self._clean_name(each.task_path, graphs.MAX_PATH_CHARS),
+                write,
+                task_id=self._clean_id(write.task_id),
+                channel=self._clean_name(write.channel, graphs.MAX_NS_CHARS),
+                task_path=self._clean_name(write.task_path, graphs.MAX_PATH_CHARS),
             )
-            for each in writes
+            for write in writes
         ]
         return self.checkpoints.put_writes(self._clean_place(place), clean)
 
@@ -89,28 +89,29 @@ class Graphs:
             max_bytes=0,
             at_least_one=True,
         )
-        return any((each.task_id, each.index) == (task_id, write.index) for each in page.writes)
+        return any((w.task_id, w.index) == (task_id, write.index) for w in page.writes)
 
     def get(
         self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None = None
     ) -> CheckpointSnapshot | None:
-        """This checkpoint, or the latest of its thread and namespace."""
+        """Return this checkpoint, or the latest of its thread and namespace."""
         _check_scope(CheckpointScope(thread_id, checkpoint_ns))
         if checkpoint_id is not None:
             graphs.check_id("checkpoint_id", checkpoint_id)
             checkpoint_id = CheckpointId(self._clean_id(checkpoint_id))
-        found = self.checkpoints.get(
+        checkpoint = self.checkpoints.get(
             ThreadId(self._clean_id(thread_id)),
             self._clean_name(checkpoint_ns, graphs.MAX_NS_CHARS),
             checkpoint_id,
         )
-        if found is None:
+        if checkpoint is None:
             return None
-        room = ANSWER_BYTES - len(found.blob) - len(found.metadata.encode())
-        return CheckpointSnapshot(checkpoint=found, pending=self._pending(found.place, room))
+        room = ANSWER_BYTES - len(checkpoint.blob) - len(checkpoint.metadata.encode())
+        pending = self._pending(checkpoint.place, room)
+        return CheckpointSnapshot(checkpoint=checkpoint, pending=pending)
 
     def writes(self, place: CheckpointKey, after: WriteKey | None) -> WritesPage:
-        """Those that did not fit an answer."""
+        """Return the writes that did not fit an answer."""
         graphs.check_place(place)
         if after is not None:
             after = WriteKey(self._clean_id(after.task_id), after.number)
@@ -131,44 +132,45 @@ class Graphs:
         after: CheckpointKey | None,
         limit: int,
     ) -> tuple[Sequence[CheckpointSnapshot], CheckpointKey | None]:
-        """Newest first, and where to go on if there may be more: a page ends early where much was
-        read, found or not."""
+        """List newest first, and where to continue if there may be more: a page ends early if much
+        was read, matching or not."""
         _check_scope(scope)
         _check_limit(limit)
-        for each in (only, before):
-            if each is not None:
-                graphs.check_id("checkpoint_id", each)
+        for checkpoint_id in (only, before):
+            if checkpoint_id is not None:
+                graphs.check_id("checkpoint_id", checkpoint_id)
         scope = self._clean_scope(scope)
         only, before = (
-            None if each is None else CheckpointId(self._clean_id(each)) for each in (only, before)
+            None if value is None else CheckpointId(self._clean_id(value))
+            for value in (only, before)
         )
         after = None if after is None else self._clean_place(after)
         wanted = {name: self._clean_filter(name, value) for name, value in wanted.items()}
         if only is not None:
-            behind = CheckpointId(only + "\1")  # whatever follows it in a key
+            behind = CheckpointId(only + "\1")  # sorts after it, whatever follows in a key
             before = behind if before is None else min(before, behind)
-        found: list[CheckpointSnapshot] = []
+        snapshots: list[CheckpointSnapshot] = []
         size = 0
         for read, info in enumerate(self._infos(scope, before, after), 1):
             if only is not None and info.place.checkpoint_id != only:
                 break
             if graphs.matches(info, wanted):
-                own = info.blob_size + len(info.metadata.encode())
-                if found and size + own > PAGE_BYTES:
-                    return found, after
-                room = ANSWER_BYTES if not found else PAGE_BYTES
-                if (snapshot := self._load_snapshot(info.place, room - size - own)) is not None:
-                    found.append(snapshot)
+                added = info.blob_size + len(info.metadata.encode())
+                if snapshots and size + added > PAGE_BYTES:
+                    return snapshots, after
+                room = ANSWER_BYTES if not snapshots else PAGE_BYTES
+                if (snapshot := self._load_snapshot(info.place, room - size - added)) is not None:
+                    snapshots.append(snapshot)
                     size += snapshot.size
             after = info.place
-            if len(found) == limit or read == self.read_at_most:
-                return found, after
-        return found, None
+            if len(snapshots) == limit or read == self.read_at_most:
+                return snapshots, after
+        return snapshots, None
 
     def list_infos(
         self, thread_id: ThreadId | None, *, limit: int, offset: int
     ) -> tuple[Sequence[CheckpointInfo], int]:
-        """Newest first, without their states, and how many there are."""
+        """List newest first, without states, and the total number."""
         scope = self._clean_scope(CheckpointScope(thread_id))
         thread_id = scope.thread_id
         _check_limit(limit)
@@ -188,7 +190,7 @@ class Graphs:
             self.threads.remove_thread(ThreadId(self._clean_id(thread_id)))
 
     def delete_checkpoints(self, checkpoint_ids: Sequence[str]) -> None:
-        """Wherever they stand: a copy of a thread has the same ids."""
+        """Delete these in all threads: a copy of a thread has the same ids."""
         graphs.check_ids("checkpoint_ids", checkpoint_ids)
         for checkpoint_id in checkpoint_ids:
             self.threads.remove(
@@ -201,7 +203,7 @@ class Graphs:
             self.threads.remove(self.threads.find_by_run(RunId(self._clean_id(run_id))))
 
     def copy_thread(self, source: ThreadId, target: ThreadId) -> None:
-        """What the target has already stays."""
+        """Copy a thread. What the target already has stays."""
         graphs.check_id("source_thread_id", source)
         graphs.check_id("target_thread_id", target)
         self.threads.copy(ThreadId(self._clean_id(source)), ThreadId(self._clean_id(target)))
@@ -242,12 +244,12 @@ class Graphs:
         )
 
     def _clean_filter(self, name: str, value: Any) -> Any:
-        """What to look for in clean metadata."""
-        found = graphs.replace_texts(json.dumps({name: value}), self._clean_text, self._clean_id)
-        return next(iter(json.loads(found).values()))
+        """Clean a filter value as the stored metadata was cleaned."""
+        cleaned = graphs.replace_texts(json.dumps({name: value}), self._clean_text, self._clean_id)
+        return next(iter(json.loads(cleaned).values()))
 
     def _clean_text(self, text: str) -> str:
-        """A checkpoint is never refused for what its metadata says."""
+        """Clean text of the metadata, which never makes a checkpoint fail."""
         try:
             return self.secrets.clean(text, where="checkpoint")
         except ContentBlocked:
@@ -261,11 +263,11 @@ class Graphs:
             after = page[-1].place
 
     def _load_snapshot(self, place: CheckpointKey, room: int) -> CheckpointSnapshot | None:
-        """None where it was removed meanwhile."""
-        found = self.checkpoints.get(*place)
-        if found is None:
+        """Return None if it was removed meanwhile."""
+        checkpoint = self.checkpoints.get(*place)
+        if checkpoint is None:
             return None
-        return CheckpointSnapshot(checkpoint=found, pending=self._pending(place, room))
+        return CheckpointSnapshot(checkpoint=checkpoint, pending=self._pending(place, room))
 
     def _pending(self, place: CheckpointKey, room: int) -> WritesPage:
         return self.checkpoints.list_writes(
@@ -278,7 +280,7 @@ def _check_scope(scope: CheckpointScope) -> None:
         graphs.check_id("thread_id", scope.thread_id)
     if scope.checkpoint_ns is not None:
         if scope.thread_id is None:
-            raise InvalidInput("checkpoint_ns is of a thread: thread_id is required")
+            raise InvalidInput("thread_id is required with checkpoint_ns")
         graphs.check_namespace(scope.checkpoint_ns)
 
 

@@ -127,7 +127,7 @@ class AutoCapture:
         if place.home == NOWHERE:
             return None
         try:
-            if self.capture.knows(draft, place) or self._has_same_summary(draft, place):
+            if self.capture.was_captured(draft, place) or self._has_same_summary(draft, place):
                 return None
             return self.capture.capture(draft, place).memory
         except AgentMemoryError:

@@ -1,10 +1,9 @@
-"""Knowledge on an ordered store: records by id, and rows that hold their order, whole and by what
-they are filtered by.
+"""Knowledge on an ordered store: records by id, and rows that order them, in all and by filter.
 
     {kind}:{id}                                          -> the record
     by:{kind}:{which filters}:{their values}:{ms:013}:{id}
 
-A record is stored under the names of its fields: to rename one is a migration.
+A record is stored under the names of its fields: renaming a field is a migration.
 """
 
 import threading
@@ -43,7 +42,7 @@ R = TypeVar("R", bound=KnowledgeRecord)
 
 _CURSOR = b"checkpoint:knowledge"
 _COUNTED = 10_000  # rows at a time
-_TOTALS = 1_000  # that are remembered
+_TOTALS = 1_000  # cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +59,18 @@ class _Layout:
         return b"%s:" % self.name
 
     def order(self, values: Sequence[str | None]) -> bytes:
-        """What the rows of those records start with that have these values; None is any."""
+        """Return the prefix of the rows whose records have these values; None matches any."""
         which = "".join("1" if value is not None else "0" for value in values)
-        named = b"".join(b"%s:" % keys.escape(value) for value in values if value is not None)
-        return b"by:%s:%s:%s" % (self.name, which.encode(), named)
+        escaped = b"".join(b"%s:" % keys.escape(value) for value in values if value is not None)
+        return b"by:%s:%s:%s" % (self.name, which.encode(), escaped)
 
     def rows(self, record: KnowledgeRecord | None) -> Iterator[bytes]:
         if record is None:
             return
         values = [getattr(record, name) or "" for name in self.filters]
         end = b"%013d:%s" % (record.made_ms, record.id.encode())
-        for chosen in product((False, True), repeat=len(values)):
-            wanted = [value if is_in else None for value, is_in in zip(values, chosen, strict=True)]
-            yield self.order(wanted) + end
+        for choices in product(*((None, value) for value in values)):
+            yield self.order(choices) + end
 
 
 _LAYOUTS: Mapping[type[Any], _Layout] = {
@@ -92,7 +90,7 @@ class StoredKnowledge:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
         self._counting = threading.Lock()
-        self._made = dict.fromkeys(_LAYOUTS, 0)  # how often a record came or went, or moved
+        self._made = dict.fromkeys(_LAYOUTS, 0)  # records added, removed or moved
         self._versions = dict.fromkeys(_LAYOUTS, 0)
         self._totals: dict[bytes, tuple[int, int]] = {}
 
@@ -102,10 +100,10 @@ class StoredKnowledge:
         return [self._read(kind, value) for value in values]
 
     def list_page(
-        self, kind: type[R], /, *, limit: int, offset: int, **wanted: str | None
+        self, kind: type[R], /, *, limit: int, offset: int, **filters: str | None
     ) -> tuple[list[R], int]:
         layout = _LAYOUTS[kind]
-        prefix = layout.order([wanted.get(name) for name in layout.filters])
+        prefix = layout.order([filters.get(name) for name in layout.filters])
         total = self._total(kind, prefix)
         if offset >= total:
             return [], total
@@ -126,8 +124,8 @@ class StoredKnowledge:
         layout = _LAYOUTS[kind]
         start = keys.after(layout.key(name)) if name else layout.prefix
         rows = self._store.scan(layout.family, start, keys.end_of(layout.prefix), limit=limit)
-        found = (self._read(kind, value) for _, value in rows)
-        return [record for record in found if record is not None]
+        records = (self._read(kind, value) for _, value in rows)
+        return [record for record in records if record is not None]
 
     def commit(
         self, changes: Sequence[KnowledgeChange], /, *, cursor: int | None = None, wait: bool = True
@@ -136,22 +134,22 @@ class StoredKnowledge:
         expected: list[Expectation] = []
         moved: set[type[Any]] = set()
         for before, after in changes:
-            known = after if before is None else before
-            if known is None or before == after:
+            present = after if before is None else before
+            if present is None or before == after:
                 continue
-            layout = _LAYOUTS[type(known)]
-            key = layout.key(known.id)
-            # What is stored is expected, not what we would store: an earlier version may have
-            # written the same record in other bytes.
+            layout = _LAYOUTS[type(present)]
+            key = layout.key(present.id)
+            # Expect the stored bytes, not a new encoding: an earlier version may have written
+            # the same record in other bytes.
             stored = self._store.get(layout.family, key)
-            if self._read(type(known), stored) != before:
+            if self._read(type(present), stored) != before:
                 return False
             expected.append(
                 Absent(layout.family, key) if stored is None else Equals(layout.family, key, stored)
             )
             old, new = set(layout.rows(before)), set(layout.rows(after))
             if old != new:
-                moved.add(type(known))
+                moved.add(type(present))
             operations += [Delete(layout.family, row) for row in sorted(old - new)]
             operations += [Put(layout.family, row, codec.EMPTY) for row in sorted(new - old)]
             operations.append(
@@ -159,8 +157,8 @@ class StoredKnowledge:
                 if after is None
                 else Put(layout.family, key, _encode_record(after))
             )
-            if isinstance(known, Fact) and not _same_words(before, after):
-                entry = encode_entry(FactChanged(id=known.id))
+            if isinstance(present, Fact) and not _is_indexed_alike(before, after):
+                entry = encode_entry(FactChanged(id=present.id))
                 operations.append(Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry))
         if cursor is not None:
             value = codec.encode_key(b"%d" % cursor)
@@ -181,7 +179,7 @@ class StoredKnowledge:
             submitted.add_done_callback(on_commit)
             return True
         (outcome,) = submitted.result()
-        on_commit(outcome)  # a callback might come after whoever waits for the result
+        on_commit(outcome)  # a callback might run after the caller resumes
         return isinstance(outcome, Committed)
 
     def version(self, kind: type[KnowledgeRecord], /) -> int:
@@ -192,8 +190,8 @@ class StoredKnowledge:
         return None if value is None else int(codec.decode_key(value))
 
     def _read(self, kind: type[R], value: bytes | None) -> R | None:
-        """What was learned and cannot be read is as if it were not: it is learned again. What
-        someone has said is not: raises StorageFailed."""
+        """Decode a record. A damaged one that was learned counts as missing, as it is learned
+        again. A damaged fact raises StorageFailed."""
         if value is None:
             return None
         try:
@@ -204,7 +202,7 @@ class StoredKnowledge:
             return None
 
     def _total(self, kind: type[Any], prefix: bytes) -> int:
-        """Counted once, until a record of its kind comes or goes."""
+        """Count the rows once, until a record of this kind is added or removed."""
         family = _LAYOUTS[kind].family
         with self._counting:
             made = self._made[kind]
@@ -234,14 +232,14 @@ def _encode_record(record: KnowledgeRecord) -> bytes:
 
 def _decode_record(kind: type[R], value: bytes) -> R:
     try:
-        found: R = _decoders[kind](codec.body(value))
+        record: R = _decoders[kind](codec.body(value))
     except (msgspec.MsgspecError, InvalidInput) as exc:
         raise StorageFailed(f"a stored {kind.__name__.lower()} is damaged") from exc
-    return found
+    return record
 
 
-def _same_words(before: KnowledgeRecord | None, after: KnowledgeRecord | None) -> bool:
-    """Whether an index would not know one from the other."""
+def _is_indexed_alike(before: KnowledgeRecord | None, after: KnowledgeRecord | None) -> bool:
+    """Return whether the search index would treat both alike."""
     if not isinstance(before, Fact) or not isinstance(after, Fact):
         return False
     return (

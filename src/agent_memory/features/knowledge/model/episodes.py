@@ -1,4 +1,4 @@
-"""Episodes: what happened between an agent and a user, from when to when, and how it ended."""
+"""Episodes: what happened between an agent and a user, when, and how it ended."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from agent_memory.kernel.ids import KnowledgeId, Millis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """`session_id` is set where it was made from a session, which may go on; `fixed` are the fields
-    that someone has set since: they stay as they are."""
+    """An episode. `session_id` is set if it was made from a session, which may go on. `fixed` are
+    the fields that a user set: learning leaves them alone."""
 
     id: KnowledgeId
     agent_id: str = ""
@@ -33,7 +33,7 @@ class Episode:
         limits.check_name("error_code", self.error_code or "", required=False)
         limits.check_text("summary", self.summary)
         if self.success and self.error_code:
-            raise InvalidInput("an episode that succeeded has no error_code: leave one of both out")
+            raise InvalidInput("a successful episode has no error_code: leave out one of the two")
         if self.ended_ms < self.started_ms:
             raise InvalidInput("ended_at is before started_at: swap them")
 

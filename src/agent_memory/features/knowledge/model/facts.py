@@ -1,4 +1,4 @@
-"""Facts: what is held to be true, how sure that is, and what was held before."""
+"""Facts: what is held to be true, how certain it is, and the earlier values."""
 
 from dataclasses import dataclass, replace
 
@@ -7,14 +7,14 @@ from agent_memory.kernel.ids import KnowledgeId, Millis
 
 DEFAULT_SCOPE = "global"
 DEFAULT_TYPE = "fact"
-FIRST_CONFIDENCE = 0.7  # of what was said once
-GAIN = 0.3  # of the doubt that is left, each time it is said again
-CERTAIN = 0.99  # saying it again does not make it more than that
+FIRST_CONFIDENCE = 0.7  # after one claim
+GAIN = 0.3  # share of the remaining doubt that each confirmation removes
+CERTAIN = 0.99  # confirmations do not raise the confidence above this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Unique by scope, agent, user and key; its id is made from them."""
+    """A fact, unique by scope, agent, user and key; its id is derived from them."""
 
     id: KnowledgeId
     scope: str = DEFAULT_SCOPE
@@ -29,7 +29,7 @@ class Fact:
     contradictions: int = 0  # how many values it had before this one
     created_ms: Millis
     updated_ms: Millis
-    valued_ms: Millis  # since when it has this value
+    valued_ms: Millis  # when it got this value
 
     def __post_init__(self) -> None:
         limits.check_name("scope", self.scope)
@@ -47,7 +47,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Former:
-    """A value that a fact had. `number` counts them."""
+    """An earlier value of a fact. `number` counts them."""
 
     id: KnowledgeId
     fact_id: KnowledgeId
@@ -61,32 +61,32 @@ class Former:
 
     @property
     def made_ms(self) -> Millis:
-        return Millis(self.number)  # in the order in which they were given up
+        return Millis(self.number)  # in the order of replacement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Something that is said to be true."""
+    """A statement that something is true."""
 
     scope: str = DEFAULT_SCOPE
     agent_id: str | None = None
     user_id: str | None = None
     key: str
     value: str
-    fact_type: str | None = None  # as it was, or the default
+    fact_type: str | None = None  # None: unchanged, or the default
     confidence: float | None = None
 
     @property
     def fact_id(self) -> KnowledgeId:
-        # None and "" are told apart: an agent without a name is not every agent.
+        # None differs from "": an agent without a name is not every agent.
         owners = ("-" if name is None else f"+{name}" for name in (self.agent_id, self.user_id))
         return ids.derive_id("fact", self.scope, *owners, self.key)
 
 
 def apply_claim(fact: Fact | None, claim: Claim, at: Millis) -> tuple[Fact, Former | None]:
-    """The fact after this was claimed, and the value that it replaced, if it did."""
+    """Return the fact after this claim, and the value that the claim replaced, if any."""
     if fact is None:
-        return _first(claim, at), None
+        return _create_fact(claim, at), None
     if fact.value == claim.value:
         return _confirm_fact(fact, claim, at), None
     fact_type = claim.fact_type or fact.fact_type
@@ -96,7 +96,7 @@ def apply_claim(fact: Fact | None, claim: Claim, at: Millis) -> tuple[Fact, Form
 def replace_value(
     fact: Fact, value: str, at: Millis, fact_type: str, confidence: float | None
 ) -> tuple[Fact, Former]:
-    """Another value: what was known of the old one says nothing about it."""
+    """Give the fact another value; confidence and confirmations start anew."""
     former = Former(
         id=ids.derive_id("former", fact.id, str(fact.contradictions)),
         fact_id=fact.id,
@@ -120,7 +120,7 @@ def replace_value(
     ), former
 
 
-def _first(claim: Claim, at: Millis) -> Fact:
+def _create_fact(claim: Claim, at: Millis) -> Fact:
     return Fact(
         id=claim.fact_id,
         scope=claim.scope,
@@ -137,12 +137,12 @@ def _first(claim: Claim, at: Millis) -> Fact:
 
 
 def _confirm_fact(fact: Fact, claim: Claim, at: Millis) -> Fact:
-    surer = fact.confidence + GAIN * (1 - fact.confidence)
-    known = max(fact.confidence, min(CERTAIN, surer))
+    raised = fact.confidence + GAIN * (1 - fact.confidence)
+    confidence = max(fact.confidence, min(CERTAIN, raised))
     return replace(
         fact,
         fact_type=claim.fact_type or fact.fact_type,
-        confidence=max(known, claim.confidence or 0.0),
+        confidence=max(confidence, claim.confidence or 0.0),
         times_confirmed=fact.times_confirmed + 1,
         updated_ms=at,
     )

@@ -1,7 +1,7 @@
-"""Procedures: what agents do again and again with their tools, and how often it works.
+"""Procedures: what agents repeatedly do with their tools, and how often it succeeds.
 
-A chain is what leads up to a command or to the end of a turn: an agent looks, changes, and runs
-something. Whether the last step succeeded is whether the chain did.
+A chain is the steps that lead up to a command or the end of a turn: an agent looks, changes, and
+runs something. It succeeded if its last step did.
 """
 
 import re
@@ -13,46 +13,31 @@ from agent_memory.kernel import ids, limits
 from agent_memory.kernel.ids import KnowledgeId, Millis
 
 TOOL_CHAIN = "tool_chain"
-REPEATED = 3  # times until something is a habit
-MAX_STEPS = 8  # a longer chain repeats itself nowhere
-FAILING = 0.3  # below this rate of success it is no longer recommended
-JUDGED = 5  # times until that can be told
+REPEATED = 3  # uses that make a chain a procedure
+MAX_STEPS = 8  # longer chains do not recur
+FAILING = 0.3  # below this success rate a procedure is not recommended
+JUDGED = 5  # uses before the success rate counts
 UNUSED_RATE = 0.5
 
 _SHELLS = frozenset(
     {"bash", "shell", "run_shell_command", "local_shell", "exec_command", "run_command"}
 )
-# Programs that do many things: the next word says which.
-_MANY = frozenset(
-    (
-        *(
-            "apt",
-            "bun",
-            "cargo",
-            "docker",
-            "gh",
-            "git",
-            "go",
-            "kubectl",
-            "make",
-            "npm",
-            "npx",
-            "pip",
-        ),
-        *("pnpm", "poetry", "python", "python3", "terraform", "uv", "yarn"),
-    )
-)
+# Programs with subcommands: the next word says which.
+_WITH_SUBCOMMANDS = frozenset({
+    "apt", "bun", "cargo", "docker", "gh", "git", "go", "kubectl", "make", "npm", "npx", "pip",
+    "pnpm", "poetry", "python", "python3", "terraform", "uv", "yarn",
+})  # fmt: skip
 _SKIPPED = re.compile(r"(?:\s*(?:cd\s+\S+\s*(?:&&|;)|sudo\s|time\s|env\s|[A-Za-z_]\w*=\S*\s))*\s*")
 _WORD = re.compile(r"[A-Za-z0-9][\w.@-]*")
 _FAILED = re.compile(
     r"\A(?:Error:|error:|fatal:|Traceback )|\b(?:[Ee]xit code:?|exited with code|exit status) [1-9]"
 )
-_LOOKED_AT = 400  # characters at either end of a result
+_CHECKED = 400  # characters at either end of a result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One use of a tool. `command` is what a shell ran, as far as it tells one from another."""
+    """One use of a tool. `command` is the program that a shell ran, without its arguments."""
 
     tool: str
     command: str = ""
@@ -65,14 +50,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """A sequence of steps that one agent took, and what came of it so far."""
+    """A sequence of steps of one agent, and how often it was used and succeeded."""
 
     id: KnowledgeId
     agent_id: str
     steps: tuple[str, ...]
     used: int
     succeeded: int
-    dismissed: int = 0  # uses that were counted when someone deleted the procedure
+    dismissed: int = 0  # uses up to the deletion of the procedure
     dismissed_successes: int = 0
     created_ms: Millis
 
@@ -83,7 +68,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """`fixed` are the fields that someone has set: they stay as they are."""
+    """A procedure. `fixed` are the fields that a user set: learning leaves them alone."""
 
     id: KnowledgeId
     agent_id: str
@@ -116,41 +101,41 @@ class Procedure:
 
 
 def parse_step(event: Event) -> Step | None:
-    """What this event tells of a tool, if it does."""
+    """Return the tool use that this event records, if any."""
     name = event.metadata.get("tool_name", "").strip()
     if event.type is not EventType.TOOL_RESULT or not name:
         return None
-    asked = event.text[:2_000].partition("\n")[0].removeprefix(f"{name}:")
+    call = event.text[:2_000].partition("\n")[0].removeprefix(f"{name}:")
     return Step(
         tool=name[: limits.NAME_CHARS // 4],
-        command=_command(asked) if name.lower() in _SHELLS else "",
+        command=_extract_command(call) if name.lower() in _SHELLS else "",
         failed=has_failed(event),
     )
 
 
 def has_failed(event: Event) -> bool:
-    """Whether a tool did not do what it was asked: the agent says so, or the result does."""
+    """Return whether a tool failed, as the agent says or the result shows."""
     if event.metadata.get("error") == "true":
         return True
     body = event.text.partition("\n")[2]
-    return bool(_FAILED.search(body[:_LOOKED_AT]) or _FAILED.search(body[-_LOOKED_AT:]))
+    return bool(_FAILED.search(body[:_CHECKED]) or _FAILED.search(body[-_CHECKED:]))
 
 
-def is_chain_end(taken: Step) -> bool:
-    """Whether a chain ends with it: a command shows what came of all before."""
-    return bool(taken.command)
+def is_chain_end(step: Step) -> bool:
+    """Return whether the step ends its chain: a command shows the outcome of the steps before."""
+    return bool(step.command)
 
 
-def append_step(steps: tuple[Step, ...], taken: Step) -> tuple[Step, ...]:
-    """With one more step; the same again is the same step, which may turn out otherwise."""
-    if steps and steps[-1].name == taken.name:
-        return (*steps[:-1], taken)
-    return (*steps[:MAX_STEPS], taken)  # of one that is too long nothing is counted
+def append_step(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+    """Append a step; a repeated one replaces the last, as its outcome may differ."""
+    if steps and steps[-1].name == step.name:
+        return (*steps[:-1], step)
+    return (*steps[:MAX_STEPS], step)  # a chain that is too long is not counted
 
 
 def name_steps(steps: tuple[Step, ...]) -> tuple[str, ...]:
-    """The names of a chain that is worth counting; of others nothing."""
-    return tuple(each.name for each in steps) if 2 <= len(steps) <= MAX_STEPS else ()
+    """Return the step names of a chain, or nothing if it is too short or long to count."""
+    return tuple(step.name for step in steps) if 2 <= len(steps) <= MAX_STEPS else ()
 
 
 def derive_chain_id(agent_id: str, steps: tuple[str, ...]) -> KnowledgeId:
@@ -158,36 +143,36 @@ def derive_chain_id(agent_id: str, steps: tuple[str, ...]) -> KnowledgeId:
 
 
 def update_counts(chain: Chain, *, used: int, succeeded: int) -> Chain | None:
-    """After so many more uses, or fewer; nothing once there are none."""
-    now = chain.used + used
-    if now <= 0:
+    """Return the chain after so many more (or fewer) uses; None once there are none."""
+    total = chain.used + used
+    if total <= 0:
         return None
-    good = min(now, max(0, chain.succeeded + succeeded))
+    successes = min(total, max(0, chain.succeeded + succeeded))
     return replace(
         chain,
-        used=now,
-        succeeded=good,
-        # Of those that are no more, nobody knows which were: the oldest are the likeliest.
+        used=total,
+        succeeded=successes,
+        # Removed uses are assumed to be the oldest ones.
         dismissed=max(0, chain.dismissed + min(0, used)),
         dismissed_successes=max(0, chain.dismissed_successes + min(0, succeeded)),
     )
 
 
 def dismiss_chain(chain: Chain) -> Chain:
-    """It is a habit only when it is one again."""
+    """Reset the count, so that the chain has to recur to become a procedure again."""
     return replace(chain, dismissed=chain.used, dismissed_successes=chain.succeeded)
 
 
 def derive_procedure(chain: Chain, known: Procedure | None) -> Procedure | None:
-    """The procedure that a chain has become, once it is one."""
+    """Return the procedure of a chain, if the chain was used often enough."""
     used = chain.used - chain.dismissed
     succeeded = min(used, max(0, chain.succeeded - chain.dismissed_successes))
     if (known is None and used < REPEATED) or used <= 0:
         return None
-    found = Procedure(
+    procedure = Procedure(
         id=chain.id,
         agent_id=chain.agent_id,
-        name="_".join(_plain(chain.steps))[: limits.NAME_CHARS],
+        name="_".join(_shorten_steps(chain.steps))[: limits.NAME_CHARS],
         description=f"{', '.join(chain.steps[:-1])}, then {chain.steps[-1]}",
         steps=chain.steps,
         times_used=used,
@@ -195,30 +180,31 @@ def derive_procedure(chain: Chain, known: Procedure | None) -> Procedure | None:
         times_failed=used - succeeded,
         created_ms=chain.created_ms,
     )
-    found = replace(found, is_active=found.times_used < JUDGED or found.success_rate >= FAILING)
+    procedure = replace(
+        procedure, is_active=procedure.times_used < JUDGED or procedure.success_rate >= FAILING
+    )
     if known is None:
-        return found
-    kept = {name: getattr(known, name) for name in known.fixed}
-    return replace(found, created_ms=known.created_ms, fixed=known.fixed, **kept)
+        return procedure
+    fixed_values = {name: getattr(known, name) for name in known.fixed}
+    return replace(procedure, created_ms=known.created_ms, fixed=known.fixed, **fixed_values)
 
 
-def _plain(steps: tuple[str, ...]) -> Iterator[str]:
-    """Of a shell's command the command alone: `bash pytest` is `pytest`."""
-    for each in steps:
-        tool, _, command = each.partition(" ")
+def _shorten_steps(steps: tuple[str, ...]) -> Iterator[str]:
+    """Yield short names of the steps: for a shell, the command (`bash pytest` is `pytest`)."""
+    for step in steps:
+        tool, _, command = step.partition(" ")
         yield re.sub(r"\W+", "_", command or tool).strip("_").lower() or "step"
 
 
-def _command(asked: str) -> str:
-    """The program, and what it was to do where it does many things; never its other arguments,
-    which may be anything."""
-    words = asked[_SKIPPED.match(asked).end() :].split()  # type: ignore[union-attr]  # matches all
+def _extract_command(call: str) -> str:
+    """Return the program and its subcommand, but no other arguments, which may be anything."""
+    words = call[_SKIPPED.match(call).end() :].split()  # type: ignore[union-attr]  # matches all
     program = words[0].rpartition("/")[2] if words else ""
     if not _WORD.fullmatch(program):
         return ""
     program = program[:32]
-    if program in _MANY and len(words) > 1:
+    if program in _WITH_SUBCOMMANDS and len(words) > 1:
         rest = [word for word in words[1:3] if _WORD.fullmatch(word)]
-        told = rest[-1:] if words[1] in ("-m", "run", "exec") else rest[:1]
-        return " ".join([program, *(word[:32] for word in told)])
+        subcommand = rest[-1:] if words[1] in ("-m", "run", "exec") else rest[:1]
+        return " ".join([program, *(word[:32] for word in subcommand)])
     return program

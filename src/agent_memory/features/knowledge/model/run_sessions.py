@@ -1,10 +1,9 @@
-"""Work: what is known of the runs of agents, each an episode, and of their sessions."""
+"""Run sessions: what is known of agent runs, each an episode, and of the sessions they are in."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from agent_memory.features.knowledge.model import sessions, users
-from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model import sessions
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventType
@@ -22,23 +21,28 @@ _ERRORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Session):
-    """A session within a session. `outcome` is empty while it goes on, and where it was cut off."""
+    """A run: a session within a session. `outcome` is empty until it ends."""
 
     run_id: str
     outcome: str = ""
 
+    @property
+    def error_code(self) -> str | None:
+        """An interrupted run counts as unanswered."""
+        return _ERRORS.get(self.outcome, sessions.NO_ANSWER)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSession:
-    """The runs of a session, all in all. It is listed by what happened last."""
+    """All runs of a session together. Lists are ordered by the last activity."""
 
     id: KnowledgeId  # the session's
     session_id: SessionId
-    agent: str  # of the last run, as is the outcome
+    agent: str  # of the last run, like the outcome
     first_ms: Millis
     last_ms: Millis
     runs: int
-    summary: str  # of the first prompt that says something
+    summary: str  # of the first prompt with text
     last_run: str
     outcome: str = ""
 
@@ -49,7 +53,7 @@ class RunSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKnowledge:
-    """All that is known of a session, and of its runs those that are of interest."""
+    """What is known of a session, and of the runs in question."""
 
     session: Session | None = None
     whole: RunSession | None = None
@@ -61,7 +65,7 @@ def derive_id(session_id: SessionId, run_id: str) -> KnowledgeId:
 
 
 def add_events(known: SessionKnowledge, events: Iterable[Event], owner: str) -> SessionKnowledge:
-    """After more events of the session."""
+    """Return the knowledge after more events of the session."""
     session, whole, runs = known.session, known.whole, dict(known.runs)
     for event in events:
         session = sessions.add_event(session, event, owner)
@@ -72,25 +76,6 @@ def add_events(known: SessionKnowledge, events: Iterable[Event], owner: str) -> 
             whole = _extend_whole(whole, run, is_new=before is None)
             runs[run_id] = run
     return SessionKnowledge(session=session, whole=whole, runs=runs)
-
-
-def build_episode(run: Run, known: Episode | None, now: Millis) -> Episode:
-    """One that was cut off has had no answer."""
-    error = _ERRORS.get(run.outcome, sessions.NO_ANSWER)
-    found = Episode(
-        id=run.id,
-        agent_id=run.agent,
-        user_id=users.derive_id(run.user) if run.user else None,
-        session_id=run.session_id,
-        trigger_type=event_metadata.RUN,
-        success=error is None,
-        error_code=error,
-        summary=run.summary,
-        started_ms=run.started_ms,
-        ended_ms=run.last_ms,
-        created_ms=now,
-    )
-    return sessions.keep_fixed(found, known)
 
 
 def _create_run(event: Event, run_id: str) -> Run:

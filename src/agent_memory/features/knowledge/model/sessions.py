@@ -1,7 +1,7 @@
-"""Sessions: what is known of a conversation as it goes on, one event after the other.
+"""Sessions: what is known of a conversation, updated event by event.
 
-Runs of agents may take place in it. Each has an episode and chains of its own (`work.py`), so that
-what is told here of steps, success and episode is of all that was said outside of them.
+Agents may run in it. Each run has its own episode and chains (`run_sessions`), so steps, success
+and episode here cover only what happened outside runs.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.kernel import ids
 from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, Position, SessionId
 
-MAX_CHAINS = 200  # that are counted of one session
+MAX_CHAINS = 200  # counted per session
 SUMMARY_CHARS = 200
 NO_ANSWER, TOOL_ERROR = "no_answer", "tool_error"
 CHAT, SUBAGENT = "chat", "subagent"
@@ -35,7 +35,7 @@ class ChainTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonRunActivity:
-    """Of a session with runs in it, what took place beside them."""
+    """The part of a session outside its runs."""
 
     started_ms: Millis
     last_ms: Millis
@@ -60,10 +60,10 @@ class Session:
     waiting: bool = False  # for an answer
     ended: bool = False
     failed: bool = False  # the last tool
-    steps: tuple[Step, ...] = ()  # of the chain that is not ended
+    steps: tuple[Step, ...] = ()  # of the open chain
     chains: Mapping[str, ChainTally] = field(default_factory=dict)
     has_runs: bool = False
-    beside: NonRunActivity | None = None  # where it has
+    beside: NonRunActivity | None = None  # only if it has runs
 
     @property
     def made_ms(self) -> Millis:
@@ -71,7 +71,7 @@ class Session:
 
     @property
     def outside(self) -> NonRunActivity | None:
-        """All of it, where there are no runs."""
+        """The activity outside runs: all of it if there are no runs."""
         if self.has_runs:
             return self.beside
         return NonRunActivity(
@@ -82,8 +82,13 @@ class Session:
         )
 
     @property
+    def error_code(self) -> str | None:
+        """Why it failed: the last prompt has no answer, or the last tool failed."""
+        return NO_ANSWER if self.waiting else TOOL_ERROR if self.failed else None
+
+    @property
     def episode_id(self) -> KnowledgeId | None:
-        """None where all of it are runs."""
+        """The id of its episode; None if all of it is runs."""
         return None if self.outside is None else self.id
 
     @property
@@ -96,48 +101,50 @@ def derive_id(session_id: SessionId) -> KnowledgeId:
 
 
 def follows(session: Session | None, event: Event) -> bool:
-    """Whether it comes after all that is known; else the session is to be read from its start."""
+    """Return whether the event follows all known ones; else the session is read again."""
     return session is None or session.last.order < event.position.order
 
 
 def add_event(session: Session | None, event: Event, owner: str) -> Session:
-    """After one more event. `owner` is who talks with the agents of this machine."""
+    """Return the session after one more event. `owner` is the user of this machine's agents."""
     known = _create_session(event) if session is None else session
     if event_metadata.get_run_id(event):
         return _add_run_event(known, event, owner)
-    noticed = record_presence(known, event, owner)
+    updated = record_presence(known, event, owner)
     if known.has_runs:
-        noticed = replace(noticed, beside=_extend_outside(known, event))
-    if known.outside is None:  # whoever talks with the user goes before whoever ran here
-        noticed = replace(noticed, agent=clean_name(event.metadata, "agent") or known.agent)
-    return record_activity(noticed, event)
+        updated = replace(updated, beside=_extend_outside(known, event))
+    if (
+        known.outside is None
+    ):  # the agent that talks with the user takes precedence over one that ran here
+        updated = replace(updated, agent=clean_name(event.metadata, "agent") or known.agent)
+    return record_activity(updated, event)
 
 
 S = TypeVar("S", bound=Session)
 
 
 def record_presence(known: S, event: Event, owner: str) -> S:
-    """Who was there, and until when."""
-    about = event.metadata
-    agent = known.agent or clean_name(about, "agent")
+    """Record the time, agent, user and project of the event."""
+    metadata = event.metadata
+    agent = known.agent or clean_name(metadata, "agent")
     return replace(
         known,
         last_ms=event.at_ms,
         last_event_id=event.event_id,
         events=known.events + 1,
         agent=agent,
-        user=known.user or clean_name(about, "user_id") or (owner if agent else ""),
-        project=known.project or clean_name(about, "project"),
+        user=known.user or clean_name(metadata, "user_id") or (owner if agent else ""),
+        project=known.project or clean_name(metadata, "project"),
         ended=event.type is EventType.SESSION_END,
     )
 
 
 def record_activity(known: S, event: Event) -> S:
-    """What was said and done."""
+    """Record what was said and done."""
     match event.type:
         case EventType.USER_MESSAGE:
             return replace(
-                _chain_ended(known),
+                _end_chain(known),
                 summary=known.summary or summarize_text(event.text),
                 speaker=known.speaker or clean_name(event.metadata, "speaker"),
                 waiting=True,
@@ -145,9 +152,9 @@ def record_activity(known: S, event: Event) -> S:
         case EventType.ASSISTANT_MESSAGE:
             return replace(known, waiting=False)
         case EventType.ASSISTANT_STOP | EventType.SUBAGENT_STOP:
-            return replace(_chain_ended(known), waiting=False)
+            return replace(_end_chain(known), waiting=False)
         case EventType.SESSION_END:
-            return _chain_ended(known)
+            return _end_chain(known)
         case EventType.TOOL_RESULT:
             return _add_tool_use(known, event)
         case _:
@@ -155,13 +162,12 @@ def record_activity(known: S, event: Event) -> S:
 
 
 def build_episode(session: Session, known: Episode | None, now: Millis) -> Episode | None:
-    """The session as an episode: it succeeded if the last prompt was answered and the last tool did
-    what it was asked. None where all of it are runs."""
+    """Build the episode of a session or run; None if all of the session is runs."""
     outside = session.outside
     if outside is None:
         return None
-    error = NO_ANSWER if session.waiting else TOOL_ERROR if session.failed else None
-    found = Episode(
+    error = session.error_code
+    episode = Episode(
         id=session.id,
         agent_id=session.agent,
         user_id=users.derive_id(session.user) if session.user else None,
@@ -174,24 +180,24 @@ def build_episode(session: Session, known: Episode | None, now: Millis) -> Episo
         ended_ms=outside.last_ms,
         created_ms=now,
     )
-    return keep_fixed(found, known)
+    return keep_fixed(episode, known)
 
 
-def keep_fixed(found: Episode, known: Episode | None) -> Episode:
-    """What someone has set stays."""
+def keep_fixed(episode: Episode, known: Episode | None) -> Episode:
+    """Keep the fields that a user set."""
     if known is None:
-        return found
-    kept = {name: getattr(known, name) for name in known.fixed}
-    return replace(found, created_ms=known.created_ms, fixed=known.fixed, **kept)
+        return episode
+    fixed_values = {name: getattr(known, name) for name in known.fixed}
+    return replace(episode, created_ms=known.created_ms, fixed=known.fixed, **fixed_values)
 
 
-def clean_name(about: Mapping[str, str], field: str) -> str:
-    """A name as it may be kept, whatever someone has sent."""
-    return "".join(filter(str.isprintable, about.get(field, "")))[:_NAMED].strip()
+def clean_name(metadata: Mapping[str, str], field: str) -> str:
+    """Return the printable part of a metadata value, cut to the limit of names."""
+    return "".join(filter(str.isprintable, metadata.get(field, "")))[:_NAMED].strip()
 
 
 def _add_run_event(known: Session, event: Event, owner: str) -> Session:
-    """What a run tells of its session; all else is told of the run."""
+    """Add a run's event to its session: only presence and the first prompt count."""
     prompt = event.text if event.type is EventType.USER_MESSAGE else ""
     return replace(
         record_presence(known, event, owner),
@@ -227,16 +233,14 @@ def _trigger(event: Event) -> str:
 
 
 def _add_tool_use(session: S, event: Event) -> S:
-    taken = procedures.parse_step(event)
-    if taken is None:
+    step = procedures.parse_step(event)
+    if step is None:
         return session
-    known = replace(
-        session, failed=taken.failed, steps=procedures.append_step(session.steps, taken)
-    )
-    return _chain_ended(known) if procedures.is_chain_end(taken) else known
+    known = replace(session, failed=step.failed, steps=procedures.append_step(session.steps, step))
+    return _end_chain(known) if procedures.is_chain_end(step) else known
 
 
-def _chain_ended(session: S) -> S:
+def _end_chain(session: S) -> S:
     if not session.steps:
         return session
     steps = procedures.name_steps(session.steps)
@@ -253,7 +257,7 @@ def _chain_ended(session: S) -> S:
 
 
 def summarize_text(text: str) -> str:
-    """The first line that says something, cut where a sentence ends if one does."""
+    """Return the first non-blank line, cut at the end of its first sentence if possible."""
     line = next((line.strip() for line in text[:4_000].splitlines() if line.strip()), "")
     sentence = line
     for mark in (". ", "? ", "! "):

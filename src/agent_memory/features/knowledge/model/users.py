@@ -1,4 +1,4 @@
-"""Users: the people that agents have talked with, by one name each."""
+"""Users: the people that agents talk with, under one name each."""
 
 from dataclasses import dataclass, replace
 
@@ -11,8 +11,8 @@ _EMAIL = "email:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """`canonical_id` names someone wherever they come from: `telegram:123456789`,
-    `email:ann@example.org`, `local:ann`. The id is made from it."""
+    """A user. `canonical_id` names a person on any channel: `telegram:123456789`,
+    `email:ann@example.org`, `local:ann`. The id is derived from it."""
 
     id: KnowledgeId
     canonical_id: str
@@ -22,7 +22,9 @@ class User:
     total_conversations: int = 0
     last_seen_ms: Millis | None = None
     created_ms: Millis
-    fixed: frozenset[str] = frozenset()  # what someone has set: then it is more than was learned
+    fixed: frozenset[str] = (
+        frozenset()
+    )  # fields set by a user; they make it more than a learned record
 
     def __post_init__(self) -> None:
         limits.check_name("canonical_id", self.canonical_id)
@@ -40,7 +42,7 @@ def derive_id(canonical_id: str) -> KnowledgeId:
 
 
 def create_user(canonical_id: str, at: Millis) -> User:
-    """Someone of whom nothing but the name is known, and what the name tells."""
+    """Create a user from the canonical id alone."""
     return User(
         id=derive_id(canonical_id),
         canonical_id=canonical_id,
@@ -51,7 +53,7 @@ def create_user(canonical_id: str, at: Millis) -> User:
 
 
 def update_seen(user: User, *, conversations: int, at: Millis | None, name: str) -> User:
-    """After so many more conversations, or fewer, the last of them then."""
+    """Add (or subtract) conversations and set the time of the last one."""
     known = user.last_seen_ms
     return replace(
         user,

@@ -1,4 +1,4 @@
-"""Facts: claimed, confirmed and contradicted, read, corrected and removed."""
+"""Facts: claim, confirm, correct, read and remove."""
 
 import threading
 from collections import Counter
@@ -15,16 +15,16 @@ from agent_memory.kernel.errors import NotFound, Overloaded
 from agent_memory.kernel.limits import NAME_CHARS
 from agent_memory.platform.ports import Clock
 
-TRIES = 100  # to write what someone else writes at the same time
+TRIES = 100  # if others write the same record at the same time
 _FORMER = 500
 _WHERE = "fact"
 
-Said = TypeVar("Said", Claim, Fact)
+S = TypeVar("S", Claim, Fact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """What is to be different; None is as it was."""
+    """The fields to change; None leaves a field alone."""
 
     value: str | None = None
     fact_type: str | None = None
@@ -33,7 +33,7 @@ class Correction:
 
 @dataclass(slots=True)
 class _Reads:
-    """Which facts were read how often since it was last written down."""
+    """Reads of facts that are not yet written to the store."""
 
     counts: Counter[str] = field(default_factory=Counter)
     due: bool = False
@@ -50,14 +50,14 @@ class Facts:
     reads: _Reads = field(default_factory=_Reads)
 
     def claim(self, claim: Claim) -> Fact:
-        """Hold it for true. Raises ContentBlocked and InvalidInput."""
+        """Record the claim as true. Raises ContentBlocked and InvalidInput."""
         claim = clean(claim, self.secrets)
         for _ in range(TRIES):
             (known,) = self.knowledge.get(Fact, [claim.fact_id])
             fact, former = facts.apply_claim(known, claim, self.clock.now())
             if self._try_write(known, fact, former):
                 return fact
-        raise Overloaded(f"the fact {claim.key!r} is being changed by many: try again")
+        raise Overloaded(f"the fact {claim.key!r} is being changed by others: try again")
 
     def correct(self, name: str, correction: Correction) -> Fact:
         for _ in range(TRIES):
@@ -82,10 +82,10 @@ class Facts:
                 )
             if self._try_write(known, fact, former):
                 return fact
-        raise Overloaded(f"the fact {name} is being changed by many: try again")
+        raise Overloaded(f"the fact {name} is being changed by others: try again")
 
     def read(self, name: str) -> Fact:
-        """One, which is counted. Raises NotFound."""
+        """Return a fact and count the read. Raises NotFound."""
         with self.reads.lock:
             fact = self._get_fact(name)
             self._count([fact.id])
@@ -99,40 +99,40 @@ class Facts:
         )
 
     def version(self) -> int:
-        """Another one whenever a page may be."""
+        """Return a number that changes whenever a page may."""
         return self.knowledge.version(Fact)
 
     def history(self, name: str, *, limit: int, offset: int) -> tuple[list[Former], int]:
-        """The values it had before, the latest first."""
+        """Return the earlier values, latest first."""
         fact = self._get_fact(name)
         return self.knowledge.list_page(Former, limit=limit, offset=offset, fact_id=fact.id)
 
     def mark_used(self, names: Sequence[str]) -> None:
-        """These were given to an agent."""
+        """Count these as used by an agent."""
         if names:
             with self.reads.lock:
                 self._count(names)
 
     def remove(self, names: Sequence[str]) -> None:
-        """With all that was held before; those that are not there are passed by."""
+        """Remove facts with their earlier values; skip those that do not exist."""
         for name in dict.fromkeys(names):
             if not any(self._try_remove(name) for _ in range(TRIES)):
-                raise Overloaded(f"the fact {name} is being changed by many: try again")
+                raise Overloaded(f"the fact {name} is being changed by others: try again")
         self.on_change()
 
     def _try_remove(self, name: str) -> bool:
         (fact,) = self.knowledge.get(Fact, [name])
         if fact is None:
             return True
-        while formers := self.knowledge.list_page(Former, limit=_FORMER, offset=0, fact_id=fact.id)[
-            0
-        ]:
-            if not self.knowledge.commit([KnowledgeChange(each, None) for each in formers]):
+        while True:
+            formers, _ = self.knowledge.list_page(Former, limit=_FORMER, offset=0, fact_id=fact.id)
+            if not formers:
+                return self.knowledge.commit([KnowledgeChange(fact, None)])
+            if not self.knowledge.commit([KnowledgeChange(former, None) for former in formers]):
                 return False
-        return self.knowledge.commit([KnowledgeChange(fact, None)])
 
     def _count(self, names: Iterable[str]) -> None:
-        """Written a little later, all at once: nobody waits for it, and none is lost on the way."""
+        """Count reads and write them a little later, all at once, so that no caller waits."""
         self.reads.counts.update(names)
         if not self.reads.due:
             self.reads.due = True
@@ -165,25 +165,25 @@ class Facts:
     def _get_fact(self, name: str) -> Fact:
         (fact,) = self.knowledge.get(Fact, [name])
         if fact is None:
-            raise NotFound(f"there is no fact {name}")
+            raise NotFound(f"no fact {name}")
         return fact
 
     def _clean(self, text: str) -> str:
         return self.secrets.clean(text, where=_WHERE)
 
 
-def clean(said: Said, secrets: SecretsFilter) -> Said:
+def clean(statement: S, secrets: SecretsFilter) -> S:
     """Return a claim or a fact without its secrets. Raises ContentBlocked."""
     names: dict[str, Any] = {
         field: secrets.clean_name(value, limit=NAME_CHARS, where=_WHERE)
         for field in ("scope", "agent_id", "user_id", "key", "fact_type")
-        if (value := getattr(said, field))
+        if (value := getattr(statement, field))
     }
-    return replace(said, **names, value=clean_value(said.key, said.value, secrets))
+    return replace(statement, **names, value=clean_value(statement.key, statement.value, secrets))
 
 
 def clean_value(key: str, value: str, secrets: SecretsFilter) -> str:
-    """Its key may be what tells that a value is a secret."""
+    """Remove secrets from a value; the key is given too, as it may mark the value as a secret."""
     lead = f"{key}="
-    whole = secrets.clean(lead + value, where=_WHERE)
-    return whole[len(lead) :] if whole.startswith(lead) else secrets.clean(value, where=_WHERE)
+    cleaned = secrets.clean(lead + value, where=_WHERE)
+    return cleaned[len(lead) :] if cleaned.startswith(lead) else secrets.clean(value, where=_WHERE)

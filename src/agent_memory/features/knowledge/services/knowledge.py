@@ -1,4 +1,4 @@
-"""Knowledge: episodes, procedures and users, as programs read and write them."""
+"""Knowledge: read and write episodes, procedures and users."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +19,10 @@ from agent_memory.kernel.errors import InvalidInput, NotFound, Overloaded
 from agent_memory.kernel.ids import KnowledgeId
 from agent_memory.platform.ports import Clock
 
-TRIES = 100  # to write what someone else writes at the same time
-MAX_ITEMS = 1_000  # of a list in a record; what we make ourselves has far fewer
+TRIES = 100  # if others write the same record at the same time
+MAX_ITEMS = 1_000  # of a list in a record; records made here have far fewer
 
-_NAMES = {  # by which records find each other, with their longest
+_NAMES = {  # fields that reference records, with their maximum length
     "id": limits.NAME_CHARS,
     "fact_id": limits.NAME_CHARS,
     "session_id": MAX_SESSION_ID_CHARS,
@@ -37,61 +37,60 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class RecordService(Generic[K]):
-    """The records of one kind."""
+    """Service for the records of one kind."""
 
     kind: type[K]
-    kept: KnowledgeStore
+    store: KnowledgeStore
     secrets: SecretsFilter
 
-    def page(self, *, limit: int, offset: int, **wanted: str | None) -> tuple[list[K], int]:
-        return self.kept.list_page(self.kind, limit=limit, offset=offset, **wanted)
+    def page(self, *, limit: int, offset: int, **filters: str | None) -> tuple[list[K], int]:
+        return self.store.list_page(self.kind, limit=limit, offset=offset, **filters)
 
     def version(self) -> int:
-        """Another one whenever a page may be."""
-        return self.kept.version(self.kind)
+        """Return a number that changes whenever a page may."""
+        return self.store.version(self.kind)
 
     def read(self, name: str) -> K:
-        (found,) = self.kept.get(self.kind, [name])
-        if found is None:
-            raise NotFound(f"there is no {self.kind.__name__.lower()} {name}")
-        return found
+        (record,) = self.store.get(self.kind, [name])
+        if record is None:
+            raise NotFound(f"no {self.kind.__name__.lower()} {name}")
+        return record
 
     def add(self, record: K) -> K:
         cleaned = clean(record, self.secrets)
-        if not self.kept.commit([KnowledgeChange(None, cleaned)]):
-            raise InvalidInput(f"there is this {self.kind.__name__.lower()} already: {cleaned.id}")
+        if not self.store.commit([KnowledgeChange(None, cleaned)]):
+            raise InvalidInput(f"this {self.kind.__name__.lower()} exists already: {cleaned.id}")
         return cleaned
 
     def change(self, name: str, fields: Mapping[str, Any] | Callable[[K], Mapping[str, Any]]) -> K:
-        """Set these fields. What is learned later leaves them as they are."""
+        """Set these fields. Learning leaves them alone from then on."""
         for _ in range(TRIES):
             known = self.read(name)
-            wanted = fields(known) if callable(fields) else fields
-            changed = replace(known, **wanted, fixed=known.fixed | wanted.keys())
+            values = fields(known) if callable(fields) else fields
+            changed = replace(known, **values, fixed=known.fixed | values.keys())
             changed = clean(changed, self.secrets)
-            if self.kept.commit([KnowledgeChange(known, changed)]):
+            if self.store.commit([KnowledgeChange(known, changed)]):
                 return changed
-        raise Overloaded(f"{name} is being changed by many: try again")
+        raise Overloaded(f"{name} is being changed by others: try again")
 
     def remove(self, names: Sequence[str]) -> None:
-        """Those that are not there are passed by."""
+        """Remove records; skip those that do not exist."""
         for name in dict.fromkeys(names):
             if not any(self._try_remove(name) for _ in range(TRIES)):
-                raise Overloaded(f"{name} is being changed by many: try again")
+                raise Overloaded(f"{name} is being changed by others: try again")
 
     def _try_remove(self, name: str) -> bool:
-        (found,) = self.kept.get(self.kind, [name])
-        changes = [] if found is None else [KnowledgeChange(found, None)]
-        if self.kind is Procedure:  # else it would be back with the next use
-            (chain,) = self.kept.get(Chain, [name])
+        (record,) = self.store.get(self.kind, [name])
+        changes = [] if record is None else [KnowledgeChange(record, None)]
+        if self.kind is Procedure:  # else it would come back with the next use
+            (chain,) = self.store.get(Chain, [name])
             if chain is not None:
                 changes.append(KnowledgeChange(chain, procedures.dismiss_chain(chain)))
-        return self.kept.commit(changes)
+        return self.store.commit(changes)
 
 
 def clean(record: R, secrets: SecretsFilter) -> R:
-    """Return a record without its secrets, in whatever of it is text. Raises ContentBlocked, and
-    InvalidInput where it is larger than what is ever kept."""
+    """Remove secrets from all text of a record. Raises ContentBlocked and InvalidInput (limits)."""
     where = type(record).__name__.lower()
 
     def clean_name(field: str, name: str) -> str:
@@ -109,19 +108,19 @@ def clean(record: R, secrets: SecretsFilter) -> R:
             limits.check_text(field, value, limits.VALUE_CHARS)
             return secrets.clean(value, where=where)
         if isinstance(value, tuple | frozenset):
-            return type(value)(clean_value(field, each) for each in value)
+            return type(value)(clean_value(field, item) for item in value)
         if isinstance(value, Mapping):
             return {
-                clean_name(field, name): clean_value(field, each) for name, each in value.items()
+                clean_name(field, name): clean_value(field, item) for name, item in value.items()
             }
         return clean(value, secrets) if dataclasses.is_dataclass(value) else value
 
-    known: Any = record  # of any dataclass
+    source: Any = record  # any dataclass
     cleaned: R = replace(
-        known,
+        source,
         **{
-            each.name: clean_value(each.name, getattr(known, each.name))
-            for each in dataclasses.fields(known)
+            field.name: clean_value(field.name, getattr(source, field.name))
+            for field in dataclasses.fields(source)
         },
     )
     return cleaned
@@ -137,7 +136,7 @@ class Knowledge:
     new_id: Callable[[], KnowledgeId]
 
     def sessions(self, *, limit: int, offset: int) -> tuple[list[Session], int]:
-        """The conversations that were recorded, the newest first."""
+        """Return the recorded conversations, newest first."""
         return self.kept.list_page(Session, limit=limit, offset=offset)
 
     def add_episode(self, fields: Mapping[str, Any]) -> Episode:
@@ -145,7 +144,7 @@ class Knowledge:
         return self.episodes.add(Episode(id=self.new_id(), created_ms=now, **fields))
 
     def change_episode(self, name: str, fields: Mapping[str, Any]) -> Episode:
-        """One that succeeds has no error any more; one with an error has failed."""
+        """Change an episode. Success clears the error, and an error means failure."""
         if fields.get("success"):
             fields = {"error_code": None, **fields}
         elif fields.get("error_code") and "success" not in fields:
@@ -158,24 +157,24 @@ class Knowledge:
         )
 
     def change_procedure(self, name: str, fields: Mapping[str, Any]) -> Procedure:
-        """With counts it was used as often as both together."""
+        """Change a procedure. `times_used` is the sum of successes and failures."""
         counts = ("times_succeeded", "times_failed")
         if not fields.keys() & set(counts):
             return self.procedures.change(name, fields)
 
         def add_counts(known: Procedure) -> Mapping[str, Any]:
-            told = {field: fields.get(field, getattr(known, field)) for field in counts}
-            return {**fields, **told, "times_used": sum(told.values())}
+            values = {field: fields.get(field, getattr(known, field)) for field in counts}
+            return {**fields, **values, "times_used": sum(values.values())}
 
         return self.procedures.change(name, add_counts)
 
     def add_user(self, canonical_id: str, fields: Mapping[str, Any]) -> User:
-        """Someone new, or what is now known of someone who was met before."""
-        met = replace(
+        """Add a user, or change one who is known already."""
+        user = replace(
             users.create_user(canonical_id, self.clock.now()), fixed=frozenset({"canonical_id"})
         )
-        (known,) = self.kept.get(User, [met.id])
+        (known,) = self.kept.get(User, [user.id])
         if known is None:
-            with suppress(InvalidInput):  # a session has made it meanwhile
-                return self.users.add(replace(met, **fields))
-        return self.users.change(met.id, {**fields, "canonical_id": canonical_id})
+            with suppress(InvalidInput):  # learning added it meanwhile
+                return self.users.add(replace(user, **fields))
+        return self.users.change(user.id, {**fields, "canonical_id": canonical_id})

@@ -1,4 +1,4 @@
-"""Learning: from the events of sessions to episodes, procedures and users, by itself."""
+"""Learning: derive episodes, procedures and users from the events of sessions."""
 
 import threading
 from collections import defaultdict
@@ -21,7 +21,7 @@ from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
 from agent_memory.platform.ports import Clock
 
 BATCH = 1_000  # entries of the outbox
-TRIES = 20  # where a program changes the same records meanwhile
+TRIES = 20  # if a program changes the same records at the same time
 _PAGE = 500
 
 Check = Callable[[], None]
@@ -30,7 +30,7 @@ Pair = tuple[SessionKnowledge, SessionKnowledge]  # before and after
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """`owner` is who talks with the agents of this machine, unless an event says otherwise."""
+    """`owner` is the user of this machine's agents, unless an event names another."""
 
     log: EventLog
     outbox: Outbox
@@ -43,40 +43,40 @@ class Learning:
         return self.knowledge.cursor() or 0
 
     def keep_up(self, check: Check) -> None:
-        """Learn from all that is new."""
+        """Learn from all new events."""
         with self.lock:
             cursor = self.knowledge.cursor()
             if cursor is None:
-                cursor = self._begin(check)
+                cursor = self._learn_all(check)
             while entries := self.outbox.read(cursor, limit=BATCH):
                 check()
                 cursor = entries[-1][0]
-                places = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
-                self._follow(self.log.get_at(places), cursor)
+                positions = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
+                self._learn_events(self.log.get_at(positions), cursor)
 
     def relearn(self, session_ids: Iterable[SessionId]) -> None:
-        """What these sessions tell now, also where nothing is left of them."""
+        """Learn these sessions again from their events, even if none are left."""
         with self.lock:
             for name in session_ids:
                 self._commit([name], self._relearn_session, None)
 
-    def _begin(self, check: Check) -> int:
-        """A store from before there was learning: all that it holds."""
+    def _learn_all(self, check: Check) -> int:
+        """Learn from all events of a store that predates learning."""
         cursor = self.log.watermark()
         after: Position | None = None
         while True:
             check()
             page = self.log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=_PAGE)
-            self._follow(page.events, None)
+            self._learn_events(page.events, None)
             if page.next is None:
                 break
             after = page.next
         self.knowledge.commit([], cursor=cursor)
         return cursor
 
-    def _follow(self, events: Sequence[Event], cursor: int | None) -> None:
+    def _learn_events(self, events: Sequence[Event], cursor: int | None) -> None:
         by_session: defaultdict[SessionId, list[Event]] = defaultdict(list)
-        for event in sorted(events, key=lambda each: each.position.order):
+        for event in sorted(events, key=lambda event: event.position.order):
             by_session[event.session_id].append(event)
 
         def pair(name: SessionId, known: Session | None) -> Pair:
@@ -90,7 +90,7 @@ class Learning:
         self._commit(list(by_session), pair, cursor)
 
     def _relearn_session(self, name: SessionId, known: Session | None) -> Pair:
-        """With the session read from its start."""
+        """Read the session from its start."""
         after = SessionKnowledge()
         for events in self._pages(name):
             after = run_sessions.add_events(after, events, self.owner)
@@ -99,29 +99,27 @@ class Learning:
     def _load_known(
         self, name: SessionId, session: Session | None, run_ids: Sequence[str] | None
     ) -> SessionKnowledge:
-        """With these of its runs; None is all."""
+        """Load what is known of a session and these of its runs; None loads all runs."""
         if run_ids is None:
-            runs = self._runs(name)
+            runs = self._load_runs(name)
         elif run_ids:
-            found = self.knowledge.get(
-                Run, [run_sessions.derive_id(name, each) for each in run_ids]
-            )
-            runs = [each for each in found if each is not None]
+            names = [run_sessions.derive_id(name, run_id) for run_id in run_ids]
+            runs = [run for run in self.knowledge.get(Run, names) if run is not None]
         else:
             return SessionKnowledge(session=session)
         (whole,) = self.knowledge.get(RunSession, [sessions.derive_id(name)])
         return SessionKnowledge(
-            session=session, whole=whole, runs={each.run_id: each for each in runs}
+            session=session, whole=whole, runs={run.run_id: run for run in runs}
         )
 
-    def _runs(self, name: SessionId) -> list[Run]:
-        found: list[Run] = []
+    def _load_runs(self, name: SessionId) -> list[Run]:
+        loaded: list[Run] = []
         offset, total = 0, 1
         while offset < total:
             runs, total = self.knowledge.list_page(Run, limit=_PAGE, offset=offset, session_id=name)
-            found += runs
+            loaded += runs
             offset += _PAGE
-        return found
+        return loaded
 
     def _pages(self, name: SessionId) -> Iterator[Sequence[Event]]:
         after: Position | None = None
@@ -140,31 +138,26 @@ class Learning:
     ) -> None:
         for _ in range(TRIES):
             known = self.knowledge.get(Session, [sessions.derive_id(name) for name in names])
-            pairs = [pair(name, each) for name, each in zip(names, known, strict=True)]
+            pairs = [pair(name, session) for name, session in zip(names, known, strict=True)]
             changes = [
                 *(KnowledgeChange(before.session, after.session) for before, after in pairs),
                 *(KnowledgeChange(before.whole, after.whole) for before, after in pairs),
-                *(KnowledgeChange(*each) for both in pairs for each in _pair_runs(both)),
+                *(KnowledgeChange(*runs) for both in pairs for runs in _pair_runs(both)),
                 *self._episodes(pairs),
                 *self._procedures(pairs),
                 *self._users(pairs),
             ]
             if self.knowledge.commit(changes, cursor=cursor):
                 return
-        raise Overloaded("what was learned is being changed by many: tried again later")
+        raise Overloaded("learned records are being changed by others: learning is retried later")
 
     def _episodes(self, pairs: Sequence[Pair]) -> Iterator[KnowledgeChange]:
-        told = [(before.session, after.session) for before, after in pairs]
-        told += [each for pair in pairs for each in _pair_runs(pair)]
-        ids = [each.id for _, each in _sign_pairs(told)]
+        changed = _pair_sessions(pairs)
+        ids = [session.id for _, session in _sign_pairs(changed)]
         known = dict(zip(ids, self.knowledge.get(Episode, ids), strict=True))
         now = self.clock.now()
-        for before, after in told:
-            if isinstance(after, Run):
-                yield KnowledgeChange(
-                    known[after.id], run_sessions.build_episode(after, known[after.id], now)
-                )
-            elif after is not None:
+        for before, after in changed:
+            if after is not None:
                 episode = sessions.build_episode(after, known[after.id], now)
                 yield KnowledgeChange(known[after.id], episode)
             elif before is not None:
@@ -172,9 +165,7 @@ class Learning:
 
     def _procedures(self, pairs: Sequence[Pair]) -> Iterator[KnowledgeChange]:
         more: defaultdict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(lambda: [0, 0])
-        told = [(before.session, after.session) for before, after in pairs]
-        told += [each for pair in pairs for each in _pair_runs(pair)]
-        for sign, session in _sign_pairs(told):
+        for sign, session in _sign_pairs(_pair_sessions(pairs)):
             for tally in session.chains.values():
                 counts = more[session.agent, tally.steps]
                 counts[0] += sign * tally.used
@@ -210,7 +201,7 @@ class Learning:
                 more[session.user] += sign
                 if sign > 0:
                     latest[session.user] = max(
-                        session, latest.get(session.user, session), key=lambda each: each.last_ms
+                        session, latest.get(session.user, session), key=lambda known: known.last_ms
                     )
         names = list(more)
         known = self.knowledge.get(User, [users.derive_id(name) for name in names])
@@ -218,18 +209,28 @@ class Learning:
             last = latest.get(name)
             if user is None and last is None:
                 continue
-            met = users.update_seen(
+            updated = users.update_seen(
                 user or users.create_user(name, self.clock.now()),
                 conversations=more[name],
                 at=None if last is None else last.last_ms,
                 name="" if last is None else last.speaker,
             )
-            forgotten = not met.total_conversations and not met.fixed
-            yield KnowledgeChange(user, None if forgotten else met)
+            forgotten = not updated.total_conversations and not updated.fixed
+            yield KnowledgeChange(user, None if forgotten else updated)
+
+
+def _pair_sessions(pairs: Sequence[Pair]) -> list[tuple[Session | None, Session | None]]:
+    """Return all sessions, then all runs, each before and after."""
+    sessions_and_runs: list[tuple[Session | None, Session | None]] = [
+        (before.session, after.session) for before, after in pairs
+    ]
+    for pair in pairs:
+        sessions_and_runs += _pair_runs(pair)
+    return sessions_and_runs
 
 
 def _pair_runs(pair: Pair) -> Iterator[tuple[Session | None, Session | None]]:
-    before, after = (each.runs for each in pair)
+    before, after = (known.runs for known in pair)
     for run_id in dict.fromkeys((*before, *after)):
         yield before.get(run_id), after.get(run_id)
 
@@ -237,7 +238,7 @@ def _pair_runs(pair: Pair) -> Iterator[tuple[Session | None, Session | None]]:
 def _sign_pairs(
     pairs: Iterable[tuple[Session | None, Session | None]],
 ) -> Iterator[tuple[int, Session]]:
-    """What is no longer so, and what is."""
+    """Yield -1 with each old state and 1 with each new one."""
     for before, after in pairs:
         if before is not None:
             yield -1, before

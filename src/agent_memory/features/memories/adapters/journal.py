@@ -1,4 +1,4 @@
-"""The journal of consolidations on an ordered store."""
+"""The journal of consolidation runs on an ordered store."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -42,17 +42,17 @@ class StoredJournal:
 
     def add(self, run: ConsolidationRun, /) -> None:
         number = self._store.get_sequence(families.JOURNAL, _RUN) + 1
-        old = DeleteRange(families.JOURNAL, _RUN, _key(max(0, number - _KEPT)))
+        trim = DeleteRange(families.JOURNAL, _RUN, _key(max(0, number - _KEPT)))
         append = Append(families.JOURNAL, _RUN, _encode_run(run))
-        self._store.submit([Batch((old, append))]).result()
+        self._store.submit([Batch((trim, append))]).result()
 
     def get_last(self) -> ConsolidationRun | None:
         rows = self._store.scan(families.JOURNAL, _RUN, keys.end_of(_RUN), limit=1, reverse=True)
         return _decode_run(*rows[0]) if rows else None
 
     def remove(self, run: ConsolidationRun, /) -> None:
-        gone = Delete(families.JOURNAL, _key(run.number))
-        self._store.submit([Batch((gone,))]).result()
+        removal = Delete(families.JOURNAL, _key(run.number))
+        self._store.submit([Batch((removal,))]).result()
 
     def get_review_times(self) -> dict[Domain, Millis]:
         rows = self._store.scan(families.JOURNAL, _LOOKED, keys.end_of(_LOOKED), limit=_MOST)
@@ -62,23 +62,23 @@ class StoredJournal:
         }
 
     def set_review_time(self, domains: Sequence[Domain], at: Millis, /) -> None:
-        seen = codec.pack(_ReviewRecord(at_ms=at))
-        puts = tuple(Put(families.JOURNAL, _LOOKED + each.encode(), seen) for each in domains)
+        record = codec.pack(_ReviewRecord(at_ms=at))
+        puts = tuple(Put(families.JOURNAL, _LOOKED + domain.encode(), record) for domain in domains)
         if puts:
             self._store.submit([Batch(puts)]).result()
 
-    def forget(self, forgotten: AbstractSet[MemoryKey], /) -> None:
+    def forget(self, memory_keys: AbstractSet[MemoryKey], /) -> None:
         rows = self._store.scan(families.JOURNAL, _RUN, keys.end_of(_RUN), limit=2 * _KEPT)
         puts = []
-        for key, value in rows:
-            run = _decode_run(key, value)
+        for row, value in rows:
+            run = _decode_run(row, value)
             left = replace(
                 run,
-                changes=tuple(each for each in run.changes if each.key not in forgotten),
-                made=tuple(each for each in run.made if each not in forgotten),
+                changes=tuple(undo for undo in run.changes if undo.key not in memory_keys),
+                made=tuple(key for key in run.made if key not in memory_keys),
             )
             if left != run:
-                puts.append(Put(families.JOURNAL, key, _encode_run(left)))
+                puts.append(Put(families.JOURNAL, row, _encode_run(left)))
         if puts:
             self._store.submit([Batch(tuple(puts))]).result()
 
@@ -93,12 +93,12 @@ def _encode_run(run: ConsolidationRun) -> bytes:
             at_ms=run.at_ms,
             changes=[
                 _UndoRecord(
-                    key=keys.memory(each.key),
-                    status=each.status.value,
-                    superseded_by=each.superseded_by,
-                    changed_ms=each.changed_ms,
+                    key=keys.memory(undo.key),
+                    status=undo.status.value,
+                    superseded_by=undo.superseded_by,
+                    changed_ms=undo.changed_ms,
                 )
-                for each in run.changes
+                for undo in run.changes
             ],
             made=[keys.memory(key) for key in run.made],
         )
@@ -111,13 +111,13 @@ def _decode_run(key: bytes, value: bytes) -> ConsolidationRun:
         at_ms=Millis(record.at_ms),
         changes=tuple(
             Undo(
-                key=keys.parse_memory(each.key),
-                status=MemoryStatus(each.status),
-                superseded_by=each.superseded_by,
-                changed_ms=Millis(each.changed_ms),
+                key=keys.parse_memory(undo.key),
+                status=MemoryStatus(undo.status),
+                superseded_by=undo.superseded_by,
+                changed_ms=Millis(undo.changed_ms),
             )
-            for each in record.changes
+            for undo in record.changes
         ),
-        made=tuple(keys.parse_memory(each) for each in record.made),
+        made=tuple(map(keys.parse_memory, record.made)),
         number=int(key[len(_RUN) :]),
     )

@@ -1,5 +1,5 @@
-"""Memories on an ordered store: the record, its outbox entry and its place in the queue of notes
-in one batch."""
+"""Memories on an ordered store. One batch writes the record, its outbox entry and its place in the
+note queue."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,16 +69,16 @@ class StoredMemories:
 
     def get(self, key: MemoryKey, /) -> Memory | None:
         alike = self.find_by_digest(key.domain, key.namespace, key.digest[:HEX_CHARS])
-        return next((each for each in alike if each.digest == key.digest), None)
+        return next((memory for memory in alike if memory.digest == key.digest), None)
 
     def find_by_digest(self, domain: Domain, namespace: str, start: str, /) -> list[Memory]:
         if namespace not in NAMESPACES:
             return []
-        # Those that an index tells apart are read together.
+        # Read all that share an id prefix: their order gives each its index.
         wide = start[:HEX_CHARS]
         prefix = keys.domain(domain) + f"{namespace}:{wide}".encode()
         rows = self._store.scan(families.MEMORIES, prefix, keys.end_of(prefix), limit=_NAMED)
-        return [each for each in _decode_rows(rows) if each.digest.startswith(start)]
+        return [memory for memory in _decode_rows(rows) if memory.digest.startswith(start)]
 
     def list_domain(
         self, domain: Domain, /, *, after: MemoryKey | None, limit: int
@@ -86,19 +86,19 @@ class StoredMemories:
         prefix = keys.domain(domain)
         start = prefix if after is None else keys.after(keys.memory(after))
         rows = self._store.scan(families.MEMORIES, start, keys.end_of(prefix), limit=limit)
-        found = list(_decode_rows(rows))
-        if after is None or not found or found[0].digest[:HEX_CHARS] != after.digest[:HEX_CHARS]:
-            return found
-        # The page begins between two that are alike: their numbers go on.
-        return [self.get(each.key) or each for each in found]
+        page = list(_decode_rows(rows))
+        if after is None or not page or page[0].digest[:HEX_CHARS] != after.digest[:HEX_CHARS]:
+            return page
+        # The page begins between two that share an id prefix: their indexes continue.
+        return [self.get(memory.key) or memory for memory in page]
 
     def list_domains(self) -> list[Domain]:
-        found: list[Domain] = []
+        domains: list[Domain] = []
         start, end = keys.MEMORY_PREFIX, keys.end_of(keys.MEMORY_PREFIX)
         while rows := self._store.scan(families.MEMORIES, start, end, limit=1):
-            found.append(keys.parse_memory(rows[0][0]).domain)
-            start = keys.end_of(keys.domain(found[-1]))
-        return found
+            domains.append(keys.parse_memory(rows[0][0]).domain)
+            start = keys.end_of(keys.domain(domains[-1]))
+        return domains
 
     def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
         outcomes = self._store.submit([_batch(change) for change in changes]).result()
@@ -111,17 +111,17 @@ class StoredUses:
         self._counting = threading.Lock()
         self._pending: Future[list[CommitOutcome]] | None = None
 
-    def add(self, used: Sequence[MemoryKey], at: Millis, /) -> None:
-        with self._counting, suppress(StorageFailed, Overloaded):  # an answer is worth more
+    def add(self, memory_keys: Sequence[MemoryKey], at: Millis, /) -> None:
+        with self._counting, suppress(StorageFailed, Overloaded):  # counting must not fail a recall
             self._await_counts()
-            uses = zip(used, self.get_many(used), strict=True)
+            uses = zip(memory_keys, self.get_many(memory_keys), strict=True)
             self._put(
                 (key, replace(use, count=use.count + 1, last_ms=max(at, use.last_ms)))
                 for key, use in uses
             )
 
-    def get_many(self, wanted: Sequence[MemoryKey], /) -> list[MemoryUse]:
-        rows = self._store.get_many(families.MEMORY_USES, [keys.memory(key) for key in wanted])
+    def get_many(self, memory_keys: Sequence[MemoryKey], /) -> list[MemoryUse]:
+        rows = self._store.get_many(families.MEMORY_USES, list(map(keys.memory, memory_keys)))
         return [
             MemoryUse() if row is None else _decode_use(codec.unpack(row, _UseRecord))
             for row in rows
@@ -131,18 +131,14 @@ class StoredUses:
         with self._counting:
             self._await_counts()
             uses = zip(tiers.items(), self.get_many(list(tiers)), strict=True)
-            self._put((key, replace(use, tier=tier)) for (key, tier), use in uses)
-            if self._pending is not None:
-                self._pending.result()
+            self._put(((key, replace(use, tier=tier)) for (key, tier), use in uses), wait=True)
 
     def put(self, uses: Sequence[tuple[MemoryKey, MemoryUse]], /) -> None:
         with self._counting:
             self._await_counts()
-            self._put(uses)
-            if self._pending is not None:
-                self._pending.result()
+            self._put(uses, wait=True)
 
-    def _put(self, uses: Iterable[tuple[MemoryKey, MemoryUse]]) -> None:
+    def _put(self, uses: Iterable[tuple[MemoryKey, MemoryUse]], *, wait: bool = False) -> None:
         puts = [
             Put(
                 families.MEMORY_USES,
@@ -151,11 +147,13 @@ class StoredUses:
             )
             for key, use in uses
         ]
-        if puts:  # nobody waits for it: to lose a count in a crash does no harm
+        if puts:  # counts do not wait: losing one in a crash does no harm
             self._pending = self._store.submit([Batch(tuple(puts))])
+            if wait:
+                self._pending.result()
 
     def _await_counts(self) -> None:
-        """Wait until what was counted before can be read, if it could be written."""
+        """Wait until earlier counts can be read; ignore those that could not be written."""
         pending, self._pending = self._pending, None
         if pending is not None:
             with suppress(StorageFailed):
@@ -170,15 +168,15 @@ class StoredNoteQueue:
         self._store = store
 
     def list_homes(self) -> list[Home]:
-        found: list[Home] = []
+        homes: list[Home] = []
         start, end = _NOTE, keys.end_of(_NOTE)
-        while len(found) < _HOMES and (
+        while len(homes) < _HOMES and (
             rows := self._store.scan(families.NOTE_QUEUE, start, end, limit=1)
         ):
             home = Home(keys.unescape(rows[0][0].split(b":")[1]))
-            found.append(home)
+            homes.append(home)
             start = keys.end_of(_home_prefix(home))
-        return found
+        return homes
 
     def list_pending(self, home: Home, /, *, limit: int) -> list[tuple[Ticket, MemoryKey]]:
         prefix = _home_prefix(home)
@@ -233,7 +231,7 @@ def _encode_memory(memory: Memory) -> bytes:
 
 
 def _decode_rows(rows: Iterable[Row]) -> Iterator[Memory]:
-    """The memories of rows in order, those with digests that begin alike numbered."""
+    """Yield the memories of ordered rows, and number those that share an id prefix."""
     last: Memory | None = None
     for key, value in rows:
         memory = _decode_memory(keys.parse_memory(key), value)

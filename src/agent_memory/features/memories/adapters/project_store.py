@@ -1,4 +1,4 @@
-"""Projects on an ordered store: each with its homes, and what was last seen in them."""
+"""Projects on an ordered store, with their homes and sync states."""
 
 import msgspec
 
@@ -59,8 +59,8 @@ class StoredProjects:
         record = codec.unpack(value, _SyncRecord)
         return SyncState(state=record.state, at_ms=Millis(record.at_ms))
 
-    def set_sync_state(self, home: Home, seen: SyncState, /) -> None:
-        value = codec.pack(_SyncRecord(state=seen.state, at_ms=seen.at_ms))
+    def set_sync_state(self, home: Home, state: SyncState, /) -> None:
+        value = codec.pack(_SyncRecord(state=state.state, at_ms=state.at_ms))
         put = Put(families.PROJECTS, _SEEN + keys.escape(home), value)
         self._store.submit([Batch((put,))]).result()
 

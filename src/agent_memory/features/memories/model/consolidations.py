@@ -1,4 +1,4 @@
-"""Consolidations: what is to change, and what a run has changed, so that it can be undone."""
+"""Consolidation plans and runs. A run records what it changes, so that it can be undone."""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,20 @@ from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """A cluster, and how it becomes one: by one of its own, or by what a model has written."""
+    """A cluster that becomes one memory: one of its members, or a text that a model wrote."""
 
     cluster: Cluster
     written: MergedMemory | None = None
 
     @property
     def superseded(self) -> tuple[Memory, ...]:
-        kept = () if self.written is None else (self.cluster.kept,)
-        return (*kept, *self.cluster.others)
+        rewritten = () if self.written is None else (self.cluster.kept,)
+        return (*rewritten, *self.cluster.others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A memory that is in another tier than before."""
+    """A memory that changes its tier."""
 
     memory: Memory
     before: Tier
@@ -33,7 +33,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationPlan:
-    """What a consolidation would do. `skipped` says what it cannot, and why."""
+    """The changes that a consolidation would make. `skipped` lists what it cannot do, and why."""
 
     at_ms: Millis
     domains: tuple[Domain, ...]
@@ -49,9 +49,9 @@ class ConsolidationPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """What a memory was before a run, and when the run changed it: it is known beforehand, and one
-    that is older was never changed. Tags that it was given stay: copies keep the tags of each
-    other."""
+    """The state of a memory before a run, and the time at which the run changes it. A stored memory
+    with an earlier time was not changed. Tags that the run added stay: copies in other clones share
+    their tags."""
 
     key: MemoryKey
     status: MemoryStatus
@@ -61,10 +61,10 @@ class Undo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationRun:
-    """A consolidation as it is written down before it is done; it may have been cut off since.
-    `made` are the memories that it writes, or takes out of the archive."""
+    """A consolidation, recorded before it is applied; it may have been interrupted since. `made`
+    are the memories that it writes or takes out of the archive."""
 
     at_ms: Millis
     changes: tuple[Undo, ...]
     made: tuple[MemoryKey, ...] = ()
-    number: int = 0  # given by the journal
+    number: int = 0  # assigned by the journal

@@ -1,4 +1,4 @@
-"""Duplicates: memories that say the same in other words, and which of them stays."""
+"""Duplicates: memories that say the same in other words, and which of them to keep."""
 
 import re
 from collections import Counter, defaultdict
@@ -12,22 +12,22 @@ from agent_memory.kernel.text import analysis
 from agent_memory.kernel.text.vocabulary import ASKING
 
 ALIKE = 0.7  # share of their words that two memories have in common
-ALIKE_IF_NEAR = 0.4  # likewise, where what they mean is near too
+ALIKE_IF_NEAR = 0.4  # the same share, if their embeddings are near too
 NEAR = 0.9  # cosine
-RICHER = 2.0  # times the content: then the longer one stays, though it is older
+RICHER = 2.0  # an older memory stays if its content is this many times longer
 _AFTER_A_NO = 2  # words
-_COMMON = 200  # memories with a word from which on it does not lead to pairs
+_COMMON = 200  # a word in more memories than this does not suggest pairs
 _FIGURE = re.compile(r"\d[\d.,:]*")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07\u00b4`", "'"))
 
-# What says no for itself; and how don't, can't and the like are written in a hurry.
+# Negations, with don't, can't and the like as written without an apostrophe.
 _NO = """
 no not never none nor neither nobody nothing nowhere non cannot without unless except hardly off
 aint arent cant couldnt didnt doesnt dont hadnt hasnt havent isnt mustnt shouldnt wasnt werent wont
 wouldnt
 """
-# What also says no where its opposite is not said: "cache it" and "avoid to cache it".
+# Verbs that negate even if their opposite is absent: "cache it" and "avoid to cache it".
 _NO_VERBS = "avoid ban deny disable disallow forbid prohibit refuse reject stop"
 _OPPOSITES = (
     ("allow permit", "ban block deny disallow forbid prohibit refuse"),
@@ -58,7 +58,7 @@ Pair = tuple[MemoryKey, MemoryKey]
 
 
 def _forms(word: str) -> frozenset[str]:
-    """The word as it is spoken of anyone and any time, and some that nobody says."""
+    """Return the inflected forms of an English word, including some that do not exist."""
     stem = word.removesuffix("e")
     ends = {word, f"{word}s", f"{word}es", f"{stem}ed", f"{stem}ing", *_IRREGULAR.get(word, ())}
     if word.endswith("y"):
@@ -67,13 +67,13 @@ def _forms(word: str) -> frozenset[str]:
 
 
 def _sides() -> dict[str, list[tuple[int, str]]]:
-    """Each word's pairs of opposites, and which side of them it is."""
-    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    """Map each word to its pairs of opposites and the side on which it stands."""
+    sides: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for number, pair in enumerate(_OPPOSITES):
         for side in pair:
             for form in frozenset[str]().union(*map(_forms, side.split())):
-                found[form].append((number, side))
-    return dict(found)
+                sides[form].append((number, side))
+    return dict(sides)
 
 
 _SIDES = _sides()
@@ -93,63 +93,67 @@ class Cluster:
 class _Features:
     words: frozenset[str]
     figures: frozenset[str]
-    negated: tuple[tuple[str, ...], ...]  # for each no, the words that follow it
-    refused: int  # how often it says stop, avoid and the like
-    order: tuple[str, ...]  # all its words, one after the other
-    sides: Mapping[int, frozenset[str]]  # of each pair of opposites that it has a word of
+    negated: tuple[tuple[str, ...], ...]  # for each negation, the words that follow it
+    refused: int  # number of words like stop or avoid
+    order: tuple[str, ...]  # all words, in order
+    sides: Mapping[int, frozenset[str]]  # by pair of opposites, the sides that occur
 
 
 def find_clusters(
-    found: Sequence[Memory],
+    memories: Sequence[Memory],
     seeds: Iterable[MemoryKey],
     near: Iterable[Pair] = (),
 ) -> list[Cluster]:
-    """Groups around one that stays. Only groups with one of the seeds in them; `near` are pairs
-    that an embedder holds for close in meaning."""
-    by_key = {memory.key: memory for memory in found}
-    said = {memory.key: _extract_features(memory) for memory in found}
-    wanted = set(seeds)
+    """Group duplicates around the memory that stays. Return only groups that contain one of the
+    seeds; `near` are pairs whose embeddings are close."""
+    by_key = {memory.key: memory for memory in memories}
+    features = {memory.key: _extract_features(memory) for memory in memories}
+    seed_keys = set(seeds)
     close = {frozenset(pair) for pair in near}
     alike: dict[MemoryKey, set[MemoryKey]] = defaultdict(set)
-    candidates = {frozenset(pair) for pair in _sharing(said)} | close
+    candidates = {frozenset(pair) for pair in _find_pairs(features)} | close
     for pair in candidates:
         one, other = sorted(pair) if len(pair) == 2 else (None, None)
         if one is None or other is None or one[:2] != other[:2]:
             continue  # of two domains or namespaces
-        if one in by_key and other in by_key and _same(said[one], said[other], pair in close):
+        if (
+            one in by_key
+            and other in by_key
+            and _is_duplicate(features[one], features[other], pair in close)
+        ):
             alike[one].add(other)
             alike[other].add(one)
     groups: list[Cluster] = []
     taken: set[MemoryKey] = set()
-    for memory in sorted(found, key=_rank, reverse=True):
+    for memory in sorted(memories, key=_rank, reverse=True):
         key = memory.key
         if key in taken or not alike[key] - taken:
             continue
-        group = _agreeing(key, sorted(alike[key] - taken, reverse=True), said)
-        if not wanted & (group | {key}):
+        group = _select_agreeing(key, sorted(alike[key] - taken, reverse=True), features)
+        if not seed_keys & (group | {key}):
             continue
         taken |= group | {key}
-        groups.append(_cluster([by_key[each] for each in (key, *group)]))
+        groups.append(_build_cluster([by_key[member] for member in (key, *group)]))
     return groups
 
 
-def _agreeing(
-    key: MemoryKey, others: Iterable[MemoryKey], said: Mapping[MemoryKey, _Features]
+def _select_agreeing(
+    key: MemoryKey, others: Iterable[MemoryKey], features: Mapping[MemoryKey, _Features]
 ) -> set[MemoryKey]:
-    """Those that do not contradict each other: all are like this one, which may take no side."""
+    """Return those that do not contradict each other; `key` itself may take no side."""
     group = {key}
-    for each in others:
-        if not any(_is_opposed(said[each], said[one]) for one in group):
-            group.add(each)
+    for candidate in others:
+        if not any(_is_opposed(features[candidate], features[one]) for one in group):
+            group.add(candidate)
     return group - {key}
 
 
-def _cluster(group: Sequence[Memory]) -> Cluster:
-    """The newest stays, unless an older one tells far more."""
+def _build_cluster(group: Sequence[Memory]) -> Cluster:
+    """Keep the newest, unless an older one says far more."""
     newest = max(group, key=_rank)
-    richest = max(group, key=lambda each: (len(each.content), _rank(each)))
+    richest = max(group, key=lambda memory: (len(memory.content), _rank(memory)))
     kept = richest if len(richest.content) > RICHER * max(len(newest.content), 40) else newest
-    others = sorted((each for each in group if each.key != kept.key), key=_rank)
+    others = sorted((memory for memory in group if memory.key != kept.key), key=_rank)
     return Cluster(kept=kept, others=tuple(others))
 
 
@@ -159,30 +163,30 @@ def _rank(memory: Memory) -> tuple[int, MemoryKey]:
 
 def _extract_features(memory: Memory) -> _Features:
     text = f"{memory.summary}\n{memory.content}"
-    spoken = _WORD.findall(analysis.fold(text.translate(_APOSTROPHES)))
+    words = _WORD.findall(analysis.fold(text.translate(_APOSTROPHES)))
     sides: dict[int, frozenset[str]] = {}
-    for word in set(spoken):
+    for word in set(words):
         for pair, side in _SIDES.get(word, ()):
             sides[pair] = sides.get(pair, frozenset()) | {side}
     return _Features(
         words=frozenset(analysis.extract_terms(text)) - ASKING,
-        figures=frozenset(each.strip(".,:") for each in _FIGURE.findall(text)),
-        negated=tuple(sorted(_find_negations(spoken))),
-        refused=sum(word in _REFUSALS for word in spoken),
-        order=tuple(spoken),
+        figures=frozenset(figure.strip(".,:") for figure in _FIGURE.findall(text)),
+        negated=tuple(sorted(_find_negations(words))),
+        refused=sum(word in _REFUSALS for word in words),
+        order=tuple(words),
         sides=sides,
     )
 
 
-def _find_negations(spoken: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """What each no is about: "do not cache pages" is another no than "do not cache sessions"."""
-    for place, word in enumerate(spoken):
+def _find_negations(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield what each negation is about: "not cache pages" differs from "not cache sessions"."""
+    for position, word in enumerate(words):
         if word in _NEGATIONS or word.endswith("n't"):
-            after = (each for each in spoken[place + 1 :] if each not in ASKING)
+            after = (following for following in words[position + 1 :] if following not in ASKING)
             yield tuple(islice(after, _AFTER_A_NO))
 
 
-def _same(one: _Features, other: _Features, near: bool) -> bool:
+def _is_duplicate(one: _Features, other: _Features, near: bool) -> bool:
     if _is_opposed(one, other) or _is_turned(one.order, other.order):
         return False
     union = len(one.words | other.words)
@@ -191,8 +195,8 @@ def _same(one: _Features, other: _Features, near: bool) -> bool:
 
 
 def _is_opposed(one: _Features, other: _Features) -> bool:
-    """Other figures, a no more, or the opposite of a word say something else, however alike the
-    words are."""
+    """Say whether the two differ in figures, in negations or in one of a pair of opposites. Then
+    they say different things, however similar the words are."""
     if (one.figures, one.negated, one.refused) != (other.figures, other.negated, other.refused):
         return True
     both = one.sides.keys() & other.sides.keys()
@@ -200,22 +204,22 @@ def _is_opposed(one: _Features, other: _Features) -> bool:
 
 
 def _is_turned(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether they have just the same words in another order: who does what to whom may differ."""
+    """Say whether they have the same words in another order: subject and object may be swapped."""
     return one != other and sorted(one) == sorted(other)
 
 
-def _sharing(said: Mapping[MemoryKey, _Features]) -> Iterable[Pair]:
-    """Pairs that have enough words in common to be looked at."""
+def _find_pairs(features: Mapping[MemoryKey, _Features]) -> Iterable[Pair]:
+    """Yield pairs with enough words in common to be compared."""
     postings: dict[str, list[MemoryKey]] = defaultdict(list)
-    for key, each in said.items():
-        for word in each.words:
+    for key, own in features.items():
+        for word in own.words:
             postings[word].append(key)
     rare = {word: keys for word, keys in postings.items() if 1 < len(keys) <= _COMMON}
-    for key, each in said.items():
+    for key, own in features.items():
         shared = Counter(
-            other for word in each.words & rare.keys() for other in rare[word] if other > key
+            other for word in own.words & rare.keys() for other in rare[word] if other > key
         )
-        least = ALIKE * len(each.words & rare.keys()) / 2
+        least = ALIKE * len(own.words & rare.keys()) / 2
         for other, count in shared.items():
             if count >= least:
                 yield key, other

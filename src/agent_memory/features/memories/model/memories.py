@@ -1,7 +1,7 @@
-"""Memories: what was decided and learned. Their names, limits, statuses, and how copies merge.
+"""Memories: their names, limits and statuses, and how copies merge.
 
-A memory is known by the digest of what it says. So the same words captured twice, or in two clones,
-are one memory, and copies of it differ only in what may change: its status and what it belongs to.
+A memory is identified by the digest of its text. So the same words captured twice, or in two
+clones, are one memory. Copies of it differ only in what may change: status and relations.
 """
 
 import hashlib
@@ -37,8 +37,8 @@ MAX_SPEC_CHARS = 200
 MAX_TAGS = 50
 MAX_TAG_CHARS = 64
 MAX_RELATED = 100
-MAX_NAME_CHARS = 300  # of a memory that another one names
-HEX_CHARS = 12  # of a digest, in an id
+MAX_NAME_CHARS = 300  # of a reference to another memory
+HEX_CHARS = 12  # of the digest, in an id
 
 MemoryId = NewType("MemoryId", str)
 Home = NewType("Home", str)
@@ -64,24 +64,10 @@ class MemoryStatus(StrEnum):
     TOMBSTONE = "tombstone"
 
 
-TRANSITIONS: dict[MemoryStatus, frozenset[MemoryStatus]] = {
-    MemoryStatus.ACTIVE: frozenset(
-        {MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE}
-    ),
-    MemoryStatus.RESOLVED: frozenset(
-        {MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE}
-    ),
-    MemoryStatus.ARCHIVED: frozenset(
-        {MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.TOMBSTONE}
-    ),
-    MemoryStatus.TOMBSTONE: frozenset(),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One memory. `index` tells it from others whose digests begin alike: nearly always 0. A
-    tombstone says nothing, and only that there was one."""
+    """A memory. `index` distinguishes memories whose digests begin alike; it is nearly always 0. A
+    tombstone has no text: it only records that a memory was forgotten."""
 
     digest: Digest
     namespace: str
@@ -94,9 +80,9 @@ class Memory:
     tags: frozenset[str] = frozenset()
     relates_to: tuple[str, ...] = ()
     status: MemoryStatus = MemoryStatus.ACTIVE
-    commit: str = ""  # the one it was captured at
+    commit: str = ""  # the commit checked out at capture
     superseded_by: str = ""
-    event_id: str = ""  # of the conversation it was captured in
+    event_id: str = ""  # the event that it was captured from
     session_id: str = ""
     index: int = 0
 
@@ -104,17 +90,19 @@ class Memory:
         check_namespace(self.namespace)
         check_domain(self.domain)
         if not _DIGEST.fullmatch(self.digest):
-            raise InvalidInput("the digest of a memory is 64 hexadecimal digits")
+            raise InvalidInput("digest must have 64 hexadecimal digits")
         check_millis("timestamp", self.created_ms)
         check_millis("updated_at", self.updated_ms)
         if not _COMMIT.fullmatch(self.commit):
-            raise InvalidInput("the commit of a memory is 40 hexadecimal digits, or none")
+            raise InvalidInput("commit must be empty or have 40 hexadecimal digits")
         for name, limit in (
             (self.event_id, MAX_EVENT_ID_CHARS),
             (self.session_id, MAX_SESSION_ID_CHARS),
         ):
             if len(name) > limit or not name.isprintable():
-                raise InvalidInput("the event or session of a memory is no id of one")
+                raise InvalidInput(
+                    "event_id or session_id is too long or has unprintable characters"
+                )
         if self.status is MemoryStatus.TOMBSTONE:
             return
         check_content(self.summary, self.content, self.spec)
@@ -122,7 +110,7 @@ class Memory:
         check_related(self.relates_to)
         check_related(filter(None, (self.superseded_by,)))
         if self.digest != compute_digest(self.namespace, self.summary, self.content, self.spec):
-            raise InvalidInput("the digest of a memory is not that of what it says")
+            raise InvalidInput("digest does not match the text of the memory")
 
     @property
     def key(self) -> MemoryKey:
@@ -138,7 +126,7 @@ class Memory:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that someone wrote: what may hold a secret, and what is gone when it is forgotten."""
+        """All text that someone wrote. It may hold a secret, and forgetting removes it."""
         written = (self.summary, self.content, self.spec, *sorted(self.tags), *self.relates_to)
         return (*written, self.event_id, self.session_id)
 
@@ -149,7 +137,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A memory as someone names it: by URN, by id, or by the beginning of its digest."""
+    """The name by which a user refers to a memory: a URN, an id, or the beginning of its digest."""
 
     domain: Domain | None
     namespace: str | None
@@ -159,7 +147,8 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """All memories below a URI. What is empty is any; a domain may be all of `project` or `org`."""
+    """All memories below a URI. Empty fields match anything; `project` and `org` match all
+    theirs."""
 
     domain: str = ""
     namespace: str = ""
@@ -175,7 +164,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What someone wants kept."""
+    """A memory to be captured."""
 
     namespace: str
     summary: str
@@ -186,8 +175,8 @@ class Draft:
     created_ms: Millis | None = None  # None: now
     status: MemoryStatus = MemoryStatus.ACTIVE
     event_id: str = ""
-    session_id: str = ""  # of the event, where it need not be here to tell
-    domain: str = ""  # where a file says that it belongs; empty: wherever it is brought to
+    session_id: str = ""  # of the event; empty: looked up by event_id
+    domain: str = ""  # as stated in an import file; empty: the target of the import
 
     def __post_init__(self) -> None:
         check_namespace(self.namespace)
@@ -197,17 +186,17 @@ class Draft:
         if self.created_ms is not None:
             check_millis("timestamp", self.created_ms)
         if self.status is MemoryStatus.TOMBSTONE:
-            raise InvalidInput("a tombstone is left by forgetting a memory, and cannot be captured")
+            raise InvalidInput("tombstones cannot be captured: only forgetting a memory makes one")
 
 
 def compute_digest(namespace: str, summary: str, content: str, spec: str) -> Digest:
-    """Of each part with its length, so that nothing can move from one into the next."""
-    whole = hashlib.sha256()
+    """Hash each part with its length, so that text cannot move from one part to the next."""
+    hasher = hashlib.sha256()
     for part in (namespace, summary, content, spec):
         data = part.encode("utf-8")
-        whole.update(b"%d:" % len(data))
-        whole.update(data)
-    return Digest(whole.hexdigest())
+        hasher.update(b"%d:" % len(data))
+        hasher.update(data)
+    return Digest(hasher.hexdigest())
 
 
 def check_namespace(name: str) -> str:
@@ -228,7 +217,7 @@ def check_domain(domain: str) -> Domain:
 
 def check_content(summary: str, content: str, spec: str) -> None:
     if not summary.strip():
-        raise InvalidInput("the summary is empty: say in one line what is to be remembered")
+        raise InvalidInput("the summary is empty: say in one line what to remember")
     if len(summary) > MAX_SUMMARY_CHARS:
         raise InvalidInput(
             f"the summary has {len(summary)} characters; the limit is {MAX_SUMMARY_CHARS}:"
@@ -265,11 +254,11 @@ def check_tags(tags: Iterable[str]) -> None:
 def check_related(related: Iterable[str]) -> None:
     related = tuple(related)
     if len(related) > MAX_RELATED:
-        raise InvalidInput(f"it relates to {len(related)} memories; the limit is {MAX_RELATED}")
+        raise InvalidInput(f"relates_to has {len(related)} memories; the limit is {MAX_RELATED}")
     for name in related:
         if len(name) > MAX_NAME_CHARS or not (_REFERENCE.fullmatch(name) or _URN.fullmatch(name)):
             raise InvalidInput(
-                f"relates_to names {name[:80]!r}; a memory is named like decisions:abc1234:0"
+                f"relates_to has {name[:80]!r}; use an id such as decisions:abc1234:0"
             )
 
 
@@ -281,60 +270,60 @@ def _encode_text(what: str, text: str) -> bytes:
 
 
 def to_project_name(raw: str) -> str:
-    """A name that a domain may have, as near to this one as can be."""
+    """Return the valid domain name that is nearest to this text."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", raw).strip("._-")[:80].strip("._-")
     return name or "project"
 
 
 def parse_reference(text: str) -> Reference:
-    """What this text names. Raises InvalidInput."""
-    given = text.strip()
-    if given.lower().startswith("subcog:"):
-        return parse_urn(given)
-    if found := _REFERENCE.fullmatch(given):
+    """Parse the name of a memory. Raises InvalidInput."""
+    name_or_urn = text.strip()
+    if name_or_urn.lower().startswith("subcog:"):
+        return parse_urn(name_or_urn)
+    if match := _REFERENCE.fullmatch(name_or_urn):
         return Reference(
-            None, check_namespace(found["namespace"]), found["hex"].lower(), int(found["index"])
+            None, check_namespace(match["namespace"]), match["hex"].lower(), int(match["index"])
         )
-    namespace, _, name = given.rpartition(":")
+    namespace, _, name = name_or_urn.rpartition(":")
     if re.fullmatch(r"[0-9A-Fa-f]{4,64}", name):
         return Reference(
             None, check_namespace(namespace) if namespace else None, name.lower(), None
         )
     raise InvalidInput(
-        f"{text[:80]!r} names no memory: give its id (decisions:abc123def456:0), its URI, or at"
-        " least four digits of the id"
+        f"{text[:80]!r} is not the name of a memory: give its id (decisions:abc123def456:0), its"
+        " URI, or at least four digits of the id"
     )
 
 
 def parse_urn(text: str) -> Reference:
-    """The parts of a URN, in both spellings: `subcog://project:x/...` and `project%3Ax`. Raises
-    InvalidInput."""
-    found = _URN.fullmatch(text.replace("%3A", ":").replace("%3a", ":"))
-    if not found:
+    """Parse a URN, spelled `subcog://project:x/...` or `project%3Ax`. Raises InvalidInput."""
+    match = _URN.fullmatch(text.replace("%3A", ":").replace("%3a", ":"))
+    if not match:
         raise InvalidInput(
-            f"{text[:120]!r} is no URI of a memory: it has the form"
+            f"{text[:120]!r} is not the URI of a memory; the form is"
             " subcog://project:my-app/decisions/abc123def456:0"
         )
     return Reference(
-        check_domain(found["domain"]),
-        check_namespace(found["namespace"]),
-        found["hex"],
-        int(found["index"]),
+        check_domain(match["domain"]),
+        check_namespace(match["namespace"]),
+        match["hex"],
+        int(match["index"]),
     )
 
 
 def parse_area(text: str) -> Area:
-    """The area that someone names: `all`, a namespace, a domain, or a URI of either, or of one
-    memory. Raises InvalidInput."""
-    given = text.strip().replace("%3A", ":").replace("%3a", ":")
-    if given == "all":
+    """Parse `all`, a namespace, a domain, or the URI of either or of a memory."""
+    area = text.strip().replace("%3A", ":").replace("%3a", ":")
+    if area == "all":
         return Area()
-    if _URN.fullmatch(given):
-        found = parse_urn(given)
-        return Area(domain=found.domain or "", namespace=found.namespace or "", hex=found.hex)
-    if given in NAMESPACES:
-        return Area(namespace=given)
-    domain, _, namespace = given.removeprefix(SCHEME).rstrip("/").partition("/")
+    if _URN.fullmatch(area):
+        reference = parse_urn(area)
+        return Area(
+            domain=reference.domain or "", namespace=reference.namespace or "", hex=reference.hex
+        )
+    if area in NAMESPACES:
+        return Area(namespace=area)
+    domain, _, namespace = area.removeprefix(SCHEME).rstrip("/").partition("/")
     if domain not in (PROJECT, ORG):
         check_domain(domain)
     return Area(domain=domain, namespace=check_namespace(namespace) if namespace else "")
@@ -345,12 +334,12 @@ def build_urn(domain: Domain, namespace: str, name: str, index: int) -> str:
 
 
 def get_family(domain: Domain) -> str:
-    """project, user or org."""
+    """Return `project`, `user` or `org`."""
     return domain.partition(":")[0]
 
 
 def build_tombstone(memory: Memory, at: Millis) -> Memory:
-    """What stays of a memory that was forgotten."""
+    """Return the tombstone that stays after a memory is forgotten."""
     return Memory(
         digest=memory.digest,
         namespace=memory.namespace,
@@ -365,25 +354,24 @@ def build_tombstone(memory: Memory, at: Millis) -> Memory:
 
 
 def change_status(memory: Memory, status: MemoryStatus, at: Millis) -> Memory:
-    """The memory in another status. Raises InvalidInput where there is no way to it."""
+    """Return the memory with another status. Raises InvalidInput for a tombstone."""
     if memory.status is status:
         return memory
-    if status not in TRANSITIONS[memory.status]:
-        raise InvalidInput(f"{memory.id} is {memory.status}, and cannot become {status}")
+    if memory.status is MemoryStatus.TOMBSTONE:
+        raise InvalidInput(f"{memory.id} is {memory.status} and cannot become {status}")
     superseded_by = "" if status is MemoryStatus.ACTIVE else memory.superseded_by
     return update_fields(memory, at, status=status, superseded_by=superseded_by)
 
 
 def update_fields(memory: Memory, at: Millis, **fields: object) -> Memory:
-    """With these fields, and later than before: else the change would lose against the old."""
+    """Set fields and a later `updated_ms`: otherwise the change would lose against the old copy."""
     return replace(memory, updated_ms=max(at, memory.updated_ms + 1), **fields)  # type: ignore[arg-type]
 
 
 def merge_copies(one: Memory, other: Memory) -> Memory:
-    """Two copies of one memory as one. In whatever order and however often copies are merged, the
-    result is the same."""
+    """Merge two copies of a memory. The result does not depend on the order or number of merges."""
     if one.key != other.key:
-        raise InvalidInput(f"{one.id} and {other.id} are two memories")
+        raise InvalidInput(f"{one.id} and {other.id} are different memories")
     first = min(one, other, key=_earliest)
     last = max(one, other, key=_latest)
     if MemoryStatus.TOMBSTONE in (one.status, other.status):
@@ -394,7 +382,7 @@ def merge_copies(one: Memory, other: Memory) -> Memory:
         commit=first.commit,
         event_id=first.event_id,
         session_id=first.session_id,
-        tags=_fewest(one.tags | other.tags),
+        tags=_limit_tags(one.tags | other.tags),
         index=min(one.index, other.index),
     )
 
@@ -404,11 +392,11 @@ def _earliest(memory: Memory) -> tuple[object, ...]:
 
 
 def _latest(memory: Memory) -> tuple[object, ...]:
-    """What wins; what is not told apart here is the same in both."""
-    what = repr((memory.status.value, memory.superseded_by, memory.relates_to))
-    return memory.updated_ms, hashlib.sha256(what.encode()).digest()
+    """Order copies so that the last one wins; copies that tie are equal in all of these fields."""
+    state = repr((memory.status.value, memory.superseded_by, memory.relates_to))
+    return memory.updated_ms, hashlib.sha256(state.encode()).digest()
 
 
-def _fewest(tags: frozenset[str]) -> frozenset[str]:
-    """As many as a memory may have; which ones does not depend on where they come from."""
+def _limit_tags(tags: frozenset[str]) -> frozenset[str]:
+    """Return at most MAX_TAGS tags; the choice does not depend on where they come from."""
     return tags if len(tags) <= MAX_TAGS else frozenset(sorted(tags)[:MAX_TAGS])

@@ -6,7 +6,7 @@ from agent_memory.kernel.ids import PROJECT
 
 
 def from_memory(memory: Memory) -> list[Document]:
-    """One, or none where it was forgotten. It is found by its URN: ids are of one domain only."""
+    """Return one document, named by its URN (ids are per domain), or none for a tombstone."""
     if memory.status is MemoryStatus.TOMBSTONE:
         return []
     family, _, name = memory.domain.partition(":")

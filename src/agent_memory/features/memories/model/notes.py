@@ -1,4 +1,4 @@
-"""Notes: what was read from a repository's git notes."""
+"""The result of reading the git notes of a repository."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from agent_memory.features.memories.model.memories import Memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteProblem:
-    """Something in a note that is no memory. It stays where it is."""
+    """Text in a note that is not a memory. It is left in place."""
 
     ref: str
     target: str  # the object that the note is on

@@ -1,4 +1,4 @@
-"""Projects: which memories belong together, and in which repositories they are kept."""
+"""Projects: which memories belong together, and which repositories store them."""
 
 import hashlib
 from collections.abc import Collection
@@ -9,24 +9,24 @@ from agent_memory.features.memories.model.memories import Home
 from agent_memory.kernel.ids import PROJECT, Domain, Millis
 
 NEVER = Millis(0)
-NOWHERE = Home("")  # no repository: only the name of a project is known
+NOWHERE = Home("")  # no repository: only the project name is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryInfo:
-    """What git says about a folder. `home` is where the repository keeps its refs: worktrees and
-    subfolders of one repository have one home. `commit` is empty before the first."""
+    """What git says about a folder. `home` is the folder with the refs: worktrees and subfolders of
+    one repository share it. `commit` is empty before the first commit."""
 
     home: Home
     name: str  # of the repository's folder
-    origin: str  # its remote, so spelled that two ways to one repository are equal; or empty
+    origin: str  # the normalized address of its remote, or empty
     commit: str
     branch: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """`origin` is empty where there is no remote. `homes` are its clones on this machine."""
+    """A project. `origin` is empty without a remote. `homes` are its clones on this machine."""
 
     id: str
     origin: str
@@ -39,7 +39,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLocation:
-    """Where a memory goes: its domain, the repository that keeps it, and the commit it is about."""
+    """Where a memory is stored: its domain, its repository, and the commit that it is about."""
 
     domain: Domain
     home: Home
@@ -48,31 +48,31 @@ class MemoryLocation:
 
     @property
     def name(self) -> str:
-        """Of the project, or the organisation."""
+        """The name of the project or organisation."""
         return self.domain.partition(":")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncState:
-    """The state of a repository's notes when store and notes were last the same, and when."""
+    """The state of a repository's notes when store and notes were last equal, and that time."""
 
     state: str = ""
     at_ms: Millis = NEVER
 
 
-def derive_name(located: RepositoryInfo) -> str:
-    """The name that a project has by itself: its origin's, else its folder's."""
-    last = located.origin.rstrip("/").rpartition("/")[2].removesuffix(".git")
-    return memories.to_project_name(last or located.name)
+def derive_name(repository: RepositoryInfo) -> str:
+    """Return the default name of a project: that of its origin, or else of its folder."""
+    last = repository.origin.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    return memories.to_project_name(last or repository.name)
 
 
 def unique_id(name: str, identity: str, taken: Collection[str]) -> str:
-    """The name, with a hash of what it stands for where another project has it."""
+    """Return the name, with a hash of `identity` appended if another project has it."""
     if name not in taken:
         return name
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
     return next(
-        each
+        candidate
         for size in range(6, len(digest) + 1)
-        if (each := f"{name}-{digest[:size]}") not in taken
+        if (candidate := f"{name}-{digest[:size]}") not in taken
     )

@@ -1,4 +1,4 @@
-"""Reasoning: what a model is given to answer a question from, and what it answers."""
+"""What a model gets to answer a question from, and what it answers."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from agent_memory.kernel.ids import Millis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Something found. `dates` are the times that it names and the dates that they meant."""
+    """A search result for the model. `dates` are the time expressions in it, with their dates."""
 
     name: str
     at_ms: Millis
@@ -17,7 +17,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonedAnswer:
-    """An answer, and the names of the evidence that it rests on."""
+    """An answer, and the names of the evidence that supports it."""
 
     answer: str
     sources: tuple[str, ...]
@@ -25,7 +25,7 @@ class ReasonedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedMemory:
-    """What several memories say, as one."""
+    """The text of several memories, merged into one."""
 
     summary: str
     content: str

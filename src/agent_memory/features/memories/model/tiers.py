@@ -1,4 +1,4 @@
-"""Tiers: how present a memory is, by its age, its use and its namespace."""
+"""Tiers: how recently and often a memory was used, weighted by its namespace."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from agent_memory.kernel.ids import Millis
 
 RECENCY, ACTIVATION, IMPORTANCE = 0.4, 0.2, 0.4
 HALF_LIFE_DAYS = 30.0
-OFTEN = 20  # uses from which on more of them add nothing
+OFTEN = 20  # further uses add nothing
 SUPERSEDED = 0.2
 
 IMPORTANCES: Mapping[str, float] = {
@@ -41,8 +41,8 @@ _LEAST = ((Tier.HOT, 0.6), (Tier.WARM, 0.3), (Tier.COLD, 0.1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """How often a memory was recalled, and when last; 0 for never. `tier` is the one that the last
-    consolidation found it in; what is new is hot."""
+    """How often a memory was recalled, when last (0: never), and its last tier; new ones are
+    hot."""
 
     count: int = 0
     last_ms: Millis = _NEVER
@@ -53,8 +53,8 @@ def score(memory: Memory, use: MemoryUse, now: Millis) -> float:
     age = max(0, now - memory.created_ms) / _DAY_MS
     recency = math.exp2(-age / HALF_LIFE_DAYS)
     activation = min(1.0, math.log1p(use.count) / math.log1p(OFTEN))
-    whole = RECENCY * recency + ACTIVATION * activation + IMPORTANCE * IMPORTANCES[memory.namespace]
-    return whole * SUPERSEDED if memory.superseded else whole
+    total = RECENCY * recency + ACTIVATION * activation + IMPORTANCE * IMPORTANCES[memory.namespace]
+    return total * SUPERSEDED if memory.superseded else total
 
 
 def assign_tier(memory: Memory, use: MemoryUse, now: Millis) -> Tier:

@@ -1,4 +1,4 @@
-"""Capture: what is to be remembered comes in, is cleaned of secrets, and is kept once durable."""
+"""Capture: remove secrets from a draft and store it as a memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ from agent_memory.kernel.errors import InvalidInput, Overloaded
 from agent_memory.kernel.ids import EventId
 from agent_memory.platform.ports import Clock
 
-TRIES = 8  # where others change the same memory at once
+TRIES = 8  # if others change the same memory at the same time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureResult:
-    """`created` is False where the memory was there already."""
+    """`created` is False if the memory existed already."""
 
     memory: Memory
     created: bool
@@ -40,37 +40,37 @@ class Capture:
     log: EventLog
     secrets: SecretsFilter
     clock: Clock
-    on_capture: Callable[[], None]  # told after something was written
+    on_capture: Callable[[], None]  # called after a write
 
-    def capture(self, draft: Draft, place: MemoryLocation) -> CaptureResult:
-        """Keep it. Raises ContentBlocked where it holds a secret that may not even be redacted, and
-        InvalidInput where it was forgotten before."""
+    def capture(self, draft: Draft, location: MemoryLocation) -> CaptureResult:
+        """Store the draft. Raises ContentBlocked if it holds a secret that may not even be
+        redacted, and InvalidInput if the memory was forgotten before."""
         cleaned = self.clean(draft)
-        wanted = self.build_memory(cleaned, place)
+        memory = self.build_memory(cleaned, location)
         for _ in range(TRIES):
-            stored = self.memories.get(wanted.key)
-            result = self._decide(stored, wanted)
+            stored = self.memories.get(memory.key)
+            result = self._decide(stored, memory)
             if result.memory == stored:
                 return result
-            change = MemoryChange(stored, result.memory, place.home)
+            change = MemoryChange(stored, result.memory, location.home)
             if self.memories.write([change]) == [True]:
                 self.on_capture()
-                return self._add_warnings(result, cleaned != draft, place)
+                return self._add_warnings(result, cleaned != draft, location)
         raise Overloaded("the memory is being changed by others; try again")
 
-    def knows(self, draft: Draft, place: MemoryLocation) -> bool:
-        """Whether these words were captured before, whatever has become of them."""
-        return self.memories.get(self.build_memory(self.clean(draft), place).key) is not None
+    def was_captured(self, draft: Draft, location: MemoryLocation) -> bool:
+        """Return whether these words were captured before, whatever their status is now."""
+        return self.memories.get(self.build_memory(self.clean(draft), location).key) is not None
 
     def clean(self, draft: Draft) -> Draft:
-        """Without its secrets."""
+        """Remove the secrets of a draft."""
         return replace(
             draft,
-            summary=self._line(draft.summary, "summary", MAX_SUMMARY_CHARS),
+            summary=self._clean_line(draft.summary, "summary", MAX_SUMMARY_CHARS),
             content=self.secrets.clean(draft.content, where="memory/content"),
-            spec=self._line(draft.spec, "spec", memories.MAX_SPEC_CHARS),
+            spec=self._clean_line(draft.spec, "spec", memories.MAX_SPEC_CHARS),
             tags=frozenset(
-                self._line(tag, "tags", MAX_TAG_CHARS).replace(",", " ") for tag in draft.tags
+                self._clean_line(tag, "tags", MAX_TAG_CHARS).replace(",", " ") for tag in draft.tags
             ),
             relates_to=tuple(self.clean_name(name, MAX_NAME_CHARS) for name in draft.relates_to),
             event_id=self.clean_name(draft.event_id, MAX_EVENT_ID_CHARS),
@@ -80,25 +80,27 @@ class Capture:
     def clean_name(self, name: str, limit: int) -> str:
         return self.secrets.clean_name(name, limit=limit, where="memory/ids") if name else name
 
-    def _line(self, text: str, where: str, limit: int) -> str:
-        """What stands in place of a secret may be longer than it was."""
+    def _clean_line(self, text: str, where: str, limit: int) -> str:
+        """Clean a line and cut it: the mark for a secret may be longer than the secret."""
         return self.secrets.clean(text, where=f"memory/{where}")[:limit].strip()
 
-    def build_memory(self, draft: Draft, place: MemoryLocation) -> Memory:
-        """What a clean draft would be kept as."""
+    def build_memory(self, draft: Draft, location: MemoryLocation) -> Memory:
+        """Build the memory of a clean draft."""
         now = self.clock.now()
         session_id = draft.session_id
         if draft.event_id and not session_id:
             event = self.log.get(EventId(draft.event_id))
             if event is None:
-                raise InvalidInput(f"there is no event {draft.event_id!r} to link the memory to")
+                raise InvalidInput(
+                    f"no event {draft.event_id!r}: the memory cannot be linked to it"
+                )
             session_id = event.session_id
         return Memory(
             digest=memories.compute_digest(
                 draft.namespace, draft.summary, draft.content, draft.spec
             ),
             namespace=draft.namespace,
-            domain=place.domain,
+            domain=location.domain,
             summary=draft.summary,
             content=draft.content,
             created_ms=now if draft.created_ms is None else draft.created_ms,
@@ -107,54 +109,56 @@ class Capture:
             tags=draft.tags,
             relates_to=draft.relates_to,
             status=draft.status,
-            commit=place.commit,
+            commit=location.commit,
             event_id=draft.event_id,
             session_id=session_id,
         )
 
-    def _decide(self, stored: Memory | None, wanted: Memory) -> CaptureResult:
+    def _decide(self, stored: Memory | None, new: Memory) -> CaptureResult:
         if stored is None:
-            return CaptureResult(memory=wanted, created=True)
+            return CaptureResult(memory=new, created=True)
         if stored.status is MemoryStatus.TOMBSTONE:
             raise InvalidInput(
-                f"{stored.id} was forgotten, and stays so: say it in other words to keep it"
+                f"{stored.id} was forgotten: to store it again, say it in other words"
             )
-        tags = stored.tags | wanted.tags
+        tags = stored.tags | new.tags
         memories.check_tags(tags)
         when = documents.format_iso(stored.created_ms)
         if stored.status is MemoryStatus.ARCHIVED:
             revived = memories.update_fields(
                 stored, self.clock.now(), status=MemoryStatus.ACTIVE, superseded_by="", tags=tags
             )
-            note = f"it was captured before, at {when}, and archived; it is active again"
+            note = f"already captured at {when} and archived since; it is active again"
             return CaptureResult(memory=revived, created=False, warning=note)
-        note = f"it was captured before, at {when}"
+        note = f"already captured at {when}"
         if tags == stored.tags:
             return CaptureResult(memory=stored, created=False, warning=note)
         tagged = memories.update_fields(stored, self.clock.now(), tags=tags)
-        return CaptureResult(memory=tagged, created=False, warning=f"{note}; its tags were added")
+        return CaptureResult(
+            memory=tagged, created=False, warning=f"{note}; the new tags were added"
+        )
 
     def _add_warnings(
-        self, result: CaptureResult, redacted: bool, place: MemoryLocation
+        self, result: CaptureResult, redacted: bool, location: MemoryLocation
     ) -> CaptureResult:
-        """With the memory as it is named now, and what is worth knowing about it."""
+        """Add what the user should know, and the id that the store assigned."""
         stored = self.memories.get(result.memory.key) or result.memory
         notes = [result.warning] if result.warning else []
         if redacted:
-            notes.append("a secret was removed from it")
-        missing = [name for name in stored.relates_to if not self._is_there(name, place)]
+            notes.append("a secret was removed")
+        missing = [name for name in stored.relates_to if not self._exists(name, location)]
         if result.created and missing:
-            notes.append(f"it relates to what is not here: {', '.join(missing)}")
+            notes.append(f"related memories not found: {', '.join(missing)}")
         return replace(result, memory=stored, warning="; ".join(notes) or None)
 
-    def _is_there(self, name: str, place: MemoryLocation) -> bool:
+    def _exists(self, name: str, location: MemoryLocation) -> bool:
         try:
-            wanted = memories.parse_reference(name)
+            reference = memories.parse_reference(name)
         except InvalidInput:
             return False  # an id of another tool
-        if wanted.namespace is None:
+        if reference.namespace is None:
             return False
-        found = self.memories.find_by_digest(
-            wanted.domain or place.domain, wanted.namespace, wanted.hex
+        candidates = self.memories.find_by_digest(
+            reference.domain or location.domain, reference.namespace, reference.hex
         )
-        return any(each.index == wanted.index for each in found)
+        return any(memory.index == reference.index for memory in candidates)

@@ -1,4 +1,4 @@
-"""Consolidation: near-duplicates become one, and tiers follow; a plan first, and undoable."""
+"""Consolidation: merge near-duplicates and update tiers, with a plan first and an undo."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -35,13 +35,13 @@ from agent_memory.kernel.errors import (
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.ports import Clock, Worker
 
-WRITTEN = 20  # clusters that a model is asked about in one run
+WRITTEN = 20  # clusters that a model merges in one run
 _NEIGHBOURS = 8
 _SECONDS = 120.0
 _PRESENT = (MemoryStatus.ACTIVE, MemoryStatus.RESOLVED)
 _NOT_MERGED = (NotFound, InvalidInput, ContentBlocked, ConfigError, GitFailed, Overloaded)
 
-Done = Callable[[str, int, int], None]  # a phase, how far it has come, and of how many
+Done = Callable[[str, int, int], None]  # phase, done, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Consolidation:
     def plan(
         self, domains: Sequence[Domain] | None, *, full: bool, done: Done
     ) -> ConsolidationPlan:
-        """What there is to do among what changed since the last run, or among all."""
+        """Plan the changes among the memories that changed since the last run, or among all."""
         now = self.clock.now()
         chosen = self.curation.memories.list_domains() if domains is None else domains
         found = list(self.curation.list_all(chosen))
@@ -100,7 +100,7 @@ class Consolidation:
         )
         skipped: list[str] = []
         if self.vectors is None:
-            skipped.append("what means the same in other words: embedder.provider is none")
+            skipped.append("duplicates in other words: embedder.provider is none")
         if self.reasoner is None and clusters:
             skipped.append("merged summaries: they need an LLM (summarizer.provider)")
         merges = []
@@ -117,8 +117,8 @@ class Consolidation:
         )
 
     def apply(self, plan: ConsolidationPlan, here: MemoryLocation, done: Done) -> tuple[str, ...]:
-        """Do it; what of it could not be done, and why. How to undo it is written down before, so
-        that it can be undone wherever it ends."""
+        """Apply the plan. Return what could not be done, and why. The journal is written first, so
+        that an interrupted run can be undone too."""
         skipped: dict[Domain, list[str]] = defaultdict(list)
         steps: list[_MergeStep] = []
         for merge in plan.merges:
@@ -146,8 +146,8 @@ class Consolidation:
         return tuple(each for told in skipped.values() for each in told)
 
     def undo(self, here: MemoryLocation) -> tuple[int, int]:
-        """Take back the last run that is not yet: how many memories are as they were, and how many
-        were left as someone has changed them since. Raises NotFound where there is none."""
+        """Undo the last run. Return how many memories were restored, and how many were left alone
+        because they changed since. Raises NotFound if there is no run."""
         while (run := self.journal.get_last()) is not None:
             taken = self._undo_run(run, here)
             self.journal.remove(run)
@@ -158,7 +158,7 @@ class Consolidation:
     def _near(
         self, seeds: Sequence[Memory], active: Sequence[Memory], done: Done
     ) -> Iterator[Pair]:
-        """Pairs that the embedder holds for close."""
+        """Yield pairs of memories with near embeddings."""
         if self.vectors is None:
             return
         keys = {memory.urn: memory.key for memory in active}
@@ -181,7 +181,9 @@ class Consolidation:
         if self.reasoner is None:
             return Merge(cluster=cluster)
         if number >= WRITTEN:
-            skipped.append(f"merged summaries of more than {WRITTEN} clusters: run it again")
+            skipped.append(
+                f"merged summaries of more than {WRITTEN} clusters: run consolidate again"
+            )
             return Merge(cluster=cluster)
         try:
             written = self.reasoner.merge((cluster.kept, *cluster.others))
@@ -192,7 +194,7 @@ class Consolidation:
         return Merge(cluster=cluster, written=written)
 
     def _moves(self, found: Sequence[Memory], merges: Sequence[Merge]) -> Iterator[Move]:
-        """Who is in another tier, if the merges are done too."""
+        """Yield the memories whose tier changes, including by the merges."""
         now = self.clock.now()
         going = {each.key for merge in merges for each in merge.superseded}
         uses = self.uses.get_many([memory.key for memory in found])
@@ -204,7 +206,7 @@ class Consolidation:
                 yield Move(memory=memory, before=use.tier, after=then)
 
     def _prepare_steps(self, merge: Merge, here: MemoryLocation) -> Iterator["_MergeStep"]:
-        """What is to be done for it; nothing where someone has changed its memories meanwhile."""
+        """Yield the step for a merge; nothing if its memories changed meanwhile."""
         kept, others = merge.cluster.kept, merge.cluster.others
         others = tuple(each for each in others if self._is_as_planned(each))
         if not others or not self._is_as_planned(kept):
@@ -222,7 +224,7 @@ class Consolidation:
             tags=tags,
             relates_to=kept.relates_to,
         )
-        place = self._place(kept.domain, here)
+        place = self.curation.locate(kept.domain, here)
         key = self.capture.build_memory(self.capture.clean(draft), place).key
         stored = self.curation.memories.get(key)
         yield _MergeStep(
@@ -258,7 +260,7 @@ class Consolidation:
                 gone.add(old.key)
 
     def _supersede(self, old: Memory, new: Memory, at: Millis, here: MemoryLocation) -> bool:
-        """At the time that was written down, and only if it is still as planned."""
+        """Archive it with the recorded time, if it is still as planned."""
 
         def change(stored: Memory) -> Memory:
             if stored.updated_ms != old.updated_ms:
@@ -273,11 +275,8 @@ class Consolidation:
         stored = self.curation.memories.get(memory.key)
         return stored is not None and stored.updated_ms == memory.updated_ms
 
-    def _place(self, domain: Domain, here: MemoryLocation) -> MemoryLocation:
-        return here if here.domain == domain else self.curation.place(domain)
-
     def _undo_run(self, run: ConsolidationRun, here: MemoryLocation) -> tuple[int, int] | None:
-        """None where nothing of it was ever done: it was cut off before."""
+        """Return None if the run was interrupted before it changed anything."""
         undone = left = 0
         for change in reversed(run.changes):
             stored = self.curation.memories.get(change.key)
@@ -309,7 +308,7 @@ class Consolidation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writing:
-    """What a model has written, and whether keeping it makes a memory that was not there."""
+    """A text that a model wrote. `makes` says whether storing it makes or revives a memory."""
 
     draft: Draft
     place: MemoryLocation
@@ -319,8 +318,8 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MergeStep:
-    """A merge that can be done: `old` are superseded by what is written, or else by the kept one,
-    which is given the tags of all."""
+    """A merge that can be applied: `old` are superseded by the written memory, or else by the kept
+    one, which gets the tags of all."""
 
     merge: Merge
     old: tuple[Memory, ...]
@@ -349,7 +348,7 @@ def _run(steps: Sequence[_MergeStep], at: Millis) -> ConsolidationRun:
 
 @contextmanager
 def _skip_failures(merge: Merge, skipped: dict[Domain, list[str]]) -> Iterator[None]:
-    """One that cannot be merged does not end the others."""
+    """Record a failed merge, so that the others go on."""
     try:
         yield
     except _NOT_MERGED as exc:
@@ -359,5 +358,5 @@ def _skip_failures(merge: Merge, skipped: dict[Domain, list[str]]) -> Iterator[N
 
 
 def _check_written(written: MergedMemory, cluster: Cluster) -> None:
-    """A model's words are checked before anyone is asked about them."""
+    """Validate a model's text before it is shown for approval."""
     Draft(namespace=cluster.kept.namespace, summary=written.summary, content=written.content)

@@ -1,4 +1,4 @@
-"""Curation: finding a memory by its name, and changing what may change about it."""
+"""Editing: find a memory by name, and change its status, tags or text."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from agent_memory.platform.ports import Clock
 
 TRIES = 8
 _PAGE = 500
-_AMBIGUOUS = 5
+_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDetails:
-    """A memory, and what only this machine knows of it."""
+    """A memory with its usage on this machine."""
 
     memory: Memory
     use: MemoryUse
@@ -36,8 +36,8 @@ class MemoryDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
-    """What is to be otherwise; None leaves it as it is. Tags are added: copies in other clones keep
-    the tags of each other."""
+    """The fields to change; None leaves a field alone. Tags are only added, as clones share
+    them."""
 
     summary: str | None = None
     content: str | None = None
@@ -57,49 +57,49 @@ class MemoryEditor:
     workplaces: ProjectResolver
     capture: Capture
     clock: Clock
-    on_change: Callable[[], None]  # told after something was written
+    on_change: Callable[[], None]  # called after a write
 
     def find(self, name: str, here: MemoryLocation, *, forgotten: bool = False) -> Memory:
-        """The memory of this name: of this project if it is there, else anywhere; also one that was
-        forgotten, if that is wanted. Raises NotFound, and InvalidInput where several are meant."""
-        wanted = memories.parse_reference(name)
-        for domains in self._domains(wanted, here):
-            found = [
-                each
+        """Return the memory of this name: of this project if there is one, else of any; forgotten
+        ones only on request. Raises NotFound, and InvalidInput if the name is ambiguous."""
+        reference = memories.parse_reference(name)
+        for domains in self._domains(reference, here):
+            matches = [
+                memory
                 for domain in domains
-                for each in self._find_named(domain, wanted)
-                if forgotten or each.status is not MemoryStatus.TOMBSTONE
+                for memory in self._find_named(domain, reference)
+                if forgotten or memory.status is not MemoryStatus.TOMBSTONE
             ]
-            if len(found) == 1:
-                return found[0]
-            if found:
-                some = ", ".join(each.urn for each in found[:_AMBIGUOUS])
-                raise InvalidInput(f"{name!r} may mean {len(found)} memories: {some}")
-        raise NotFound(f"no memory {name!r}: `memory list` shows what there is")
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                urns = ", ".join(memory.urn for memory in matches[:_LISTED])
+                raise InvalidInput(f"{name!r} matches {len(matches)} memories: {urns}")
+        raise NotFound(f"no memory {name!r}: `memory list` shows all")
 
     def show(self, name: str, here: MemoryLocation) -> MemoryDetails:
         memory = self.find(name, here)
         self.uses.add([memory.key], self.clock.now())
         return self.load_details([memory])[0]
 
-    def load_details(self, found: Sequence[Memory]) -> list[MemoryDetails]:
+    def load_details(self, memories: Sequence[Memory]) -> list[MemoryDetails]:
         now = self.clock.now()
-        uses = self.uses.get_many([memory.key for memory in found])
+        uses = self.uses.get_many([memory.key for memory in memories])
         return [
             MemoryDetails(memory=memory, use=use, tier=tiers.assign_tier(memory, use, now))
-            for memory, use in zip(found, uses, strict=True)
+            for memory, use in zip(memories, uses, strict=True)
         ]
 
     def list_all(self, domains: Sequence[Domain] | None = None) -> Iterator[Memory]:
-        """Every memory of these domains, or of all; none that was forgotten."""
+        """Yield every memory of these domains, or of all, without tombstones."""
         for domain in self.memories.list_domains() if domains is None else domains:
             last: MemoryKey | None = None
             while page := self.memories.list_domain(domain, after=last, limit=_PAGE):
-                yield from (each for each in page if each.status is not MemoryStatus.TOMBSTONE)
+                yield from (m for m in page if m.status is not MemoryStatus.TOMBSTONE)
                 last = page[-1].key
 
     def set_status(self, memory: Memory, status: MemoryStatus, here: MemoryLocation) -> Memory:
-        """Into another status. Raises InvalidInput where there is no way to it."""
+        """Change the status. Raises InvalidInput if the transition is not allowed."""
         return self.apply(
             memory.key,
             here,
@@ -107,25 +107,21 @@ class MemoryEditor:
         )
 
     def edit(self, memory: Memory, edit: MemoryEdit, here: MemoryLocation) -> CaptureResult:
-        """What it says makes a memory what it is: other words are a new one that supersedes it."""
+        """Apply the edit. New text makes a new memory, which supersedes this one."""
         if edit.empty:
-            raise InvalidInput("nothing is to be changed: give a summary, content, spec or tags")
-        summary = memory.summary if edit.summary is None else edit.summary
-        content = memory.content if edit.content is None else edit.content
-        spec = memory.spec if edit.spec is None else edit.spec
-        tags = memory.tags | edit.tags
-        related = memory.relates_to if edit.relates_to is None else edit.relates_to
+            raise InvalidInput("nothing to change: give a summary, content, spec or tags")
         draft = Draft(
             namespace=memory.namespace,
-            summary=summary,
-            content=content,
-            spec=spec,
-            tags=tags,
-            relates_to=related,
+            summary=memory.summary if edit.summary is None else edit.summary,
+            content=memory.content if edit.content is None else edit.content,
+            spec=memory.spec if edit.spec is None else edit.spec,
+            tags=memory.tags | edit.tags,
+            relates_to=memory.relates_to if edit.relates_to is None else edit.relates_to,
             event_id=memory.event_id,
             session_id=memory.session_id,
         )
-        if (summary, content, spec) == (memory.summary, memory.content, memory.spec):
+        text = (draft.summary, draft.content, draft.spec)
+        if text == (memory.summary, memory.content, memory.spec):
             cleaned = self.capture.clean(draft)
             changed = self.apply(
                 memory.key,
@@ -135,11 +131,10 @@ class MemoryEditor:
                 ),
             )
             return CaptureResult(memory=changed, created=False)
-        place = here if here.domain == memory.domain else self.place(memory.domain)
-        made = self.capture.capture(draft, place)
-        if made.memory.key != memory.key:  # else only a secret was in what is new
-            self.supersede(memory, made.memory, here)
-        return made
+        captured = self.capture.capture(draft, self.locate(memory.domain, here))
+        if captured.memory.key != memory.key:  # else the new text differed only by a secret
+            self.supersede(memory, captured.memory, here)
+        return captured
 
     def supersede(self, old: Memory, new: Memory, here: MemoryLocation) -> Memory:
         return self.apply(
@@ -153,40 +148,41 @@ class MemoryEditor:
     def apply(
         self, key: MemoryKey, here: MemoryLocation, change: Callable[[Memory], Memory]
     ) -> Memory:
-        """Change a memory as it is now, whoever else does. The notes of this place follow, if they
-        are of its domain."""
+        """Change the stored memory, with retries if others change it too. The notes of `here` are
+        updated if they are of its domain."""
         home = here.home if here.domain == key.domain else self.workplaces.find_home(key.domain)
         for _ in range(TRIES):
             stored = self.memories.get(key)
             if stored is None or stored.status is MemoryStatus.TOMBSTONE:
-                raise NotFound(
-                    f"the memory {key.namespace}:{key.digest[:12]} is not there any more"
-                )
-            wanted = change(stored)
-            if wanted == stored:
+                raise NotFound(f"the memory {key.namespace}:{key.digest[:12]} no longer exists")
+            changed = change(stored)
+            if changed == stored:
                 return stored
-            if self.memories.write([MemoryChange(stored, wanted, home)]) == [True]:
+            if self.memories.write([MemoryChange(stored, changed, home)]) == [True]:
                 self.on_change()
-                return wanted
+                return changed
         raise Overloaded("the memory is being changed by others; try again")
 
-    def place(self, domain: Domain) -> MemoryLocation:
-        """Where this domain's memories are kept. Raises NotFound."""
+    def locate(self, domain: Domain, here: MemoryLocation) -> MemoryLocation:
+        """Return where memories of this domain are stored: here, if it is the domain of `here`.
+        Raises NotFound."""
+        if here.domain == domain:
+            return here
         home = self.workplaces.find_home(domain)
         if home is None:
-            raise NotFound(f"the repository of {domain} is not on this machine any more")
+            raise NotFound(f"the repository of {domain} is no longer on this machine")
         return MemoryLocation(domain=domain, home=home)
 
-    def _domains(self, wanted: Reference, here: MemoryLocation) -> Iterator[list[Domain]]:
-        """Where to look, one after the other."""
-        if wanted.domain is not None:
-            yield [wanted.domain]
+    def _domains(self, reference: Reference, here: MemoryLocation) -> Iterator[list[Domain]]:
+        """Yield the groups of domains to search, in order."""
+        if reference.domain is not None:
+            yield [reference.domain]
             return
         yield [here.domain]
         yield [domain for domain in self.memories.list_domains() if domain != here.domain]
 
-    def _find_named(self, domain: Domain, wanted: Reference) -> Iterator[Memory]:
-        for namespace in NAMESPACES if wanted.namespace is None else (wanted.namespace,):
-            for each in self.memories.find_by_digest(domain, namespace, wanted.hex):
-                if wanted.index in (None, each.index):
-                    yield each
+    def _find_named(self, domain: Domain, reference: Reference) -> Iterator[Memory]:
+        for namespace in NAMESPACES if reference.namespace is None else (reference.namespace,):
+            for memory in self.memories.find_by_digest(domain, namespace, reference.hex):
+                if reference.index in (None, memory.index):
+                    yield memory

@@ -1,4 +1,4 @@
-"""Notes: the memories that changed, written into the git notes of their repositories."""
+"""Write changed memories to the git notes of their repositories."""
 
 import threading
 from collections import defaultdict
@@ -20,11 +20,11 @@ class NoteWriter:
     memories: Memories
     queue: NoteQueue
     repositories: Repositories
-    on_failure: Callable[[Home, GitFailed], None]  # told of a repository that cannot be written
+    on_failure: Callable[[Home, GitFailed], None]  # called if a repository cannot be written
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def flush(self, check: Check = lambda: None) -> None:
-        """Write all that waits. What cannot be written goes on waiting."""
+        """Write all pending changes. Those that fail stay pending."""
         for home in self.queue.list_homes():
             check()
             try:
@@ -33,20 +33,20 @@ class NoteWriter:
                 self.on_failure(home, exc)
 
     def flush_home(self, home: Home, check: Check = lambda: None) -> int:
-        """Write what waits for one repository; how many changes. Raises GitFailed."""
+        """Write the pending changes of one repository and return their number. Raises GitFailed."""
         count = 0
         with self.lock:
-            while waiting := self.queue.list_pending(home, limit=BATCH):
+            while pending := self.queue.list_pending(home, limit=BATCH):
                 check()
-                found = {key: self.memories.get(key) for _, key in waiting}
-                for domain, kept in _by_domain(found.values()).items():
-                    self._write(self.repositories.open_notebook(home, domain), kept)
-                self.queue.mark_done([ticket for ticket, _ in waiting])
-                count += len(waiting)
+                changed = {key: self.memories.get(key) for _, key in pending}
+                for domain, memories in _group_by_domain(changed.values()).items():
+                    self._write(self.repositories.open_notebook(home, domain), memories)
+                self.queue.mark_done([ticket for ticket, _ in pending])
+                count += len(pending)
         return count
 
     def write(self, home: Home, domain: Domain, memories: Sequence[Memory]) -> None:
-        """Write these now, after what waits. Raises GitFailed."""
+        """Write these now, after all pending changes. Raises GitFailed."""
         self.flush_home(home)
         with self.lock:
             self._write(self.repositories.open_notebook(home, domain), memories)
@@ -60,9 +60,9 @@ class NoteWriter:
             notebook.write(memories)
 
 
-def _by_domain(found: Iterable[Memory | None]) -> Mapping[Domain, list[Memory]]:
+def _group_by_domain(memories: Iterable[Memory | None]) -> Mapping[Domain, list[Memory]]:
     domains: dict[Domain, list[Memory]] = defaultdict(list)
-    for memory in found:
+    for memory in memories:
         if memory is not None:
             domains[memory.domain].append(memory)
     return domains

@@ -1,4 +1,4 @@
-"""Workplaces: which project a folder belongs to, and where the memories of a domain are kept."""
+"""Find the project of a folder, and the repository that stores a domain's memories."""
 
 import hashlib
 import threading
@@ -25,8 +25,8 @@ _GIT = "/.git"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whoever asks: the folder that they work in, and their environment. A program that asks over a
-    network works in none: its folder is empty, and it names the project that it means."""
+    """The folder and environment of a request. A program that connects over a network has no
+    folder: it must name its project."""
 
     folder: str
     environ: Mapping[str, str] = field(repr=False)
@@ -34,7 +34,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrgRepository:
-    """What of an organisation is configured. `repository` is a path, or the address of a remote."""
+    """The configured organisation. `repository` is a path, or the address of a remote."""
 
     org: str = ""
     repository: str = ""
@@ -49,7 +49,7 @@ class ProjectResolver:
     registering: threading.Lock = field(default_factory=threading.Lock)
 
     def resolve(self, domain: str, caller: Caller) -> MemoryLocation:
-        """Where memories of this domain go: `project`, `user`, `org`, or one by its name."""
+        """Return the location of a domain: `project`, `user`, `org`, or a full domain."""
         if domain == PROJECT:
             return self.resolve_folder(caller)
         if domain == USER:
@@ -58,30 +58,30 @@ class ProjectResolver:
             )
         family, _, name = domain.partition(":")
         if family == ORG:
-            return self._org(name)
+            return self._resolve_org(name)
         memories.check_domain(domain)
         if not caller.folder:
-            return self._add_checkout(self._elsewhere(name))
+            return self._add_checkout(self._resolve_by_name(name))
         here = self.resolve_folder(caller)
-        return here if here.domain == domain else self._elsewhere(name)
+        return here if here.domain == domain else self._resolve_by_name(name)
 
     def resolve_domain(self, name: str, caller: Caller) -> Domain:
-        """The domain that someone wants to look into; its repository may be gone."""
+        """Return the domain to search; its repository may be gone."""
         if name.startswith(f"{PROJECT}:"):
             return memories.check_domain(name)
         return self.resolve(name, caller).domain
 
     def resolve_folder(self, caller: Caller) -> MemoryLocation:
-        """The project of the caller's folder. Raises InvalidInput where there is none."""
+        """Return the project of the caller's folder. Raises InvalidInput if there is none."""
         if not caller.folder:
             raise InvalidInput(
-                f"which project? Name it, as project:my-app; {self._describe_known()}"
+                f"no project: name it, as in project:my-app; {self._describe_known()}"
             )
         located = self.repositories.locate(caller.folder, caller.environ)
         if located is None:
-            return self._folder(caller)
+            return self._resolve_plain_folder(caller)
         project = self._register(located)
-        if not located.commit:  # nothing to put a note on: they wait until there is
+        if not located.commit:  # a note needs a commit: use our own repository until there is one
             waiting = self.repositories.get_private_home(_private_name(located.home))
             return MemoryLocation(domain=project.domain, home=waiting, branch=located.branch)
         return MemoryLocation(
@@ -92,46 +92,48 @@ class ProjectResolver:
         )
 
     def resolve_or_guess(self, caller: Caller) -> MemoryLocation:
-        """The project of a folder. Where it is gone, or its repository cannot be read, its name is
-        known: no reason to lose what was said in it."""
+        """Return the project of a folder. If the folder is gone or its repository cannot be read,
+        use its name, so that events from it are not lost."""
         try:
             return self.resolve_folder(caller)
         except (GitFailed, InvalidInput, OSError, ValueError):
             return self.guess(caller.folder)
 
     def guess(self, folder: str) -> MemoryLocation:
-        """By its name alone."""
+        """Return the project by the name of the folder alone."""
         name = memories.to_project_name(PurePath(folder).name)
         return MemoryLocation(domain=Domain(f"{PROJECT}:{name}"), home=NOWHERE)
 
     def list_locations(self, caller: Caller) -> list[MemoryLocation]:
-        """The project of the caller's folder, or all that are on this machine where there is none;
-        what is the user's own; and what is the organisation's."""
+        """List the project of the caller's folder (without a folder, all projects on this machine),
+        then the user's location and the organisation's."""
         if caller.folder:
-            places = [self.resolve_folder(caller)]
+            locations = [self.resolve_folder(caller)]
         else:
-            named = (project.domain for project in self.projects.list_all())
-            places = [self.resolve(each, caller) for each in named if self.list_homes(each)]
-        places.append(self.resolve(USER, caller))
+            domains = (project.domain for project in self.projects.list_all())
+            locations = [
+                self.resolve(domain, caller) for domain in domains if self.list_homes(domain)
+            ]
+        locations.append(self.resolve(USER, caller))
         if self.shared.org:
-            places.append(self.resolve(ORG, caller))
-        return places
+            locations.append(self.resolve(ORG, caller))
+        return locations
 
     def find_home(self, domain: Domain) -> Home | None:
-        """A repository that keeps this domain's memories; None where there is none any more."""
+        """Return a repository that stores this domain's memories, or None."""
         if domain == USER:
             return self.repositories.get_private_home(USER_REPOSITORY)
         family, _, name = domain.partition(":")
         if family == ORG:
             try:
-                return self._org(name).home
+                return self._resolve_org(name).home
             except (ConfigError, InvalidInput, GitFailed):
                 return None
         homes = self.list_homes(domain)
         return homes[0] if homes else None
 
     def list_homes(self, domain: Domain) -> list[Home]:
-        """All repositories on this machine that may hold this domain's memories."""
+        """List all repositories on this machine that may hold this domain's memories."""
         family, _, name = domain.partition(":")
         if family != PROJECT:
             home = self.find_home(domain)
@@ -140,7 +142,7 @@ class ProjectResolver:
         known = () if project is None else project.homes
         return [home for home in known if self.repositories.exists(home)]
 
-    def _org(self, name: str) -> MemoryLocation:
+    def _resolve_org(self, name: str) -> MemoryLocation:
         shared = self.shared
         if not shared.org or not shared.repository:
             raise ConfigError(
@@ -154,45 +156,44 @@ class ProjectResolver:
             return MemoryLocation(
                 domain=domain, home=self.repositories.get_private_home(f"org/{shared.org}.git")
             )
-        named = {"GIT_DIR": shared.repository}  # whatever repository may be around it
-        located = self.repositories.locate(shared.repository, named)
+        environ = {"GIT_DIR": shared.repository}  # ignore any repository around it
+        located = self.repositories.locate(shared.repository, environ)
         if located is None:
             raise ConfigError(f"memories.org_repository: no git repository at {shared.repository}")
         return MemoryLocation(domain=domain, home=located.home, commit=located.commit)
 
     def remote_of_org(self) -> str:
-        """The address of the organisation's remote; empty where its repository is on this
-        machine."""
-        given = self.shared.repository
-        return "" if PurePath(given).is_absolute() else given
+        """Return the address of the organisation's remote; empty if it is a local path."""
+        repository = self.shared.repository
+        return "" if PurePath(repository).is_absolute() else repository
 
-    def _elsewhere(self, name: str) -> MemoryLocation:
+    def _resolve_by_name(self, name: str) -> MemoryLocation:
         homes = self.list_homes(Domain(f"{PROJECT}:{name}"))
         if not homes:
             raise InvalidInput(f"no project {name!r} on this machine; {self._describe_known()}")
         return MemoryLocation(domain=Domain(f"{PROJECT}:{name}"), home=homes[0])
 
-    def _add_checkout(self, place: MemoryLocation) -> MemoryLocation:
-        """With the commit that is checked out there; our own repositories have none."""
-        if not place.home.endswith(_GIT):
-            return place
-        located = self.repositories.locate(place.home, {})
-        if located is None or located.home != place.home:
-            return place
-        return replace(place, commit=located.commit, branch=located.branch)
+    def _add_checkout(self, location: MemoryLocation) -> MemoryLocation:
+        """Add the commit that is checked out there; our own repositories have none."""
+        if not location.home.endswith(_GIT):
+            return location
+        located = self.repositories.locate(location.home, {})
+        if located is None or located.home != location.home:
+            return location
+        return replace(location, commit=located.commit, branch=located.branch)
 
     def _describe_known(self) -> str:
         known = sorted(project.id for project in self.projects.list_all())
-        return f"known are: {', '.join(known[:20])}" if known else "none is known yet"
+        return f"known projects: {', '.join(known[:20])}" if known else "no project is known yet"
 
-    def _folder(self, caller: Caller) -> MemoryLocation:
-        """A folder without git: its memories are kept in a repository of ours."""
+    def _resolve_plain_folder(self, caller: Caller) -> MemoryLocation:
+        """Resolve a folder without git: a repository of our own stores its memories."""
         folder = PurePath(caller.folder)
-        above = PurePath(caller.environ.get("HOME") or "/")
-        for each in (folder, *folder.parents):
-            if each == above or each in above.parents:
-                break  # what is there is not one project
-            home = self.repositories.get_private_home(_private_name(str(each)))
+        user_home = PurePath(caller.environ.get("HOME") or "/")
+        for candidate in (folder, *folder.parents):
+            if candidate == user_home or candidate in user_home.parents:
+                break  # the home folder and those above it are not projects
+            home = self.repositories.get_private_home(_private_name(str(candidate)))
             known = self.projects.find_by_home(home)
             if known is not None:
                 return MemoryLocation(domain=known.domain, home=home)
@@ -210,7 +211,7 @@ class ProjectResolver:
             known = self.projects.find_by_home(located.home)
             if known is None:
                 known = self._match_project(located)
-            if located.origin and self._of_origin(located.origin) is None:
+            if located.origin and self._find_by_origin(located.origin) is None:
                 known = replace(known, origin=located.origin)
             waiting = self.repositories.get_private_home(_private_name(located.home))
             homes = dict.fromkeys((*known.homes, located.home))
@@ -223,21 +224,20 @@ class ProjectResolver:
             return updated
 
     def _check_names(self, project: Project) -> None:
-        """A path is of use only as it is, so one with a secret in it is not kept at all."""
+        """Reject a path or remote with a secret: redacted, it would be useless."""
         for name in (project.id, project.origin, *project.homes):
             if name and self.secrets.clean_name(name, limit=len(name), where="project") != name:
                 raise InvalidInput(
-                    "the path or remote of this project holds a secret: rename the folder, or take"
-                    " the password out of the address"
+                    "the path or remote of this project holds a secret: rename the folder, or"
+                    " remove the password from the address"
                 )
 
     def _match_project(self, located: RepositoryInfo) -> Project:
-        """The project that a repository we have not met belongs to, or a new one."""
-        if located.origin and (known := self._of_origin(located.origin)) is not None:
+        """Return the project of a repository that is not registered yet, or a new project."""
+        if located.origin and (known := self._find_by_origin(located.origin)) is not None:
             return known
-        if located.home.endswith(
-            "/.git"
-        ):  # a folder whose memories we kept has become a repository
+        if located.home.endswith(_GIT):
+            # A folder with memories in our own repository may have become a repository.
             before = self.repositories.get_private_home(
                 _private_name(located.home.removesuffix(_GIT))
             )
@@ -253,13 +253,13 @@ class ProjectResolver:
         return Project(id=project_id, origin=located.origin, homes=())
 
     def _has_moved(self, known: Project, located: RepositoryInfo) -> bool:
-        """Whether it may be the same repository in another place. Our own ones do not move."""
+        """Return whether this may be the project's repository, moved. Our own never move."""
         theirs = [home for home in known.homes if home.endswith(_GIT)]
         gone = not any(self.repositories.exists(home) for home in theirs)
         return bool(theirs) and gone and not (located.origin or known.origin)
 
-    def _of_origin(self, origin: str) -> Project | None:
-        return next((each for each in self.projects.list_all() if each.origin == origin), None)
+    def _find_by_origin(self, origin: str) -> Project | None:
+        return next((p for p in self.projects.list_all() if p.origin == origin), None)
 
 
 def _private_name(identity: str) -> str:

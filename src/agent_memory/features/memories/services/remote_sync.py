@@ -1,4 +1,4 @@
-"""Sharing: which domains are synced, each with the remote that is its own."""
+"""Choose the domains to sync, each with its own remote."""
 
 from dataclasses import dataclass, replace
 
@@ -20,7 +20,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainSyncOutcome:
-    """What became of one domain: synced, or failed. `alone` tells why no remote was asked."""
+    """The result for one domain: synced, or failed. `alone` says why no remote was used."""
 
     place: MemoryLocation
     synced: SyncResult | None = None
@@ -35,46 +35,46 @@ class RemoteSync:
     user_remote: str
 
     def sync_domains(
-        self, domain: str, wanted: SyncOptions, caller: Caller, remote: str, done: Done
+        self, domain: str, options: SyncOptions, caller: Caller, remote: str, done: Done
     ) -> list[DomainSyncOutcome]:
         """Sync one domain, or `all` of the caller. `remote` is that of projects; the others have
-        their own. What fails in one domain keeps no other from being synced; that a single one
-        has no remote is an error."""
+        their own. A failure in one domain does not stop the others. A single domain without a
+        remote is an error."""
         outcomes = []
-        for place in self._places(domain, caller):
-            own = replace(wanted, remote=self._remote(place, remote), environ=caller.environ)
+        for location in self._list_locations(domain, caller):
+            own = replace(options, remote=self._remote(location, remote), environ=caller.environ)
             alone = ""
             if (own.fetch or own.push) and not own.remote:
-                reason = _no_remote(place)
+                reason = _explain_no_remote(location)
                 if domain != ALL:
                     raise reason
-                alone = str(reason) if get_family(place.domain) == PROJECT else ""
-                own = SyncOptions(force=wanted.force)
+                alone = str(reason) if get_family(location.domain) == PROJECT else ""
+                own = SyncOptions(force=options.force)
             try:
-                synced = self.sync.sync(place, own, done)
-                outcomes.append(DomainSyncOutcome(place=place, synced=synced, alone=alone))
+                synced = self.sync.sync(location, own, done)
+                outcomes.append(DomainSyncOutcome(place=location, synced=synced, alone=alone))
             except (GitFailed, RemoteUnavailable) as exc:
-                outcomes.append(DomainSyncOutcome(place=place, failure=exc, alone=alone))
+                outcomes.append(DomainSyncOutcome(place=location, failure=exc, alone=alone))
         return outcomes
 
-    def _places(self, domain: str, caller: Caller) -> list[MemoryLocation]:
+    def _list_locations(self, domain: str, caller: Caller) -> list[MemoryLocation]:
         if domain == ALL:
             return self.workplaces.list_locations(caller)
         return [self.workplaces.resolve(domain, caller)]
 
-    def _remote(self, place: MemoryLocation, remote: str) -> str:
-        """The remote of a place; empty where it has none."""
-        kind = get_family(place.domain)
+    def _remote(self, location: MemoryLocation, remote: str) -> str:
+        """Return the remote of a location; empty if it has none."""
+        kind = get_family(location.domain)
         if kind == USER:
             return self.user_remote
         if kind == ORG:
             return self.workplaces.remote_of_org() or remote
-        return remote if place.commit else ""
+        return remote if location.commit else ""
 
 
-def _no_remote(place: MemoryLocation) -> ConfigError | InvalidInput:
-    if place.domain == USER:
+def _explain_no_remote(location: MemoryLocation) -> ConfigError | InvalidInput:
+    if location.domain == USER:
         return ConfigError("your own memories have no remote: set memories.user_remote")
     return InvalidInput(
-        f"{place.domain} is not shared: it needs a git repository with a commit checked out"
+        f"{location.domain} is not shared: it needs a git repository with a commit checked out"
     )

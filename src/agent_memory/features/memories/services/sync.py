@@ -1,4 +1,4 @@
-"""Sync: the memories of a domain in the store, in its notes, and at the remote made the same."""
+"""Sync: make a domain's memories equal in the store, in its notes and at the remote."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -22,34 +22,34 @@ from agent_memory.kernel.errors import ContentBlocked, GitFailed, RemoteUnavaila
 from agent_memory.kernel.ids import MemoryKey
 from agent_memory.platform.ports import Clock
 
-ROUNDS = 3  # of reading, where the notes lack something
-PUSHES = 10  # tries, where others push at the same time
-TRIES = 8  # where others change the same memories
+ROUNDS = 3  # of reading, while the notes lack memories
+PUSHES = 10  # tries, if others push at the same time
+TRIES = 8  # if others change the same memories
 _PAGE = 500
 
-# A phase, how far it has come, and of how many: 0 where that is not known.
+# Phase, done and total; 0 if the total is unknown.
 Done = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncOptions:
-    """`remote` is a remote's name or its address; the environment is that of who asks."""
+    """`remote` is a remote's name or address; `environ` is the caller's environment."""
 
     fetch: bool = False
     push: bool = False
-    force: bool = False  # read the notes even if they have not changed, and look for damage
+    force: bool = False  # read the notes even if unchanged, and check for damage
     remote: str = ""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncResult:
-    """What a sync has done. `unchanged`: there was nothing to do."""
+    """What a sync did. `unchanged`: there was nothing to do."""
 
     place: MemoryLocation
     imported: int = 0  # memories that are new here, or changed
-    written: int = 0  # memories that the notes have gained, or that changed in them
-    moved: int = 0  # onto another commit, because theirs is gone
+    written: int = 0  # memories that are new in the notes, or changed there
+    moved: int = 0  # to another commit, because theirs is gone
     fetched: bool = False
     pushed: bool = False
     problems: tuple[NoteProblem, ...] = ()
@@ -67,135 +67,131 @@ class Sync:
     notes: NoteWriter
     secrets: SecretsFilter
     clock: Clock
-    on_import: Callable[[], None]  # told after something was written to the store
+    on_import: Callable[[], None]  # called after a write to the store
 
-    def sync(self, place: MemoryLocation, wanted: SyncOptions, done: Done) -> SyncResult:
-        """Mend the notes where they are damaged. Raises GitFailed, and RemoteUnavailable where the
-        remote is asked for."""
+    def sync(self, location: MemoryLocation, options: SyncOptions, done: Done) -> SyncResult:
+        """Sync a location, and repair damaged notes. Raises GitFailed, and RemoteUnavailable."""
         try:
-            return self._sync(place, wanted, done)
+            return self._sync(location, options, done)
         except GitFailed:
-            if not self.repositories.open_notebook(place.home, place.domain).repair():
+            if not self.repositories.open_notebook(location.home, location.domain).repair():
                 raise
-            return self._sync(place, wanted, done)
+            return self._sync(location, options, done)
 
-    def _sync(self, place: MemoryLocation, wanted: SyncOptions, done: Done) -> SyncResult:
+    def _sync(self, location: MemoryLocation, options: SyncOptions, done: Done) -> SyncResult:
         done("writing notes", 0, 0)
-        written = self.notes.flush_home(place.home)
-        notebook = self.repositories.open_notebook(place.home, place.domain)
-        if wanted.force:
-            notebook.repair()  # damage in the history of notes shows only when they are pushed
-        result = SyncResult(place=place, written=written)
-        if wanted.fetch:
+        written = self.notes.flush_home(location.home)
+        notebook = self.repositories.open_notebook(location.home, location.domain)
+        if options.force:
+            notebook.repair()  # damage in the history shows only on push
+        result = SyncResult(place=location, written=written)
+        if options.fetch:
             done("fetching", 0, 0)
-            fetched = notebook.fetch(wanted.remote, wanted.environ)
+            fetched = notebook.fetch(options.remote, options.environ)
             result = replace(result, fetched=fetched)
-        result = self._reconcile(notebook, result, wanted.force, done)
-        if wanted.push:
-            result = self._push(notebook, result, wanted, done)
+        result = self._reconcile(notebook, result, options.force, done)
+        if options.push:
+            result = self._push(notebook, result, options, done)
         return result
 
     def _push(
-        self, notebook: SharedNotebook, result: SyncResult, wanted: SyncOptions, done: Done
+        self, notebook: SharedNotebook, result: SyncResult, options: SyncOptions, done: Done
     ) -> SyncResult:
         for _ in range(PUSHES):
             done("pushing", 0, 0)
             state = notebook.read_state()
-            outcome = notebook.push(wanted.remote, wanted.environ)
+            outcome = notebook.push(options.remote, options.environ)
             if outcome is not None:
                 return replace(result, pushed=outcome)
-            notebook.fetch(wanted.remote, wanted.environ)
+            notebook.fetch(options.remote, options.environ)
             if notebook.read_state() != state:
                 result = self._reconcile(notebook, replace(result, fetched=True), False, done)
         raise RemoteUnavailable(
-            f"others push to the same remote all the time: {PUSHES} tries failed; try again"
+            f"others keep pushing to the same remote: {PUSHES} tries failed; try again later"
         )
 
     def _reconcile(
         self, notebook: Notebook, result: SyncResult, force: bool, done: Done
     ) -> SyncResult:
-        """Make store and notes the same, unless both are as they were when they last were. Notes on
-        commits that are gone are moved first, also those just fetched."""
-        place = result.place
+        """Make store and notes equal, unless neither changed since they last were. Notes on lost
+        commits, also those just fetched, are moved first."""
+        location = result.place
         with self.notes.lock:
             result = replace(result, moved=result.moved + notebook.rehome())
-        if (
-            not force
-            and self._state(notebook, place) == self.projects.get_sync_state(place.home).state
-        ):
-            return result
+        if not force:
+            state = f"{notebook.read_state()} {self._hash_stored(location)}"
+            if state == self.projects.get_sync_state(location.home).state:
+                return result
         for _ in range(ROUNDS):
             done("reading notes", 0, 0)
             state = notebook.read_state()
             reading = notebook.read()
-            imported, secret = self._import(reading, done)
-            missing = self._missing(place, reading)
+            imported, secrets = self._import(reading, done)
+            missing = self._missing(location, reading)
             result = replace(
                 result,
                 imported=result.imported + imported,
                 written=result.written + len(missing),
-                problems=(*reading.problems, *secret),
+                problems=(*reading.problems, *secrets),
             )
             if imported:
                 self.on_import()
             if not missing:
-                # What was read is in the store, and it is all that is said to have been seen:
-                # someone may have written more since.
+                # Record the state that was read, not the current one: someone may have written
+                # more since.
                 seen = SyncState(
-                    state=f"{state} {self._hash_stored(place)}", at_ms=self.clock.now()
+                    state=f"{state} {self._hash_stored(location)}", at_ms=self.clock.now()
                 )
-                self.projects.set_sync_state(place.home, seen)
+                self.projects.set_sync_state(location.home, seen)
                 break
-            self.notes.write(place.home, place.domain, missing)
+            self.notes.write(location.home, location.domain, missing)
         return result
 
     def _import(self, reading: NotebookContents, done: Done) -> tuple[int, list[NoteProblem]]:
-        """Merge into the store what was read; how many memories changed by it."""
+        """Merge what was read into the store. Return the number of changes, and problems."""
         imported = 0
-        secret: list[NoteProblem] = []
+        problems: list[NoteProblem] = []
         for start in range(0, len(reading.memories), _PAGE):
             done("importing", start, len(reading.memories))
             page = reading.memories[start : start + _PAGE]
-            clean = [each for each in page if self._is_clean(each, secret)]
-            for _ in range(TRIES):  # one that somebody else changes meanwhile is merged once more
+            clean = [memory for memory in page if self._is_clean(memory, problems)]
+            for _ in range(TRIES):  # merge again what others change meanwhile
                 changes = list(filter(None, map(self._change, clean)))
                 if not changes:
                     break
                 imported += sum(self.memories.write(changes))
-        return imported, secret
+        return imported, problems
 
     def _change(self, read: Memory) -> MemoryChange | None:
         stored = self.memories.get(read.key)
         if stored is None:
             return MemoryChange(None, read, None)
-        both = memories.merge_copies(stored, read)
-        return None if _same(both, stored) else MemoryChange(stored, both, None)
+        merged = memories.merge_copies(stored, read)
+        return None if _same(merged, stored) else MemoryChange(stored, merged, None)
 
-    def _missing(self, place: MemoryLocation, reading: NotebookContents) -> list[Memory]:
-        """What the notes have not, or only as it was before."""
-        noted: Mapping[MemoryKey, Memory] = {each.key: each for each in reading.memories}
+    def _missing(self, location: MemoryLocation, reading: NotebookContents) -> list[Memory]:
+        """Return the memories that the notes lack or hold in an older version."""
+        noted = {memory.key: memory for memory in reading.memories}
         return [
-            each for each in self._list_stored(place) if not _is_noted(each, noted.get(each.key))
+            memory
+            for memory in self._list_stored(location)
+            if not _is_noted(memory, noted.get(memory.key))
         ]
 
-    def _state(self, notebook: Notebook, place: MemoryLocation) -> str:
-        """Of the notes, and of what the store has of this domain."""
-        return f"{notebook.read_state()} {self._hash_stored(place)}"
-
-    def _hash_stored(self, place: MemoryLocation) -> str:
+    def _hash_stored(self, location: MemoryLocation) -> str:
         stored = hashlib.sha256()
-        for memory in self._list_stored(place):
+        for memory in self._list_stored(location):
             stored.update(repr(memory).encode())
         return stored.hexdigest()
 
-    def _list_stored(self, place: MemoryLocation) -> Iterator[Memory]:
+    def _list_stored(self, location: MemoryLocation) -> Iterator[Memory]:
         last: MemoryKey | None = None
-        while page := self.memories.list_domain(place.domain, after=last, limit=_PAGE):
+        while page := self.memories.list_domain(location.domain, after=last, limit=_PAGE):
             yield from page
             last = page[-1].key
 
     def _is_clean(self, memory: Memory, problems: list[NoteProblem]) -> bool:
-        """Someone may have written a note by other means: a secret in it is not taken over."""
+        """Report a memory with a secret, which another tool may have written into a note."""
         if memory.status is MemoryStatus.TOMBSTONE:
             return True
         try:
@@ -203,26 +199,10 @@ class Sync:
         except ContentBlocked:
             clean = False
         if not clean:
-            reason = f"{memory.id} holds a secret and is not taken over: remove it from the note"
+            reason = f"{memory.id} holds a secret and is not imported: remove it from the note"
             ref = f"refs/notes/mem/{memory.namespace}"
             problems.append(NoteProblem(ref=ref, target=memory.commit, reason=reason))
         return clean
-
-
-def _facts(memory: Memory) -> tuple[object, ...]:
-    """All that may change. Two copies may merge into one that is no later than either."""
-    return (
-        memory.key,
-        memory.created_ms,
-        memory.updated_ms,
-        sorted(memory.tags),
-        memory.relates_to,
-        memory.status.value,
-        memory.commit,
-        memory.superseded_by,
-        memory.event_id,
-        memory.session_id,
-    )
 
 
 def _same(one: Memory, other: Memory) -> bool:

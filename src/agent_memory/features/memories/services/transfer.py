@@ -1,4 +1,4 @@
-"""Transfer: many memories brought in at once, from files or from notes of earlier layouts."""
+"""Transfer: import many memories, from files or from notes in earlier formats."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Done = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferResult:
-    """What became of each draft: new, there already, or refused and why."""
+    """What became of the drafts: created, known already, or refused with a reason."""
 
     created: tuple[Memory, ...] = ()
     known: int = 0
@@ -39,57 +39,57 @@ class Transfer:
         done: Done,
         places: Sequence[str] = (),
     ) -> TransferResult:
-        """Capture what is not there yet. What was brought in stays, wherever it is stopped. Each
-        draft is told of by its place, or else by its number."""
-        named = places or [f"record {number}" for number in range(1, len(drafts) + 1)]
-        brought = TransferResult()
+        """Capture the drafts that are new. Those imported stay if it is stopped. `places` name the
+        drafts in messages; without them, their numbers do."""
+        names = places or [f"record {number}" for number in range(1, len(drafts) + 1)]
+        result = TransferResult()
         for start in range(0, len(drafts), _CHUNK):
             done(start)
             end = start + _CHUNK
-            some = self._some(drafts[start:end], named[start:end], place_of, dry_run)
-            brought = TransferResult(
-                created=brought.created + some.created,
-                known=brought.known + some.known,
-                refused=brought.refused + some.refused,
+            chunk = self._import_chunk(drafts[start:end], names[start:end], place_of, dry_run)
+            result = TransferResult(
+                created=result.created + chunk.created,
+                known=result.known + chunk.known,
+                refused=result.refused + chunk.refused,
             )
         done(len(drafts))
-        return brought
+        return result
 
-    def read_legacy(self, place: MemoryLocation) -> list[Draft]:
-        """Memories in this place's notes that were written in layouts of earlier tools."""
-        return self.repositories.open_notebook(place.home, place.domain).read_legacy()
+    def read_legacy(self, location: MemoryLocation) -> list[Draft]:
+        """Return the memories that earlier tools left in the notes of this place."""
+        return self.repositories.open_notebook(location.home, location.domain).read_legacy()
 
-    def _some(
+    def _import_chunk(
         self,
         drafts: Sequence[Draft],
-        named: Sequence[str],
+        names: Sequence[str],
         place_of: Callable[[Draft], MemoryLocation],
         dry_run: bool,
     ) -> TransferResult:
-        """So many that they share a write to disk, and so few that one can be stopped."""
+        """Import a chunk that shares one write to disk; imports can stop between two."""
         new: dict[MemoryKey, Memory] = {}
         homes: dict[MemoryKey, Home] = {}
         refused: list[str] = []
         known = 0
-        for name, draft in zip(named, drafts, strict=True):
+        for name, draft in zip(names, drafts, strict=True):
             try:
-                place = place_of(draft)
-                memory = self.capture.build_memory(self.capture.clean(draft), place)
+                location = place_of(draft)
+                memory = self.capture.build_memory(self.capture.clean(draft), location)
             except (InvalidInput, ContentBlocked, ConfigError) as exc:
                 refused.append(f"{name}: {exc}")
                 continue
             stored = self.memories.get(memory.key)
             if stored is not None and stored.status is MemoryStatus.TOMBSTONE:
-                refused.append(f"{name}: {stored.id} was forgotten, and stays so")
+                refused.append(f"{name}: {stored.id} was forgotten")
             elif stored is not None or memory.key in new:
                 known += 1
             else:
                 new[memory.key] = memory
-                homes[memory.key] = place.home
+                homes[memory.key] = location.home
         if new and not dry_run:
             changes = [MemoryChange(None, memory, homes[key]) for key, memory in new.items()]
             for change, written in zip(changes, self.memories.write(changes), strict=True):
-                if not written:  # someone else has captured it meanwhile
+                if not written:  # captured by someone else meanwhile
                     del new[change.after.key]
                     known += 1
             self.capture.on_capture()

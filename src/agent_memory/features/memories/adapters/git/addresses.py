@@ -1,7 +1,7 @@
-"""Addresses of remotes: which of them git is given, and what they say of the configuration.
+"""Addresses of remotes: which ones git may use, and what the git configuration says about them.
 
-Only the transports that git has built in are used, and a path is a repository on this machine. A
-helper (`ext::sh -c ...`) would be a program that the address chooses.
+Only git's built-in transports are used, and a path is a repository on this machine. A remote helper
+(`ext::sh -c ...`) would be a program that the address chooses.
 """
 
 import re
@@ -21,8 +21,8 @@ _SCHEME = re.compile(r"(?P<scheme>[A-Za-z0-9+.-]+)://(?P<rest>.*)", re.ASCII | r
 _SCP = re.compile(r"(?P<host>[^/:]+):(?P<path>.*)", re.DOTALL)
 _OVER_A_NETWORK = frozenset({"ssh", "git", "http", "https", "git+ssh", "ssh+git"})
 _FILE = "file"
-# How a remote is reached, where a repository's own config may say so. It only names what a message
-# mentions: nothing of that file is used, whether it stands here or not.
+# Settings in a repository's own config that say how to reach a remote. This list only serves
+# messages: nothing of that file is used, whether it is listed here or not.
 _REACHING = re.compile(
     r"core\.(?:sshcommand|gitproxy|askpass)|ssh\.variant|(?:credential|http|https|protocol|url)\..*"
     r"|remote\.(?P<remote>.*)\.(?:proxy|proxyauthmethod|uploadpack|receivepack|vcs|serveroption)",
@@ -32,7 +32,7 @@ _REACHING = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteUrls:
-    """A remote of a repository, by the addresses that its config gives it."""
+    """The addresses of a remote, from the git configuration."""
 
     url: str = ""
     push_url: str = ""
@@ -40,29 +40,28 @@ class RemoteUrls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitConfig:
-    """What we take from the configuration. `rewrites` are the user's short forms, by what they
-    stand for; `ignored` names settings of the repository's own by which remotes would be reached.
-    """
+    """What we take from the git configuration. `rewrites` are pairs of the user's short form and
+    what it stands for; `ignored` names the repository's own settings for reaching remotes."""
 
     remotes: Mapping[str, RemoteUrls] = field(default_factory=dict)
     rewrites: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
 
     def resolve(self, address: str) -> str:
-        """The address that git makes of it, by the user's `url.*.insteadOf`."""
-        fitting = [each for each in self.rewrites if address.startswith(each[0])]
+        """Expand the address by the user's `url.*.insteadOf`, as git does."""
+        fitting = [rewrite for rewrite in self.rewrites if address.startswith(rewrite[0])]
         if not fitting:
             return address
-        short, base = max(fitting, key=lambda each: len(each[0]))
+        short, base = max(fitting, key=lambda rewrite: len(rewrite[0]))
         return base + address.removeprefix(short)
 
     def origin(self, folder: Path) -> str:
-        """The repository that `origin` means, equal for all ways that lead to it."""
+        """Return the normalized address of `origin`."""
         known = self.remotes.get("origin", RemoteUrls())
         return origins.normalize_origin(self.resolve(known.url), folder) if known.url else ""
 
     def list_ignored(self, remote: str) -> list[str]:
-        """The ignored settings that may have mattered for this remote."""
+        """List the ignored settings that may matter for this remote."""
         return [
             name
             for name in self.ignored
@@ -71,7 +70,7 @@ class GitConfig:
 
 
 def read_config(repository: pygit2.Repository) -> GitConfig:
-    """Read what we need with a library that runs nothing, whatever it reads."""
+    """Read the configuration with libgit2, which runs no program, whatever the file says."""
     urls: dict[tuple[str, str], list[tuple[bool, str]]] = {}
     rewrites: list[tuple[str, str]] = []
     ignored: dict[str, None] = {}
@@ -98,49 +97,49 @@ def read_config(repository: pygit2.Repository) -> GitConfig:
 
 
 def _first(values: list[tuple[bool, str]]) -> str:
-    """The first counts, as it does for git; but the repository's own before the user's."""
+    """Return the first value, as git does; the repository's own come before the user's."""
     return next((value for own, value in values if own), values[0][1] if values else "")
 
 
 def is_address(text: str) -> bool:
-    """Whether it may be used as an address. What begins with a dash would be an option, of git or
-    of the program that git runs with it."""
+    """Return whether the text may be used as an address. A leading dash would make it an option of
+    git, or of the program that git runs with it."""
     if _CONTROL.search(text) or text.startswith("-") or _HELPER.match(text):
         return False
-    if found := _SCHEME.match(text):
-        authority, _, path = found["rest"].partition("/")
+    if match := _SCHEME.match(text):
+        authority, _, path = match["rest"].partition("/")
         host = authority.rpartition("@")[2]
-        if found["scheme"] == _FILE:
+        if match["scheme"] == _FILE:
             return True
         return (
-            found["scheme"] in _OVER_A_NETWORK
+            match["scheme"] in _OVER_A_NETWORK
             and bool(host)
             and not authority.startswith("-")
             and not host.startswith("-")
             and not path.startswith("-")
         )
-    if found := _SCP.match(text):
-        host = found["host"].rpartition("@")[2]
+    if match := _SCP.match(text):
+        host = match["host"].rpartition("@")[2]
         return (
             bool(host)
             and not host.startswith("-")
-            and bool(found["path"])
-            and not found["path"].startswith("-")
+            and bool(match["path"])
+            and not match["path"].startswith("-")
         )
     return bool(text)
 
 
 def is_relative(address: str) -> bool:
-    """Whether it is a path that means nothing without a folder."""
+    """Return whether it is a path relative to some folder."""
     return not (_SCHEME.match(address) or _SCP.match(address) or address.startswith("/"))
 
 
 def local_path(address: str, folder: Path) -> Path | None:
-    """The path that an address means, seen from `folder`; None where it leads over a network."""
-    if found := _SCHEME.match(address):
-        if found["scheme"] != _FILE:
+    """Return the path that an address means, relative to `folder`; None for a network address."""
+    if match := _SCHEME.match(address):
+        if match["scheme"] != _FILE:
             return None
-        return Path(unquote("/" + found["rest"].partition("/")[2]))
+        return Path(unquote("/" + match["rest"].partition("/")[2]))
     if _SCP.match(address):
         return None
     return folder / address

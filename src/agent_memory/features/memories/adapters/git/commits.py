@@ -1,4 +1,4 @@
-"""Commits: what a note may be on, who writes one, and which nothing leads to any more."""
+"""Commits: which ones notes are on, who signs them, and which are no longer reachable."""
 
 import pygit2
 from pygit2.enums import ObjectType, SortMode
@@ -10,7 +10,7 @@ NOBODY = ("Agent Memory", "agent-memory@localhost")
 
 
 class NoteTargets:
-    """The commit that a memory's note is on."""
+    """The commits on which notes are written."""
 
     def __init__(self, repository: pygit2.Repository) -> None:
         self._repository = repository
@@ -25,17 +25,17 @@ class NoteTargets:
         head = opening.head_commit(self._repository)
         if not head:
             raise GitFailed(
-                f"{self._repository.path} has no commit that a note could be on; make the first one"
+                f"{self._repository.path} has no commit to put notes on: make the first commit"
             )
         return head
 
 
-def commit(repository: pygit2.Repository, oid: str) -> pygit2.Commit:
+def get_commit(repository: pygit2.Repository, oid: str) -> pygit2.Commit:
     return repository[oid].peel(ObjectType.COMMIT)
 
 
 def is_commit(repository: pygit2.Repository, oid: str) -> bool:
-    if len(oid) != 40:  # what is shorter would be looked up as the beginning of an id
+    if len(oid) != 40:  # libgit2 looks up anything shorter as a prefix
         return False
     try:
         return isinstance(repository.get(oid), pygit2.Commit)
@@ -43,7 +43,7 @@ def is_commit(repository: pygit2.Repository, oid: str) -> bool:
         return False
 
 
-def signature(repository: pygit2.Repository) -> pygit2.Signature:
+def get_signature(repository: pygit2.Repository) -> pygit2.Signature:
     try:
         return repository.default_signature
     except (KeyError, ValueError, pygit2.GitError):
@@ -51,31 +51,33 @@ def signature(repository: pygit2.Repository) -> pygit2.Signature:
 
 
 def find_lost(repository: pygit2.Repository, commits: set[str]) -> set[str]:
-    """Those that are not there, or that nothing but a reflog leads to."""
-    present = {each for each in commits if is_commit(repository, each)}
-    # Beyond the edge of a shallow clone everything is missing, and nothing is lost.
+    """Return those that are missing, or that only a reflog reaches."""
+    present = {oid for oid in commits if is_commit(repository, oid)}
+    # A shallow clone lacks commits on purpose.
     missing = set() if repository.is_shallow else commits - present
-    wanted = set(present)
-    if wanted:
+    unreached = set(present)
+    if unreached:
         walker = repository.walk(None, SortMode.TIME)
         for start in opening.list_heads(repository):
             walker.push(start)
         for commit in walker:
-            wanted.discard(str(commit.id))
-            if not wanted:
+            unreached.discard(str(commit.id))
+            if not unreached:
                 break
-    return missing | wanted
+    return missing | unreached
 
 
 def find_shared(repository: pygit2.Repository, namespace: str, commits: set[str]) -> set[str]:
-    """Those that a remote's notes are on, and that never were here: other clones may have them,
-    and two that each move such notes to a commit of their own would do so for ever."""
-    missing = {each for each in commits if not is_commit(repository, each)}
+    """Return those that a remote's notes are on and that never were here. Other clones may have
+    them, and two clones that each moved such notes to their own commit would do so forever."""
+    missing = {oid for oid in commits if not is_commit(repository, oid)}
     if not missing:
         return set()
-    found: set[str] = set()
-    for name in refs.tracking(repository, namespace):
-        commit = refs.tip(repository, name)
+    noted: set[str] = set()
+    for name in refs.list_tracking(repository, namespace):
+        commit = refs.get_tip(repository, name)
         if commit is not None:
-            found |= {trees.parse_path(path).commit for path in trees.leaves(commit.tree).blobs}
-    return missing & found
+            noted |= {
+                trees.parse_path(path).commit for path in trees.read_leaves(commit.tree).blobs
+            }
+    return missing & noted

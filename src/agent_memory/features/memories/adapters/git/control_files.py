@@ -1,8 +1,9 @@
-"""Control files of a repository: libgit2 reads them whole, and the whole process waits for it.
+"""Check the control files of a repository before libgit2 reads them.
 
-So they are looked at first. One that is no regular file, as a FIFO that nobody writes to, or that
-is longer than any of its kind, comes from somebody who means harm. So are HEAD, all that
-it leads to as far as its commit, and the refs of notes; not the objects behind those.
+libgit2 reads them whole, and the whole process waits for it. A file that is not regular, such as a
+FIFO without a writer, or that is longer than any of its kind, is an attack. Checked are the control
+files, HEAD with all that it leads to as far as its commit, and the notes refs; not the objects
+behind those.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ from agent_memory.kernel.errors import GitFailed
 MAX_BYTES = 1 << 20
 MAX_INCLUDES = 20
 MAX_REF_BYTES = 4096
-MAX_STEPS = 10  # from one symbolic ref to the next; the library follows five
+MAX_STEPS = 10  # symbolic refs in a row; libgit2 follows five
 
 _SMALL = ("HEAD", "config", "config.worktree", "commondir", "gitdir")
 _LONG = ("packed-refs", "shallow", "objects/info/alternates")  # these grow with the repository
@@ -28,7 +29,7 @@ _PATH = re.compile(r"\s*path\s*=\s*(?P<value>.*?)\s*", re.IGNORECASE | re.DOTALL
 
 
 def check(folder: Path) -> None:
-    """Raise GitFailed where a control file of the repository at `folder` is not one."""
+    """Raise GitFailed if a control file of the repository at `folder` is unsafe to read."""
     pointer = folder / ".git"
     if pointer.is_file():
         folder /= read(pointer).removeprefix("gitdir:").strip()
@@ -43,10 +44,10 @@ def check(folder: Path) -> None:
             _check(f"{home}/{name}")
     _check_head(folder, common)
     for notes in _NOTES:
-        with contextlib.suppress(OSError), os.scandir(f"{common}/{notes}") as found:
-            for each in found:
-                if not each.is_file(follow_symlinks=False):  # known without another look at it
-                    _check(each.path, MAX_BYTES)
+        with contextlib.suppress(OSError), os.scandir(f"{common}/{notes}") as entries:
+            for entry in entries:
+                if not entry.is_file(follow_symlinks=False):  # no further stat needed
+                    _check(entry.path, MAX_BYTES)
 
 
 def read(path: Path) -> str:
@@ -59,20 +60,20 @@ def read(path: Path) -> str:
         raise GitFailed(f"{path} cannot be read: {exc.strerror}") from exc
 
 
-def common_folder(own: Path) -> Path:
-    """Where refs and objects are: a worktree has only its HEAD and index of its own."""
-    return read_common_folder(own).resolve()
+def common_folder(folder: Path) -> Path:
+    """Return the folder of refs and objects: a worktree has only its own HEAD and index."""
+    return read_common_folder(folder).resolve()
 
 
-def read_common_folder(own: Path) -> Path:
-    """The same as it is written: to resolve it takes a look at every folder on the way."""
-    pointer = own / "commondir"
-    return own / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else own
+def read_common_folder(folder: Path) -> Path:
+    """Return the same, unresolved: resolving it would stat every folder on the way."""
+    pointer = folder / "commondir"
+    return folder / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else folder
 
 
 def is_linked(home: Path, path: Path) -> bool:
-    """Whether a link stands in the place of a file of the repository at `home`, or on the way to
-    it: what is removed or replaced there is somebody else's."""
+    """Return whether the file, or a folder between it and `home`, is a link: its target must be
+    neither removed nor replaced."""
     while path != home:
         if path.is_symlink():
             return True
@@ -81,22 +82,22 @@ def is_linked(home: Path, path: Path) -> bool:
 
 
 def _check(path: str, limit: int | None = None) -> bool:
-    """Whether a file is there. Text, not a Path: this is done for every hook."""
+    """Return whether the file exists. Takes text, not a Path, as every hook calls this."""
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
-        return False  # where it cannot be read, opening the repository says so
-    if stat.S_ISDIR(found.st_mode):
+        return False  # opening the repository reports it
+    if stat.S_ISDIR(status.st_mode):
         return False
-    if not stat.S_ISREG(found.st_mode):
-        raise GitFailed(f"{path} is not a regular file: it is not read")
-    if limit is not None and found.st_size > limit:
-        raise GitFailed(f"{path} is longer than {limit} bytes: it is not read")
+    if not stat.S_ISREG(status.st_mode):
+        raise GitFailed(f"{path} is not a regular file and is not read")
+    if limit is not None and status.st_size > limit:
+        raise GitFailed(f"{path} is longer than {limit} bytes and is not read")
     return True
 
 
 def _check_head(folder: Path, common: Path) -> None:
-    """Follow HEAD as the library will, as far as the file of its commit."""
+    """Follow HEAD as libgit2 will, as far as the file of its commit."""
     path = f"{folder}/HEAD"
     for _ in range(MAX_STEPS):
         if not _check(path, MAX_BYTES):
@@ -105,7 +106,7 @@ def _check_head(folder: Path, common: Path) -> None:
             with open(path, "rb", buffering=0) as file:  # noqa: PTH123
                 text = file.read(MAX_REF_BYTES).decode("utf-8", "surrogateescape").strip()
         except OSError:
-            return  # opening the repository says so
+            return  # opening the repository reports it
         if _OID.fullmatch(text):
             _check(f"{common}/objects/{text[:2]}/{text[2:]}")
         if not text.startswith("ref:"):
@@ -114,10 +115,10 @@ def _check_head(folder: Path, common: Path) -> None:
 
 
 def _check_includes(config: Path) -> None:
-    """Follow what a config includes, as the library will."""
-    waiting, seen = [config], set[Path]()
-    while waiting and len(seen) < MAX_INCLUDES:
-        path = waiting.pop()
+    """Follow the includes of a config, as libgit2 will."""
+    pending, seen = [config], set[Path]()
+    while pending and len(seen) < MAX_INCLUDES:
+        path = pending.pop()
         if path in seen:
             continue
         seen.add(path)
@@ -126,8 +127,8 @@ def _check_includes(config: Path) -> None:
                 raise GitFailed(f"{path} includes {value!r}, which is not supported")
             included = path.parent / Path(value.strip('"')).expanduser()
             if _check(str(included), MAX_BYTES):
-                waiting.append(included)
-    if waiting:
+                pending.append(included)
+    if pending:
         raise GitFailed(f"{config} includes more than {MAX_INCLUDES} files")
 
 
@@ -137,5 +138,5 @@ def _includes(text: str) -> Iterator[str]:
         rest = line
         while header := _SECTION.fullmatch(rest):
             section, rest = header["name"].lower(), header["rest"]
-        if section.startswith("include") and (found := _PATH.fullmatch(rest)):
-            yield found["value"]
+        if section.startswith("include") and (match := _PATH.fullmatch(rest)):
+            yield match["value"]

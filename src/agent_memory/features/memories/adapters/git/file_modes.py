@@ -1,7 +1,7 @@
-"""Modes: what we write into a repository is as open to others as what git writes there.
+"""File modes: give files written into a repository the permissions that git would give them.
 
-The process keeps its own files to itself by its umask, which is one for all of its threads. So the
-modes of what it wrote elsewhere are set afterwards, as the folder of objects shows them.
+The umask of the process, one for all threads, keeps its files private. So modes are fixed
+afterwards, after the example of the objects folder.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ class FileModes:
 
     @classmethod
     def from_home(cls, home: Path) -> "FileModes":
-        shown = stat.S_IMODE((home / "objects").stat().st_mode)
-        return cls(home=home, umask=~shown & OWNER_ONLY)
+        mode = stat.S_IMODE((home / "objects").stat().st_mode)
+        return cls(home=home, umask=~mode & OWNER_ONLY)
 
     def fix_objects(self, oids: Iterable[str]) -> None:
         for oid in oids:
@@ -36,7 +36,7 @@ class FileModes:
             self._open(path, _OBJECT)
 
     def fix_ref(self, name: str) -> None:
-        """Or removed it, and with it its line in the packed ones."""
+        """Fix the files of a ref that was written, or removed with its line in packed-refs."""
         for path in (self.home / name, self.home / "logs" / name):
             for folder in path.parents:
                 if folder in (self.home, self.home / "logs"):
@@ -47,10 +47,10 @@ class FileModes:
         self._open(self.home / "packed-refs", _FILE)
 
     def _open(self, path: Path, mode: int) -> None:
-        # It may be packed by now, or someone else's, and then not new.
+        # It may be packed by now, or belong to another user, and then is not new.
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            found = path.lstat().st_mode
-            present = stat.S_IMODE(found)
-            # What a link leads to is nothing that we wrote.
-            if not stat.S_ISLNK(found) and mode & ~self.umask & ~present:
-                path.chmod(present | (mode & ~self.umask))
+            status = path.lstat().st_mode
+            permissions = stat.S_IMODE(status)
+            # We never write the target of a link.
+            if not stat.S_ISLNK(status) and mode & ~self.umask & ~permissions:
+                path.chmod(permissions | (mode & ~self.umask))

@@ -1,7 +1,7 @@
 """Front matter: flat YAML of strings and lists of strings, and the times in it.
 
-One key or one item a line, and nothing nested, aliased or tagged: deep nesting ends the process in
-which libyaml's binding reads it. YAML knows more ends of lines than one.
+Each line holds one key or one item, and nothing nested, aliased or tagged: deep nesting crashes the
+process in libyaml's binding. YAML has more line ends than a line feed.
 """
 
 import re
@@ -21,7 +21,8 @@ _FOLDED = re.compile(rf"(?:(?:{_KEY}|(?:  )?- +{_VALUE}|  +{_VALUE}|)\n)+")
 
 
 def load(text: str, *, folded: bool = False) -> dict[str, object]:
-    """`folded`: items may be indented, and values go on in the next line. Raises ValueError."""
+    """Parse front matter. `folded` allows indented items and continued values. Raises
+    ValueError."""
     if not (_FOLDED if folded else _FLAT).fullmatch(text):
         raise ValueError("not flat")
     try:
@@ -40,6 +41,6 @@ def format_time(at: Millis) -> str:
 
 
 def parse_time(text: str) -> Millis:
-    """Of a time in ISO 8601; without a zone it is in UTC. Raises ValueError."""
+    """Parse a time in ISO 8601; without a zone it is UTC. Raises ValueError."""
     then = datetime.fromisoformat(text)
     return Millis(((then if then.tzinfo else then.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)

@@ -1,4 +1,4 @@
-"""Where each memory stands in a notes ref, so that writing one does not mean reading all."""
+"""Index of the memories in a notes ref, so that writing one does not require reading all."""
 
 import threading
 import time
@@ -16,14 +16,14 @@ MAX_INDEXES = 64
 
 @dataclass(slots=True, kw_only=True)
 class NoteIndex:
-    """Of one notes ref at one commit. `tip` is None where there is no ref yet."""
+    """Index of one notes ref at one commit. `tip` is None if the ref does not exist yet."""
 
     tip: str | None = None
     blobs: dict[str, str] = field(default_factory=dict)  # by path
     others: frozenset[str] = frozenset()
     outlines: dict[str, Outline] = field(default_factory=dict)  # by path
-    places: dict[Digest, tuple[str, ...]] = field(default_factory=dict)  # paths; mostly one
-    notes: dict[str, str] = field(default_factory=dict)  # a commit's path
+    places: dict[Digest, tuple[str, ...]] = field(default_factory=dict)  # paths, usually one
+    notes: dict[str, str] = field(default_factory=dict)  # path of the note, by commit
 
     def put(self, path: str, blob: str, outline: Outline) -> None:
         self.remove(path)
@@ -33,14 +33,14 @@ class NoteIndex:
             self.places[digest] = (*self.places.get(digest, ()), path)
         commit, page = trees.parse_path(path)
         if page == trees.NOTE:
-            # Should git have left a note in two places, one is as good as the other.
+            # If git has left a note in two places, either will do.
             self.notes.setdefault(commit, path)
 
     def remove(self, path: str) -> None:
         if self.blobs.pop(path, None) is None:
             return
         for digest in dict.fromkeys(self.outlines.pop(path).digests):
-            if rest := tuple(each for each in self.places.get(digest, ()) if each != path):
+            if rest := tuple(other for other in self.places.get(digest, ()) if other != path):
                 self.places[digest] = rest
             else:
                 self.places.pop(digest, None)
@@ -52,41 +52,41 @@ class NoteIndex:
         return {trees.parse_path(path).commit for path in self.blobs}
 
     def paths_of(self, commits: Iterable[str]) -> list[str]:
-        wanted = set(commits)
-        return [path for path in self.blobs if trees.parse_path(path).commit in wanted]
+        selected = set(commits)
+        return [path for path in self.blobs if trees.parse_path(path).commit in selected]
 
 
 class NoteIndexes:
-    """Those in use. One notebook of a home at a time has them."""
+    """The indexes in use. Only one notebook of a home uses them at a time."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._kept: OrderedDict[tuple[Home, Domain, str], NoteIndex] = OrderedDict()
-        self._turns: dict[Home, threading.RLock] = {}
-        self._exchanges: dict[Home, threading.Lock] = {}
+        self._recent: OrderedDict[tuple[Home, Domain, str], NoteIndex] = OrderedDict()
+        self._write_locks: dict[Home, threading.RLock] = {}
+        self._remote_locks: dict[Home, threading.Lock] = {}
         self.since = time.time()
 
     def get_write_lock(self, home: Home) -> threading.RLock:
         with self._guard:
-            return self._turns.setdefault(home, threading.RLock())
+            return self._write_locks.setdefault(home, threading.RLock())
 
     def get_remote_lock(self, home: Home) -> threading.Lock:
-        """Held by who fetches, pushes or prunes: two of them would meet at the copies of the
-        remote's refs, or one remove what the other counts on. Whoever writes notes need not wait
-        for it. It is taken before the turn."""
+        """Return the lock for fetching, pushing and pruning. Without it, two of these would clash
+        over the copies of the remote's refs, or one would remove objects that the other needs.
+        Writing notes does not need it. Take it before the write lock."""
         with self._guard:
-            return self._exchanges.setdefault(home, threading.Lock())
+            return self._remote_locks.setdefault(home, threading.Lock())
 
     def get(self, home: Home, domain: Domain, ref: str) -> NoteIndex | None:
         with self._guard:
-            found = self._kept.get((home, domain, ref))
-            if found is not None:
-                self._kept.move_to_end((home, domain, ref))
-            return found
+            index = self._recent.get((home, domain, ref))
+            if index is not None:
+                self._recent.move_to_end((home, domain, ref))
+            return index
 
     def keep(self, home: Home, domain: Domain, ref: str, index: NoteIndex) -> None:
         with self._guard:
-            self._kept[home, domain, ref] = index
-            self._kept.move_to_end((home, domain, ref))
-            while len(self._kept) > MAX_INDEXES:
-                self._kept.popitem(last=False)
+            self._recent[home, domain, ref] = index
+            self._recent.move_to_end((home, domain, ref))
+            while len(self._recent) > MAX_INDEXES:
+                self._recent.popitem(last=False)

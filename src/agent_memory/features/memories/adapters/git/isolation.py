@@ -1,9 +1,8 @@
 """Isolation: a git directory with our own configuration over the objects and refs of a repository.
 
-A `git` process that works in it reads the configuration of the user and of the machine. It reads
-nothing else that the repository brings along: no config file and nothing that it includes, no
-worktree config, hooks, attributes, grafts or legacy remotes. So a key that a later version of git
-invents is as powerless as those that are known today.
+A `git` process in it reads the configuration of the user and of the machine. It reads nothing else
+that the repository brings: no config file or its includes, no worktree config, hooks, attributes,
+grafts or legacy remotes. So a key that a later version of git introduces has no effect either.
 """
 
 import contextlib
@@ -11,9 +10,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# Where a repository keeps what it holds. All else in it says how git is to behave.
+# The data of a repository. Everything else in it configures git.
 _DATA = ("objects", "refs", "packed-refs", "logs", "shallow", "worktrees")
-# Ours win over the user's: no hooks, no upkeep, no look at the config of an alternate repository.
+# These override the user's: no hooks, no maintenance, no config of an alternate repository.
 SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -30,11 +29,11 @@ _NOWHERE = "/dev/null/none"
 
 @contextlib.contextmanager
 def isolate(home: Path, scratch: Path, address: str = "") -> Iterator[Path]:
-    """Give such a directory over the repository at `home`, in the folder `scratch`, while the block
-    runs. What a process that is killed leaves there, the next daemon removes.
+    """Provide such a directory for the repository at `home`, below `scratch`, while the block runs.
+    If the process is killed, the next daemon removes it.
 
-    `address` is that of the remote in use: the user's configuration may hold settings for it
-    (`includeIf "hasconfig:remote.*.url:..."`).
+    `address` is the remote in use: the user's configuration may have settings for it (`includeIf
+    "hasconfig:remote.*.url:..."`).
     """
     scratch.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -52,7 +51,7 @@ def _config(home: Path, address: str) -> str:
     partial = any(home.glob("objects/pack/*.promisor"))
     lines = ["[core]", f"repositoryformatversion = {int(partial)}", "bare = true"]
     if partial:
-        # Objects may be missing, and git must not ask anybody for them.
+        # Objects may be missing, and git must not fetch them.
         lines += ["[extensions]", "partialClone = none"]
         lines += ['[remote "none"]', f"url = {_NOWHERE}", "promisor = true"]
     if address:

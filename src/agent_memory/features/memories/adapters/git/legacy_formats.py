@@ -1,8 +1,8 @@
-"""Earlier layouts: entries that other tools left in git notes, as what someone wants kept.
+"""Legacy formats: entries that earlier tools left in git notes, read as drafts.
 
 An entry begins at a line `---` right before `type:` and a known namespace, and its front matter
-holds a time and a summary; whatever else looks like one belongs to the text around it. Notes that
-git's `cat_sort_uniq` has sorted line by line hold no entries any more.
+holds a time and a summary. Anything else that looks like one belongs to the text around it. Notes
+that git's `cat_sort_uniq` sorted line by line hold no entries any more.
 """
 
 import re
@@ -22,21 +22,20 @@ _START = re.compile(
 _REFERENCE = re.compile(r"(?:user:)?(?P<name>[a-z]+:[0-9A-Za-z._-]{1,64}:[0-9]{1,4})")
 
 
-def drafts(data: bytes) -> list[Draft]:
-    """The entries of a text, each once, in order. What no memory can be made of is left out, and
-    so is what was deleted."""
+def parse_drafts(data: bytes) -> list[Draft]:
+    """Return the distinct entries of a text, in order, without deleted and invalid ones."""
     text = data.decode("utf-8", "replace")
-    starts = [each for each in _START.finditer(text) if _is_front(each["front"])]
-    found: dict[Draft, None] = {}
-    ends = [*(each.start() for each in starts[1:]), len(text)]
-    for start, end in zip(starts, ends, strict=False):  # without a start there is an end too many
+    starts = [match for match in _START.finditer(text) if _is_front(match["front"])]
+    drafts: dict[Draft, None] = {}
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    for start, end in zip(starts, ends, strict=False):  # without starts there is one end too many
         try:
             draft = _draft(start["front"], text[start.end() : end])
         except (InvalidInput, ValueError):
             continue
         if draft is not None:
-            found[draft] = None
-    return list(found)
+            drafts[draft] = None
+    return list(drafts)
 
 
 def _is_front(front: str) -> bool:
@@ -70,8 +69,8 @@ def _text(value: object) -> str:
 
 def _texts(value: object) -> list[str]:
     if isinstance(value, list):
-        return [each for each in value if isinstance(each, str)]
-    return [each for each in _text(value).split(",") if each.strip()]
+        return [text for text in value if isinstance(text, str)]
+    return [text for text in _text(value).split(",") if text.strip()]
 
 
 def _line(value: object, limit: int) -> str:
@@ -81,12 +80,12 @@ def _line(value: object, limit: int) -> str:
 
 
 def _tags(value: object) -> list[str]:
-    """A comma is part of a tag there, and cannot be here."""
-    tags = (_line(each.replace(",", " "), memories.MAX_TAG_CHARS) for each in _texts(value))
-    return [each for each in tags if each][: memories.MAX_TAGS]
+    """Return the tags. Commas are allowed there but not here."""
+    tags = (_line(tag.replace(",", " "), memories.MAX_TAG_CHARS) for tag in _texts(value))
+    return [tag for tag in tags if tag][: memories.MAX_TAGS]
 
 
 def _parse_related(value: object) -> list[str]:
-    """The names that may be given here; those that end in a time are left out."""
-    names = (_REFERENCE.fullmatch(each.strip()) for each in _texts(value))
-    return [each["name"] for each in names if each][: memories.MAX_RELATED]
+    """Return the references that are valid here; those that end in a time are left out."""
+    matches = (_REFERENCE.fullmatch(text.strip()) for text in _texts(value))
+    return [match["name"] for match in matches if match][: memories.MAX_RELATED]

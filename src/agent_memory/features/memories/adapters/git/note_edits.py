@@ -1,8 +1,8 @@
-"""Pages: what a change does to the texts of a notes tree.
+"""Edits: apply changes to the texts of a notes tree.
 
-A note holds the newest records of its commit. When one more does not fit, its records move as they
-are into a page of their own, which is rewritten only when one of them changes. So writing costs the
-same however much there is.
+A note holds the newest records of its commit. When it is full, its records move unchanged into a
+page of their own, which is rewritten only when one of them changes. So a write costs the same,
+however much there is.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,8 +20,7 @@ MAX_BYTES = 256 << 10
 
 
 class NoteEdit:
-    """Changes of one notes ref, to be written together or not at all. `load` gives the text of a
-    blob, `parse` its parts."""
+    """Changes of one notes ref, written together or not at all. `load` returns a blob's text."""
 
     def __init__(
         self, index: NoteIndex, load: Callable[[str], bytes], parse: Callable[[bytes], list[Part]]
@@ -29,115 +28,114 @@ class NoteEdit:
         self._index = index
         self._load = load
         self._parse = parse
-        self.texts: dict[str, bytes | None] = {}  # what is to be at these paths; None: nothing
-        self.held: dict[str, str] = {}  # blobs that are to be at these paths as they are
+        self.texts: dict[str, bytes | None] = {}  # new texts by path; None removes
+        self.held: dict[str, str] = {}  # existing blobs to put at these paths
         self.outlines: dict[str, Outline] = {}
         self._places: dict[Digest, tuple[str, ...]] = {}
         self._parts: dict[str, list[Part]] = {}
         self._notes: dict[str, str] = {}
-        self._pages: dict[str, int] = {}  # a commit's last that was handed out
+        self._pages: dict[str, int] = {}  # last page assigned, by commit
         self.added = 0
         self.updated = 0
 
     def keep(self, memory: Memory, commit: str) -> None:
-        """On this commit, unless it stands somewhere already: then merged with what is there."""
+        """Write the memory on this commit, or merge it with the copy that the notes have."""
         if not self.merge(memory):
             self.add(commit, [records.build_record(memory)])
             self.added += 1
 
     def merge(self, memory: Memory) -> bool:
-        """Merge it with what stands here. False where nothing does."""
+        """Merge the memory with its copies in the notes. Return False if there are none."""
         places = self._places_of(memory.digest)
         if not places:
             return False
-        whole = memory
-        for each in self._copies(memory.digest):
-            whole = memories.merge_copies(whole, each)
-        self._keep_only(memory.digest, whole)
+        merged = memory
+        for copy in self._copies(memory.digest):
+            merged = memories.merge_copies(merged, copy)
+        self._keep_only(memory.digest, merged)
         return True
 
-    def add(self, commit: str, added: Sequence[NoteRecord]) -> None:
-        """To the commit's note; none of them stands anywhere."""
-        for each in added:
+    def add(self, commit: str, new_records: Sequence[NoteRecord]) -> None:
+        """Append records to the commit's note; none of them may be in the notes already."""
+        for record in new_records:
             path = self._note(commit)
             outline = self._outline(path)
-            size = outline.size + len(each.data)
+            size = outline.size + len(record.data)
             if outline.count and (outline.count >= MAX_RECORDS or size > MAX_BYTES):
                 self._turn_page(commit, path)
                 outline = self._outline(path)
             text = self._text(path)
             if text.endswith(b"\n") or not text:
-                text += each.data
-            else:  # someone's text without an end of line: a record begins on a line of its own
+                text += record.data
+            else:  # foreign text without a final newline: a record begins on its own line
                 *before, last = self._parse(text)
-                text = records.join([*before, each, last])
-            grown = Outline(
-                digests=(*outline.digests, each.memory.digest),
-                size=outline.size + len(each.data),
+                text = records.join([*before, record, last])
+            extended = Outline(
+                digests=(*outline.digests, record.memory.digest),
+                size=outline.size + len(record.data),
                 foreign=outline.foreign,
             )
-            self._put(path, text, grown)
+            self._put(path, text, extended)
 
     def add_foreign(self, commit: str, added: Sequence[Foreign]) -> None:
-        """What of this is not in the commit's note already. In an order that is the same wherever
-        two notes meet."""
+        """Add foreign text that the commit's note lacks, in the same order for all clones."""
         path = self._note(commit)
         parts = self._parts_of(path)
-        present = [each for each in parts if isinstance(each, Foreign)]
+        present = [part for part in parts if isinstance(part, Foreign)]
         new = [
-            each
-            for each in added
-            if each.data.strip() and not any(_holds(other.data, each.data) for other in present)
+            part
+            for part in added
+            if part.data.strip() and not any(_holds(other.data, part.data) for other in present)
         ]
         if not new:
             return
-        texts = {each.data.strip(b"\n"): each for each in (*new, *present) if each.data.strip()}
+        texts = {part.data.strip(b"\n"): part for part in (*new, *present) if part.data.strip()}
         largest = [
             text for text in texts if not any(text != it and _holds(it, text) for it in texts)
         ]
-        kept: list[Part] = [each for each in parts if isinstance(each, NoteRecord)]
-        kept.extend(_ensure_newline(texts[text]) for text in sorted(largest))
-        self._set(path, kept)
+        merged: list[Part] = [part for part in parts if isinstance(part, NoteRecord)]
+        merged.extend(_ensure_newline(texts[text]) for text in sorted(largest))
+        self._set(path, merged)
 
     def merge_text(self, path: str, text: bytes, parts: Sequence[Part]) -> None:
-        """What is new in a text of someone else's, which stands there at this path."""
+        """Merge what is new in someone else's text, which has this path there."""
         new: dict[Digest, NoteRecord] = {}
-        for each in parts:
-            if isinstance(each, Foreign) or self.merge(each.memory):
+        for part in parts:
+            if isinstance(part, Foreign) or self.merge(part.memory):
                 continue
-            known = new.get(each.memory.digest)
-            new[each.memory.digest] = (
-                each
+            known = new.get(part.memory.digest)
+            new[part.memory.digest] = (
+                part
                 if known is None
-                else records.build_record(memories.merge_copies(known.memory, each.memory))
+                else records.build_record(memories.merge_copies(known.memory, part.memory))
             )
         if len(new) == len(parts) and self._is_free(path):
-            self._put(path, text, records.outline(parts))
+            self._put(path, text, records.build_outline(parts))
             return
         commit = trees.parse_path(path).commit
         self.add(commit, list(new.values()))
-        self.add_foreign(commit, [each for each in parts if isinstance(each, Foreign)])
+        self.add_foreign(commit, [part for part in parts if isinstance(part, Foreign)])
 
     def add_sealed(self, path: str, blob: str) -> None:
-        """Someone else's text that is not read: at its path, or on a page where that is taken."""
+        """Add someone else's text unread: at its path, or on a page if the path is taken."""
         commit, page = trees.parse_path(path)
-        there = path if self._is_free(path) else self._next_page(commit)
-        self.held[there] = blob
-        self.outlines[there] = records.SEALED
-        if page == trees.NOTE and there == path:
+        target = path if self._is_free(path) else self._next_page(commit)
+        self.held[target] = blob
+        self.outlines[target] = records.SEALED
+        if page == trees.NOTE and target == path:
             self._notes.setdefault(commit, path)
 
     def drop(self, digest: Digest) -> bool:
-        """Remove it, but no tombstone: that says nothing, and keeps the memory from coming back."""
+        """Remove a memory, but not its tombstone, which keeps the memory from coming back."""
         copies = self._copies(digest)
-        gone = [each for each in copies if each.status is MemoryStatus.TOMBSTONE]
-        if len(gone) == len(copies):
+        tombstones = [copy for copy in copies if copy.status is MemoryStatus.TOMBSTONE]
+        if len(tombstones) == len(copies):
             return False
-        self._keep_only(digest, gone[0] if gone else None)
+        self._keep_only(digest, tombstones[0] if tombstones else None)
         return True
 
     def move(self, paths: Iterable[str], commit: str) -> int:
-        """The records of these onto another commit. How many."""
+        """Move the records at these paths to another commit. Return their number."""
         moved = 0
         for path in paths:
             outline = self._outline(path)
@@ -149,11 +147,11 @@ class NoteEdit:
                 self._put(self._next_page(commit), text, outline)
                 continue
             parts = self._parts_of(path)
-            self._set(path, [each for each in parts if isinstance(each, Foreign)])
-            for each in parts:
-                # Git may have copied the note itself, to the commit that replaced this one.
-                if isinstance(each, NoteRecord) and not self.merge(each.memory):
-                    self.add(commit, [each])
+            self._set(path, [part for part in parts if isinstance(part, Foreign)])
+            for part in parts:
+                # Git itself may have copied the note to the commit that replaced this one.
+                if isinstance(part, NoteRecord) and not self.merge(part.memory):
+                    self.add(commit, [part])
         return moved
 
     def _only_here(self, outline: Outline) -> bool:
@@ -167,7 +165,7 @@ class NoteEdit:
             note = self._own_note(commit)
             return not self._outline(note).sealed and not self._text(note)
         taken = (self.texts, self.held, self._index.blobs, self._index.others)
-        return not any(path in each for each in taken)
+        return not any(path in paths for paths in taken)
 
     def _turn_page(self, commit: str, path: str) -> None:
         outline, text = self._outline(path), self._text(path)
@@ -176,46 +174,46 @@ class NoteEdit:
             self._put(self._next_page(commit), text, outline)
             return
         parts = self._parts_of(path)
-        leaving: list[Part] = [each for each in parts if isinstance(each, NoteRecord)]
-        self._set(path, [each for each in parts if isinstance(each, Foreign)])
-        self._set(self._next_page(commit), leaving)
+        moving: list[Part] = [part for part in parts if isinstance(part, NoteRecord)]
+        self._set(path, [part for part in parts if isinstance(part, Foreign)])
+        self._set(self._next_page(commit), moving)
 
     def _copies(self, digest: Digest) -> list[Memory]:
         return [
-            each.memory
+            part.memory
             for path in self._places_of(digest)
-            for each in self._parts_of(path)
-            if isinstance(each, NoteRecord) and each.memory.digest == digest
+            for part in self._parts_of(path)
+            if isinstance(part, NoteRecord) and part.memory.digest == digest
         ]
 
     def _keep_only(self, digest: Digest, memory: Memory | None) -> None:
-        """Just this one where there may be copies."""
+        """Replace all copies by this one."""
         record = None if memory is None else records.build_record(memory)
         for path in self._places_of(digest):
             self._replace(path, digest, record)
             record = None
 
     def _replace(self, path: str, digest: Digest, record: NoteRecord | None) -> None:
-        """Put the record where the first with its digest stands; any others of them go."""
+        """Put the record in the place of the first with its digest, and remove the others."""
         parts: list[Part] = []
         placed = record is None
-        for each in self._parts_of(path):
-            if isinstance(each, Foreign) or each.memory.digest != digest:
-                parts.append(each)
+        for part in self._parts_of(path):
+            if isinstance(part, Foreign) or part.memory.digest != digest:
+                parts.append(part)
             elif not placed and record is not None:
                 placed = True
-                parts.append(each if each.memory == record.memory else record)
+                parts.append(part if part.memory == record.memory else record)
         if parts != self._parts_of(path):
             self.updated += 1
             self._set(path, parts)
 
     def _set(self, path: str, parts: Sequence[Part]) -> None:
-        self._put(path, records.join(parts) or None, records.outline(parts))
+        self._put(path, records.join(parts) or None, records.build_outline(parts))
         self._parts[path] = list(parts)
 
     def _put(self, path: str, text: bytes | None, outline: Outline) -> None:
         for digest in dict.fromkeys(self._outline(path).digests):
-            self._places[digest] = tuple(each for each in self._places_of(digest) if each != path)
+            self._places[digest] = tuple(p for p in self._places_of(digest) if p != path)
         for digest in dict.fromkeys(outline.digests):
             self._places[digest] = (*self._places_of(digest), path)
         self._parts.pop(path, None)
@@ -245,7 +243,7 @@ class NoteEdit:
         return b"" if blob is None else self._load(blob)
 
     def _note(self, commit: str) -> str:
-        """Where records are added: the first page that can be, if the note is sealed."""
+        """Return the path to append to: the note, or if sealed, its first usable page."""
         note = self._own_note(commit)
         if not self._outline(note).sealed:
             return note
@@ -260,7 +258,7 @@ class NoteEdit:
         return known or trees.note_path(commit)
 
     def _next_page(self, commit: str) -> str:
-        """The first that is free: a remote's may have any number."""
+        """Return the first free page: a remote's pages may have any number."""
         path = self._page(commit, self._pages.get(commit, 0) + 1, self._is_free)
         self._pages[commit] = trees.parse_path(path).page
         return path
@@ -270,16 +268,16 @@ class NoteEdit:
             path = trees.page_path(commit, number)
             if suits(path):
                 return path
-        raise GitFailed(f"the notes of {commit} have no free page: capture at another commit")
+        raise GitFailed(f"the notes of {commit} have no free page: capture on another commit")
 
 
 def _ensure_newline(part: Foreign) -> Foreign:
-    """What follows begins on a line of its own."""
+    """End the part with a newline, so that the next one begins on its own line."""
     if part.data.endswith(b"\n"):
         return part
     return Foreign(data=part.data + b"\n", reason=part.reason)
 
 
 def _holds(text: bytes, part: bytes) -> bool:
-    """Whether the lines of `part` stand in `text`, one after the other."""
+    """Return whether the lines of `part` occur in `text`, in a row."""
     return b"\n" + part.strip(b"\n") + b"\n" in b"\n" + text + b"\n"

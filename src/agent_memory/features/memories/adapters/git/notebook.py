@@ -36,8 +36,7 @@ log = structlog.get_logger()
 
 
 class GitNotebook:
-    """A SharedNotebook. Each call opens the repository anew: others change it too, and
-    a handle is for one thread."""
+    """A SharedNotebook. Each call opens the repository: handles are for one thread and go stale."""
 
     def __init__(
         self,
@@ -61,26 +60,26 @@ class GitNotebook:
 
     def read_state(self) -> str:
         with self._open_repository(alone=False) as repository:
-            present = [(name, str(commit.id)) for name, commit in refs.tips(repository)]
+            present = [(name, str(commit.id)) for name, commit in refs.list_tips(repository)]
         return hashlib.sha256(repr(present).encode()).hexdigest() if present else ""
 
     def read(self) -> NotebookContents:
-        found: dict[MemoryKey, Memory] = {}
+        memories: dict[MemoryKey, Memory] = {}
         problems: list[NoteProblem] = []
         with self._open_repository(alone=False) as repository:
-            for namespace, commit in refs.tips(repository):
-                blobs = trees.leaves(commit.tree).blobs
+            for namespace, commit in refs.list_tips(repository):
+                blobs = trees.read_leaves(commit.tree).blobs
                 ref = refs.name_of(namespace)
                 for path in _find_sealed(repository, blobs):
                     target = trees.parse_path(path).commit
                     problems.append(NoteProblem(ref=ref, target=target, reason=records.TOO_LONG))
                     del blobs[path]
                 texts = (_blob(repository, oid) for oid in blobs.values())
-                read = self._reader.contents(texts, namespace)
+                read = self._reader.read_contents(texts, namespace)
                 for path, contents in zip(blobs, read, strict=True):
                     for memory in contents.memories:
-                        known = found.get(memory.key)
-                        found[memory.key] = (
+                        known = memories.get(memory.key)
+                        memories[memory.key] = (
                             memory if known is None else memory_rules.merge_copies(known, memory)
                         )
                     problems.extend(
@@ -91,20 +90,22 @@ class GitNotebook:
                         )
                         for reason in contents.reasons
                     )
-        if any(each.reason == records.EARLIER for each in problems) and self._has_all(found):
-            problems = [each for each in problems if each.reason != records.EARLIER]
-        return NotebookContents(memories=tuple(found.values()), problems=tuple(problems))
+        if any(p.reason == records.EARLIER for p in problems) and self._has_all_legacy(memories):
+            problems = [p for p in problems if p.reason != records.EARLIER]
+        return NotebookContents(memories=tuple(memories.values()), problems=tuple(problems))
 
-    def _has_all(self, found: Container[MemoryKey]) -> bool:
-        """Whether all that was written in earlier layouts has been taken over."""
+    def _has_all_legacy(self, keys: Container[MemoryKey]) -> bool:
+        """Return whether all entries in legacy formats have been imported."""
         return all(
             MemoryKey(
                 self._domain,
-                each.namespace,
-                memory_rules.compute_digest(each.namespace, each.summary, each.content, each.spec),
+                draft.namespace,
+                memory_rules.compute_digest(
+                    draft.namespace, draft.summary, draft.content, draft.spec
+                ),
             )
-            in found
-            for each in self.read_legacy()
+            in keys
+            for draft in self.read_legacy()
         )
 
     def write(self, memories: Sequence[Memory], /) -> None:
@@ -132,7 +133,7 @@ class GitNotebook:
                 return 0
             annotated = {
                 namespace: self._index(repository, namespace).commits()
-                for namespace, _ in refs.tips(repository)
+                for namespace, _ in refs.list_tips(repository)
             }
             lost = commits.find_lost(repository, set().union(*annotated.values()))
             for namespace, present in annotated.items():
@@ -148,7 +149,8 @@ class GitNotebook:
                     nonlocal count
                     index = self._index(repository, namespace)
                     count = edit.move(
-                        [path for path in index.paths_of(gone) if index.outlines[path].count], head
+                        [path for path in index.paths_of(gone) if index.outlines[path].count],
+                        head,
                     )
                     return f"memory: {count} moved"
 
@@ -170,61 +172,64 @@ class GitNotebook:
         return True
 
     def erase(self, keys: Sequence[MemoryKey], /) -> int:
-        """Tombstones stay: they say nothing, and keep what was forgotten from coming back with the
-        next fetch."""
+        """Remove all but tombstones, which keep forgotten memories from coming back by fetch."""
         changed = 0
         past: set[str] = set()
-        # Who fetches meanwhile might count on objects that are about to go.
+        # A concurrent fetch might rely on objects that are about to be removed.
         with self._indexes.get_remote_lock(self._home), self._open_repository() as repository:
             for namespace in dict.fromkeys(key.namespace for key in keys):
                 name = refs.name_of(namespace)
-                before = refs.tip(repository, name)
+                before = refs.get_tip(repository, name)
                 copies = [
                     (copy, commit)
-                    for copy in refs.tracking(repository, namespace)
-                    if (commit := refs.tip(repository, copy)) is not None
+                    for copy in refs.list_tracking(repository, namespace)
+                    if (commit := refs.get_tip(repository, copy)) is not None
                 ]
                 if before is None and not copies:
                     continue
                 starts = [commit for _, commit in copies] + ([before] if before else [])
                 known = [
                     oid
-                    for each in (name, *(copy for copy, _ in copies))
-                    for oid in pruning.reflog(repository, each)
+                    for ref in (name, *(copy for copy, _ in copies))
+                    for oid in pruning.read_reflog(repository, ref)
                 ]
                 if before is not None and self._rewrite(repository, namespace, keys):
                     changed += 1
                 elif not any(commit.parents for commit in starts) and not copies and not known:
                     continue
-                past |= pruning.reachable(repository, [str(each.id) for each in starts] + known)
+                past |= pruning.find_reachable(
+                    repository, [str(start.id) for start in starts] + known
+                )
                 for copy, _ in copies:
                     refs.remove(repository, copy)
                     self._modes.fix_ref(copy)
                     changed += 1
                 pruning.drop_reflog(repository, name)
-            past -= pruning.reachable(repository, [str(tip.id) for _, tip in refs.tips(repository)])
+            past -= pruning.find_reachable(
+                repository, [str(tip.id) for _, tip in refs.list_tips(repository)]
+            )
             if past and (left := self._pruning.prune(past)):
-                # Other refs, reflogs, kept packs or alternates have them.
+                # Other refs, reflogs, kept packs or alternates still have them.
                 log.warning("notes.erase_left", repository=self._home, count=len(left))
         return changed
 
     def read_legacy(self) -> list[Draft]:
-        found: dict[Draft, None] = {}
+        ordered: dict[Draft, None] = {}
         with self._open_repository(alone=False) as repository:
             for namespace in memory_rules.NAMESPACES:
                 ours = refs.name_of(namespace)
                 names = (
                     ours,
                     refs.EARLIER_PREFIX + namespace,
-                    *refs.tracking(repository, namespace),
+                    *refs.list_tracking(repository, namespace),
                 )
-                tips = [tip for name in names if (tip := refs.tip(repository, name))]
-                blobs = {oid for each in tips for oid in trees.leaves(each.tree).blobs.values()}
+                tips = [tip for name in names if (tip := refs.get_tip(repository, name))]
+                blobs = {oid for tip in tips for oid in trees.read_leaves(tip.tree).blobs.values()}
                 small = (oid for oid in sorted(blobs) if not _is_sealed(repository, oid))
                 texts = (_blob(repository, oid) for oid in small)
-                for drafts in self._reader.drafts(texts, namespace):
-                    found |= dict.fromkeys(drafts)
-        return sorted(found, key=lambda each: each.created_ms or 0)
+                for drafts in self._reader.read_drafts(texts, namespace):
+                    ordered |= dict.fromkeys(drafts)
+        return sorted(ordered, key=lambda draft: draft.created_ms or 0)
 
     def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
         changed = False
@@ -237,7 +242,7 @@ class GitNotebook:
             self._remotes.fetch(place, environ)
         with self._open_repository() as repository:
             for namespace in memory_rules.NAMESPACES:
-                theirs = refs.tip(repository, place.tracking + namespace)
+                theirs = refs.get_tip(repository, place.tracking + namespace)
                 if theirs is not None and self._merge(repository, namespace, theirs):
                     changed = True
         return changed
@@ -251,8 +256,8 @@ class GitNotebook:
             place = self._remotes.resolve(repository, remote, self._modes.umask)
             due = {
                 namespace: str(commit.id)
-                for namespace, commit in refs.tips(repository)
-                if (known := refs.tip(repository, place.tracking + namespace)) is None
+                for namespace, commit in refs.list_tips(repository)
+                if (known := refs.get_tip(repository, place.tracking + namespace)) is None
                 or known.id != commit.id
             }
         if not due:
@@ -261,7 +266,7 @@ class GitNotebook:
         with self._open_repository() as repository:
             for namespace in pushed:
                 name = place.tracking + namespace
-                known = refs.tip(repository, name)
+                known = refs.get_tip(repository, name)
                 self._advance(
                     repository,
                     name,
@@ -281,9 +286,9 @@ class GitNotebook:
 
     @contextlib.contextmanager
     def _open_repository(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
-        """`alone`: nobody else of this process writes meanwhile, or uses what is known of it."""
-        turn = self._indexes.get_write_lock(self._home) if alone else contextlib.nullcontext()
-        with turn:
+        """Open the repository. `alone` excludes other threads that write or use the indexes."""
+        lock = self._indexes.get_write_lock(self._home) if alone else contextlib.nullcontext()
+        with lock:
             repository = opening.open_repository(self._home)
             try:
                 yield repository
@@ -295,7 +300,7 @@ class GitNotebook:
     def _index(self, repository: pygit2.Repository, namespace: str) -> NoteIndex:
         ref = refs.name_of(namespace)
         known = self._indexes.get(self._home, self._domain, ref)
-        commit = refs.tip(repository, ref)
+        commit = refs.get_tip(repository, ref)
         tip = None if commit is None else str(commit.id)
         if known is not None and known.tip == tip:
             return known
@@ -313,14 +318,14 @@ class GitNotebook:
         known: NoteIndex,
         namespace: str,
     ) -> None:
-        leaves = trees.leaves(tree)
+        leaves = trees.read_leaves(tree)
         index.others = frozenset(leaves.others)
         outlines = {known.blobs[path]: outline for path, outline in known.outlines.items()}
         new = [oid for oid in dict.fromkeys(leaves.blobs.values()) if oid not in outlines]
         outlines |= {oid: records.SEALED for oid in new if _is_sealed(repository, oid)}
         new = [oid for oid in new if oid not in outlines]
         texts = (_blob(repository, oid) for oid in new)
-        outlines |= zip(new, self._reader.outlines(texts, namespace), strict=True)
+        outlines |= zip(new, self._reader.read_outlines(texts, namespace), strict=True)
         for path, oid in leaves.blobs.items():
             index.put(path, oid, outlines[oid])
 
@@ -328,13 +333,13 @@ class GitNotebook:
         return NoteEdit(
             index,
             lambda oid: _blob(repository, oid),
-            lambda text: self._reader.parts_of(text, namespace),
+            lambda text: self._reader.parse_text(text, namespace),
         )
 
     def _change(
         self, repository: pygit2.Repository, namespace: str, change: Callable[[NoteEdit], str]
     ) -> bool:
-        """Change the notes as they are when it is written. Whether they changed."""
+        """Apply a change to the latest notes. Return whether they changed."""
         for _ in range(TRIES):
             index = self._index(repository, namespace)
             edit = self._edit(repository, index, namespace)
@@ -344,7 +349,7 @@ class GitNotebook:
             parents = [] if index.tip is None else [index.tip]
             if self._write(repository, namespace, index, edit, parents, message):
                 return True
-        raise GitFailed(f"the notes of {self._home} change too often to be written")
+        raise GitFailed(f"the notes of {self._home} change too often: try again")
 
     def _write(
         self,
@@ -356,20 +361,20 @@ class GitNotebook:
         message: str,
         others: Mapping[str, trees.Entry] | None = None,
     ) -> bool:
-        """One commit with these changes, and the ref on it. False where the ref has moved."""
+        """Commit these changes and move the ref. Return False if the ref has moved meanwhile."""
         blobs = {
             path: str(repository.create_blob(text)) if text else None
             for path, text in edit.texts.items()
         } | edit.held
-        tree = None if index.tip is None else commits.commit(repository, index.tip).tree
-        free = {path: each for path, each in (others or {}).items() if trees.is_free(tree, path)}
+        tree = None if index.tip is None else commits.get_commit(repository, index.tip).tree
+        free = {path: entry for path, entry in (others or {}).items() if trees.is_free(tree, path)}
         changes: dict[str, trees.Change] = {**free}
         for path, blob in blobs.items():
             changes[path] = None if blob is None else (blob, FileMode.BLOB)
-        made = trees.write_trees(repository, tree, changes)
-        who = commits.signature(repository)
-        commit = str(repository.create_commit(None, who, who, message + "\n", made[-1], [*parents]))
-        self._modes.fix_objects([*filter(None, blobs.values()), *map(str, made), commit])
+        oids = trees.write_trees(repository, tree, changes)
+        who = commits.get_signature(repository)
+        commit = str(repository.create_commit(None, who, who, message + "\n", oids[-1], [*parents]))
+        self._modes.fix_objects([*filter(None, blobs.values()), *map(str, oids), commit])
         if not self._advance(repository, refs.name_of(namespace), index.tip, commit, message):
             return False
         index.tip = commit
@@ -384,7 +389,7 @@ class GitNotebook:
     def _rewrite(
         self, repository: pygit2.Repository, namespace: str, keys: Sequence[MemoryKey]
     ) -> bool:
-        """The notes without these and without what they were before. False if that is so."""
+        """Drop these memories and all history. Return False if there is nothing to drop."""
         for _ in range(TRIES):
             index = self._index(repository, namespace)
             if index.tip is None:
@@ -395,17 +400,17 @@ class GitNotebook:
                 for key in keys
                 if key.namespace == namespace and key.domain == self._domain
             ]
-            if not any(dropped) and not commits.commit(repository, index.tip).parents:
+            if not any(dropped) and not commits.get_commit(repository, index.tip).parents:
                 return False
             if self._write(repository, namespace, index, edit, [], "memory: history rewritten"):
                 return True
-        raise GitFailed(f"the notes of {self._home} change too often to be written")
+        raise GitFailed(f"the notes of {self._home} change too often: try again")
 
     def _merge(self, repository: pygit2.Repository, namespace: str, theirs: pygit2.Commit) -> bool:
         name = refs.name_of(namespace)
         other = str(theirs.id)
         for _ in range(TRIES):
-            ours = refs.tip(repository, name)
+            ours = refs.get_tip(repository, name)
             if ours is None:
                 done = self._advance(repository, name, None, other, "memory: fetched")
             elif ours.id == theirs.id or repository.descendant_of(ours.id, theirs.id):
@@ -416,22 +421,22 @@ class GitNotebook:
                 done = self._unite(repository, namespace, theirs)
             if done:
                 return True
-        raise GitFailed(f"the notes of {self._home} change too often to be written")
+        raise GitFailed(f"the notes of {self._home} change too often: try again")
 
     def _unite(self, repository: pygit2.Repository, namespace: str, theirs: pygit2.Commit) -> bool:
-        """Ours, and of theirs what is new, memory by memory."""
+        """Merge what is new in theirs into ours, memory by memory."""
         index = self._index(repository, namespace)
         if index.tip is None:
             return False
         edit = self._edit(repository, index, namespace)
-        leaves = trees.leaves(theirs.tree)
+        leaves = trees.read_leaves(theirs.tree)
         known = set(index.blobs.values())
         new = {path: oid for path, oid in leaves.blobs.items() if oid not in known}
         sealed = set(_find_sealed(repository, new))
         paths = [path for path in new if path not in sealed]
         texts = [_blob(repository, leaves.blobs[path]) for path in paths]
         for path, text, parts in zip(
-            paths, texts, self._reader.parts(texts, namespace), strict=True
+            paths, texts, self._reader.read_parts(texts, namespace), strict=True
         ):
             edit.merge_text(path, text, parts)
         for path in sorted(sealed):
@@ -448,25 +453,25 @@ def _find_sealed(repository: pygit2.Repository, blobs: Mapping[str, str]) -> lis
 
 
 def _is_sealed(repository: pygit2.Repository, oid: str) -> bool:
-    """Whether it is too long to be read."""
+    """Return whether the blob is too long to read."""
     try:
         _, size = repository.odb.read_header(oid)
-    except KeyError:  # who reads it tells that it is missing
+    except KeyError:  # reading it reports that it is missing
         return False
     return size > records.MAX_TEXT_BYTES
 
 
 def _blob(repository: pygit2.Repository, oid: str) -> bytes:
-    found = repository.get(oid)
-    if not isinstance(found, pygit2.Blob):
+    blob = repository.get(oid)
+    if not isinstance(blob, pygit2.Blob):
         raise GitFailed(
             f"{repository.path} lacks the object {oid} of its notes; git fsck shows what else is"
             " missing, and a fetch may bring it back"
         )
-    return found.data
+    return blob.data
 
 
 def _message(edit: NoteEdit) -> str:
-    said = [f"{edit.added} captured"] if edit.added else []
-    said += [f"{edit.updated} updated"] if edit.updated else []
-    return "memory: " + ", ".join(said)
+    counts = [f"{edit.added} captured"] if edit.added else []
+    counts += [f"{edit.updated} updated"] if edit.updated else []
+    return "memory: " + ", ".join(counts)

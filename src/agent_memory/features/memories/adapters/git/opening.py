@@ -1,4 +1,4 @@
-"""Opening repositories: what is there, and why it cannot be read where it cannot."""
+"""Open repositories, and explain why one cannot be opened."""
 
 import contextlib
 import re
@@ -19,33 +19,34 @@ def open_repository(path: str) -> pygit2.Repository:
     try:
         return pygit2.Repository(path, RepositoryOpenFlag.NO_SEARCH)
     except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
-        raise GitFailed(_why(path, exc)) from exc
+        raise GitFailed(_explain_failure(path, exc)) from exc
 
 
 def common_folder(repository: pygit2.Repository) -> Path:
-    """Where refs and objects are: a worktree has only its HEAD and index of its own."""
+    """Return the folder of refs and objects: a worktree has only its own HEAD and index."""
     return control_files.common_folder(Path(repository.path))
 
 
 def locate_loose(home: Path, oid: str) -> Path:
-    """Where an object is that is in no pack."""
+    """Return the path of a loose object."""
     return home / "objects" / oid[:2] / oid[2:]
 
 
 def head_commit(repository: pygit2.Repository) -> str:
-    """The present commit; empty before the first."""
+    """Return the current commit; empty before the first."""
     try:
         if repository.head_is_unborn:
             return ""
         return str(repository.head.peel(ObjectType.COMMIT).id)
     except (pygit2.GitError, KeyError, ValueError) as exc:
         raise GitFailed(
-            f"HEAD of {repository.path} leads nowhere: {exc}; see what git status and git fsck say"
+            f"HEAD of {repository.path} names no commit: {exc}; check it with git status and git"
+            " fsck"
         ) from exc
 
 
 def list_heads(repository: pygit2.Repository) -> Iterator[pygit2.Oid]:
-    """All commits from which the history is kept: every branch, tag and HEAD, but no notes."""
+    """Yield the tips of every branch and tag, and every HEAD, but no notes."""
     for reference in repository.references.iterator():
         if not reference.name.startswith(refs.NOTES):
             with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
@@ -58,18 +59,18 @@ def list_heads(repository: pygit2.Repository) -> Iterator[pygit2.Oid]:
                 yield pygit2.Oid(hex=text)
 
 
-def _why(path: str, exc: Exception) -> str:
-    said = str(exc)
-    if "not owned by current user" in said:
+def _explain_failure(path: str, exc: Exception) -> str:
+    reason = str(exc)
+    if "not owned by current user" in reason:
         folder = path.rstrip("/").removesuffix("/.git")
         return (
-            f"{path} belongs to another user, and git refuses it; if you trust it:"
+            f"{path} belongs to another user, so git refuses it; if you trust it, run:"
             f" git config --global --add safe.directory {folder}"
         )
-    if "object format" in said:
-        return f"{path} names its objects by SHA-256, which is not supported yet"
-    if "extension" in said:
-        return f"{path} uses an extension of git's format that is not supported: {said}"
+    if "object format" in reason:
+        return f"{path} uses SHA-256 object names, which are not supported yet"
+    if "extension" in reason:
+        return f"{path} uses an unsupported extension of git's format: {reason}"
     if not Path(path).exists():
         return f"there is no repository at {path} any more"
-    return f"{path} cannot be opened: {said}; see what git status and git fsck say there"
+    return f"{path} cannot be opened: {reason}; check it with git status and git fsck"

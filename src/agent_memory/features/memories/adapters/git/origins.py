@@ -1,4 +1,4 @@
-"""Origins: the address of a remote, so spelled that two ways to one repository are equal."""
+"""Normalize the address of a remote, so that two ways to one repository are equal."""
 
 import re
 from pathlib import Path
@@ -13,18 +13,17 @@ _SCP = re.compile(r"(?:[^/]*@)?(?P<host>\[[^\]/]*\]|[^:/@]+):(?P<path>.*)", re.D
 
 
 def normalize_origin(address: str, folder: Path) -> str:
-    """`host/path` of a remote, without who asks and how; a local path, relative to `folder`, as it
-    is."""
-    if found := _URL.fullmatch(address):
-        scheme = found["scheme"].lower().removeprefix("git+").removesuffix("+git")
+    """Return `host/path` of a remote, or the resolved local path, relative to `folder`."""
+    if match := _URL.fullmatch(address):
+        scheme = match["scheme"].lower().removeprefix("git+").removesuffix("+git")
         if scheme == "file":
-            return _local(Path(unquote("/" + found["rest"].partition("/")[2])))
-        authority, _, path = found["rest"].partition("/")
+            return _local(Path(unquote("/" + match["rest"].partition("/")[2])))
+        authority, _, path = match["rest"].partition("/")
         at = _AUTHORITY.fullmatch(authority)
         host, port = (at["host"], at["port"]) if at else ("", None)
         return _remote(host, port, _DEFAULT_PORTS.get(scheme), path)
-    if found := _SCP.fullmatch(address):
-        return _remote(found["host"], None, None, found["path"])
+    if match := _SCP.fullmatch(address):
+        return _remote(match["host"], None, None, match["path"])
     return _local(folder / address)
 
 
@@ -38,6 +37,6 @@ def _remote(host: str, port: str | None, default: str | None, path: str) -> str:
 
 
 def _local(path: Path) -> str:
-    """Git finds `x.git` for `x`, and so do we."""
-    found = path if path.exists() else path.with_name(path.name + ".git")
-    return str((found if found.exists() else path).resolve())
+    """Resolve the path. Like git, find `x.git` for `x`."""
+    actual = path if path.exists() else path.with_name(path.name + ".git")
+    return str((actual if actual.exists() else path).resolve())

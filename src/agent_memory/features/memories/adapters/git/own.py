@@ -1,5 +1,5 @@
-"""Our own repositories: bare, with one empty commit. It is the same in all of them, so notes on it
-meet when they are merged."""
+"""Our own repositories: bare, with one empty commit. The commit is the same in all of them, so that
+their notes can be merged."""
 
 import contextlib
 import re
@@ -24,11 +24,11 @@ log = structlog.get_logger()
 
 
 def make(path: Path) -> None:
-    """Have a repository there: whole or not at all, and mended where a crash has damaged it. Git
-    syncs objects and refs, but not the files of a new repository."""
+    """Make or mend a repository at `path`, whole or not at all. Git syncs objects and refs to disk,
+    but not the files of a new repository."""
     if not path.exists():
         durable.make_folder(path.parent)
-        draft = _draft(path)
+        draft = _make_draft(path)
         draft.rename(path)
         durable.sync_folder(path.parent)
     elif not _is_sound(path):
@@ -36,8 +36,8 @@ def make(path: Path) -> None:
         _mend(path)
 
 
-def _draft(path: Path) -> Path:
-    """A new repository beside it, all of it on disk."""
+def _make_draft(path: Path) -> Path:
+    """Make a new repository beside `path`, all of it synced to disk."""
     draft = path.with_name(f".{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(draft)
@@ -74,18 +74,18 @@ def _is_sound(path: Path) -> bool:
 
 
 def _mend(path: Path) -> None:
-    """Put what a new repository has in place of what is damaged; objects and notes stay."""
-    draft = _draft(path)
+    """Replace damaged files by those of a new repository; objects and notes stay."""
+    draft = _make_draft(path)
     for name in _SKELETON:
         (draft / name).replace(path / name)
-    for each in sorted(draft.rglob("*")):
-        there = path / each.relative_to(draft)
-        if each.is_dir():
-            there.mkdir(mode=OWNER_ONLY, exist_ok=True)
-        elif each.parent.parent.name == "objects":
-            mending.discard(path, each.parent.name + each.name)
-            if not there.exists():
-                each.replace(there)
+    for source in sorted(draft.rglob("*")):
+        target = path / source.relative_to(draft)
+        if source.is_dir():
+            target.mkdir(mode=OWNER_ONLY, exist_ok=True)
+        elif source.parent.parent.name == "objects":
+            mending.discard(path, source.parent.name + source.name)
+            if not target.exists():
+                source.replace(target)
     main = path / MAIN
     if not _is_sound(path):
         (draft / MAIN).replace(main)

@@ -1,4 +1,4 @@
-"""The user's own `git` program, run without a terminal, hooks or shell, within time and bounds.
+"""Run the user's own `git`, without terminal, hooks or shell, within limits of time and output.
 
 Every `git` process of ours starts here. It works on the objects and refs of a repository under the
 configuration of the user, never under that of the repository (`isolation`).
@@ -22,7 +22,7 @@ from agent_memory.kernel.errors import GitFailed
 MAX_OUTPUT_BYTES = 1 << 20
 GLANCE_SECONDS = 0.2
 
-# What says how to reach a remote: agents, keys, proxies and certificates, and where settings are.
+# Variables for reaching a remote: agents, keys, proxies, certificates and paths of settings.
 _PASSED = frozenset({
     "ALL_PROXY", "CURL_CA_BUNDLE", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "GNUPGHOME", "HOME",
     "HTTPS_PROXY", "HTTP_PROXY", "KRB5CCNAME", "LOGNAME", "NO_PROXY", "PATH", "SSH_AGENT_PID",
@@ -30,7 +30,7 @@ _PASSED = frozenset({
     "TMPDIR", "USER", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CACHE_HOME", "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR", "all_proxy", "http_proxy", "https_proxy", "no_proxy",
 })  # fmt: skip
-# What names another repository than the one meant, or writes down what is said to a server.
+# Variables that name another repository, or that log what is sent to a server.
 _OTHERS = re.compile(
     r"GIT_(?:DIR|WORK_TREE|IMPLICIT_WORK_TREE|COMMON_DIR|INDEX_FILE|INDEX_VERSION|OBJECT_DIRECTORY"
     r"|ALTERNATE_OBJECT_DIRECTORIES|GRAFT_FILE|SHALLOW_FILE|NAMESPACE|PREFIX|QUARANTINE_PATH"
@@ -41,31 +41,31 @@ _OTHERS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitResult:
-    """How a run ended. `code` is None where it took too long."""
+    """The result of a run. `code` is None after a timeout."""
 
     code: int | None
     output: str
     errors: str
 
 
-def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {
+def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    variables = {
         name: value
         for name, value in environ.items()
         if name in _PASSED or (name.startswith("GIT_") and not _OTHERS.fullmatch(name))
     }
-    kept.setdefault("PATH", os.defpath)
-    return kept | {
+    variables.setdefault("PATH", os.defpath)
+    return variables | {
         "LC_ALL": "C",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_LAZY_FETCH": "1",  # a missing object is missing: no promisor is asked
+        "GIT_NO_LAZY_FETCH": "1",  # do not fetch missing objects from a promisor
     }
 
 
 def version(environ: Mapping[str, str], *, seconds: float) -> str:
-    """Say which git there is."""
-    ended = _run(["--version"], environment(environ), folder=Path("/"), seconds=seconds)
+    """Return the version of git."""
+    ended = _run(["--version"], build_environment(environ), folder=Path("/"), seconds=seconds)
     if ended.code != 0:
         raise GitFailed("git cannot be run")
     return ended.output.strip()
@@ -83,13 +83,16 @@ def run_git(
     umask: int = -1,
     address: str = "",
 ) -> GitResult:
-    """Run it on the repository at `home`; relative paths in `arguments` lead nowhere. `scratch` is
-    a folder of ours for what it works in, `address` that of the remote it uses."""
+    """Run git on the repository at `home`; do not use relative paths in `arguments`. `scratch` is
+    our folder for its working files, `address` that of the remote it uses."""
     settings = [part for key, value in isolation.SETTINGS for part in ("-c", f"{key}={value}")]
     with isolation.isolate(home, scratch, address) as isolated:
-        # The config file is that of GIT_COMMON_DIR. GIT_DIR is the true one, for the user's
-        # `includeIf "gitdir:..."`, and for HEAD and index, which hold objects from being pruned.
-        variables = environment(environ) | {"GIT_DIR": str(home), "GIT_COMMON_DIR": str(isolated)}
+        # The config file is in GIT_COMMON_DIR. GIT_DIR is the real one, for the user's
+        # `includeIf "gitdir:..."`, and for HEAD and index, which protect objects from pruning.
+        variables = build_environment(environ) | {
+            "GIT_DIR": str(home),
+            "GIT_COMMON_DIR": str(isolated),
+        }
         return _run(
             [*settings, *arguments],
             variables,
@@ -113,7 +116,7 @@ def _run(
 ) -> GitResult:
     program = shutil.which("git", path=variables["PATH"])
     if program is None:
-        raise GitFailed("the program git is not found; install it, or add it to PATH")
+        raise GitFailed("git is not found: install it, or add it to PATH")
     try:
         process = subprocess.Popen(  # noqa: S603  no shell, and every argument is checked
             [program, *arguments],
@@ -122,7 +125,7 @@ def _run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # without a terminal to ask at, and to be ended as a whole
+            start_new_session=True,  # no terminal to prompt on; killed as a group
             umask=umask,
         )
     except OSError as exc:
@@ -142,13 +145,13 @@ def _run(
 def _read(
     process: "subprocess.Popen[bytes]", deadline: float, limit: int, ended: Callable[[], bool]
 ) -> tuple[str, str]:
-    """The beginning of both streams, until they end or their process does: one that it leaves
-    behind, as ssh may, keeps them open."""
+    """Read the beginning of both streams until they end or the process does: a process that it
+    leaves behind, such as ssh, keeps them open."""
     assert process.stdout is not None  # noqa: S101
     assert process.stderr is not None  # noqa: S101
-    kept = {process.stdout: bytearray(), process.stderr: bytearray()}
+    buffers = {process.stdout: bytearray(), process.stderr: bytearray()}
     with selectors.DefaultSelector() as selector:
-        for stream in kept:
+        for stream in buffers:
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
             left = deadline - time.monotonic()
@@ -162,7 +165,7 @@ def _read(
                 if not data:
                     selector.unregister(key.fileobj)
                     continue
-                room = kept[key.fileobj]  # type: ignore[index]
-                room += data[: max(0, limit - len(room))]
-    out, err = (each.decode("utf-8", "replace") for each in kept.values())
+                buffer = buffers[key.fileobj]  # type: ignore[index]
+                buffer += data[: max(0, limit - len(buffer))]
+    out, err = (buffer.decode("utf-8", "replace") for buffer in buffers.values())
     return out, err

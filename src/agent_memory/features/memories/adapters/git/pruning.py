@@ -1,8 +1,7 @@
-"""Pruning: the objects of a rewritten notes history, and nothing else, leave the repository.
+"""Pruning: remove the objects of a rewritten notes history, and nothing else.
 
-Git itself says which loose objects nothing leads to any more; only those of them that belonged to
-the old history are removed. Objects in packs are made loose first, with all others that nothing
-leads to, which then stay.
+Git itself lists the unreachable loose objects; only those of the old history are removed. Packed
+objects are made loose first, together with all other unreachable ones, which stay.
 """
 
 import contextlib
@@ -23,15 +22,15 @@ MAX_LIST_BYTES = 256 << 20
 TRIES = 5
 
 
-def reflog(repository: pygit2.Repository, name: str) -> list[str]:
-    """What the ref was."""
+def read_reflog(repository: pygit2.Repository, name: str) -> list[str]:
+    """Return the earlier commits of the ref."""
     reference = repository.references.get(name)
     if reference is None:
         return []
     seen: set[str] = set()
     for entry in reference.log():
         seen |= {str(entry.oid_old), str(entry.oid_new)}
-    return [each for each in seen if each.strip("0")]
+    return [oid for oid in seen if oid.strip("0")]
 
 
 def drop_reflog(repository: pygit2.Repository, name: str) -> None:
@@ -40,27 +39,27 @@ def drop_reflog(repository: pygit2.Repository, name: str) -> None:
         (opening.common_folder(repository) / "logs" / name).unlink()
 
 
-def reachable(repository: pygit2.Repository, commits: Iterable[str]) -> set[str]:
-    """The commits, and all commits, trees and blobs that they lead to and that are here."""
+def find_reachable(repository: pygit2.Repository, commits: Iterable[str]) -> set[str]:
+    """Return the commits, and all commits, trees and blobs that they lead to and that are here."""
     seen: set[str] = set()
-    waiting = list(commits)
-    while waiting:
-        oid = waiting.pop()
+    pending = list(commits)
+    while pending:
+        oid = pending.pop()
         if oid in seen:
             continue
-        found = repository.get(oid)
-        if found is None:
+        item = repository.get(oid)
+        if item is None:
             continue
         seen.add(oid)
-        if found.type == ObjectType.COMMIT:
-            commit = found.peel(ObjectType.COMMIT)
-            waiting.append(str(commit.tree_id))
-            waiting.extend(map(str, commit.parent_ids))
-        elif found.type == ObjectType.TREE:
-            for entry in found.peel(ObjectType.TREE):
+        if item.type == ObjectType.COMMIT:
+            commit = item.peel(ObjectType.COMMIT)
+            pending.append(str(commit.tree_id))
+            pending.extend(map(str, commit.parent_ids))
+        elif item.type == ObjectType.TREE:
+            for entry in item.peel(ObjectType.TREE):
                 name = str(entry.id)
                 if isinstance(entry, pygit2.Tree):
-                    waiting.append(name)
+                    pending.append(name)
                 else:
                     seen.add(name)
     return seen
@@ -68,26 +67,26 @@ def reachable(repository: pygit2.Repository, commits: Iterable[str]) -> set[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruner:
-    """Of one repository. `ended` says when to give up."""
+    """Pruner of one repository. `is_cancelled` says when to give up."""
 
     modes: FileModes
     scratch: Path
     is_cancelled: Callable[[], bool]
 
     def prune(self, objects: set[str]) -> set[str]:
-        """Remove those of these that nothing leads to; the others that are still there. Whoever
-        calls keeps others of this process from writing refs meanwhile."""
+        """Remove those of these objects that are unreachable. Return those that remain. The caller
+        keeps others in this process from writing refs meanwhile."""
         home = self.modes.home
-        if any(not opening.locate_loose(home, each).exists() for each in objects):
+        if any(not opening.locate_loose(home, oid).exists() for oid in objects):
             self._run("repack", "-A", "-d", "-l", "-q")
         info = home / "objects" / "info"
         if (info / "commit-graph").exists() or (info / "commit-graphs").exists():
-            # Else it would name commits that are gone.
+            # Otherwise it would name removed commits.
             self._run("commit-graph", "write", "--reachable", "--no-progress")
         for oid in objects & self._unreachable():
             path = opening.locate_loose(home, oid)
             if control_files.is_linked(home, path):
-                continue  # others may need what is there
+                continue  # others may need the target
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
             with contextlib.suppress(OSError):
@@ -95,7 +94,7 @@ class Pruner:
         return _present(home, objects)
 
     def _unreachable(self) -> set[str]:
-        """The loose objects that nothing leads to, also not what others made while git looked."""
+        """Return the unreachable loose objects. Try again if refs change while git looks."""
         before = _refs(self.modes.home)
         for _ in range(TRIES):
             listed = self._run("prune", "--dry-run", "--expire=now")
@@ -120,34 +119,34 @@ class Pruner:
         if ended.code == 0:
             return ended.output
         if ended.code is None and self.is_cancelled():
-            raise self._build_error(command, "was stopped, as we are stopping")
-        raise self._build_error(command, _last_words(ended))
+            raise self._build_error(command, "was stopped by the shutdown")
+        raise self._build_error(command, _describe_failure(ended))
 
     def _build_error(self, command: str, how: str) -> GitFailed:
         return GitFailed(
-            f"the notes of {self.modes.home} are rewritten, but what they were is not removed yet:"
-            f" git {command} {how}; run there: git gc --prune=now"
+            f"the notes of {self.modes.home} are rewritten, but their old objects are not removed"
+            f" yet: git {command} {how}; run git gc --prune=now there"
         )
 
 
 def _refs(home: Path) -> dict[str, str]:
     repository = opening.open_repository(str(home))
     try:
-        return {each.name: str(each.target) for each in repository.references.iterator()}
+        return {ref.name: str(ref.target) for ref in repository.references.iterator()}
     finally:
         repository.free()
 
 
 def _present(home: Path, objects: set[str]) -> set[str]:
-    """Seen by a new handle: one from before may still read packs that are gone."""
+    """Return those that still exist, by a new handle: an old one may read removed packs."""
     repository = opening.open_repository(str(home))
     try:
-        return {each for each in objects if each in repository}
+        return {oid for oid in objects if oid in repository}
     finally:
         repository.free()
 
 
-def _last_words(ended: programs.GitResult) -> str:
+def _describe_failure(ended: programs.GitResult) -> str:
     if ended.code is None:
         return f"took longer than {SECONDS:g} s"
     lines = [line for line in ended.errors.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Reading the texts of notes: in the worker process where there is much."""
+"""Read the texts of notes; large ones in the worker process."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,37 +11,37 @@ from agent_memory.kernel.errors import GitFailed, WorkerClosed, WorkerFailed
 from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Worker
 
-INLINE_BYTES = 64 << 10  # some hundred records: 15 ms of Python
+INLINE_BYTES = 64 << 10  # about a hundred records: 15 ms of Python
 CHUNK_BYTES = 1 << 20
 MIN_SECONDS = 60.0
-BYTES_PER_SECOND = 256 << 10  # a tenth of what is usual
+BYTES_PER_SECOND = 256 << 10  # a tenth of the usual speed
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class NoteReader:
-    """Of one domain's texts in one repository."""
+    """Reader of one domain's texts in one repository."""
 
     home: Home
     domain: Domain
     worker: Worker | None
 
-    def contents(self, texts: Iterable[bytes], namespace: str) -> list[NoteContents]:
-        return self._read(records.contents, texts, namespace)
+    def read_contents(self, texts: Iterable[bytes], namespace: str) -> list[NoteContents]:
+        return self._read(records.parse_contents, texts, namespace)
 
-    def outlines(self, texts: Iterable[bytes], namespace: str) -> list[Outline]:
-        return self._read(records.outlines, texts, namespace)
+    def read_outlines(self, texts: Iterable[bytes], namespace: str) -> list[Outline]:
+        return self._read(records.parse_outlines, texts, namespace)
 
-    def parts(self, texts: Iterable[bytes], namespace: str) -> list[list[Part]]:
+    def read_parts(self, texts: Iterable[bytes], namespace: str) -> list[list[Part]]:
         return self._read(_parts, texts, namespace)
 
-    def parts_of(self, text: bytes, namespace: str) -> list[Part]:
-        if len(text) <= CHUNK_BYTES:  # as every page is: not worth waiting for others' work
+    def parse_text(self, text: bytes, namespace: str) -> list[Part]:
+        if len(text) <= CHUNK_BYTES:  # true of every page: do not queue for the worker
             return records.parse(text, self.domain, namespace)
-        return self.parts([text], namespace)[0]
+        return self.read_parts([text], namespace)[0]
 
-    def drafts(self, texts: Iterable[bytes], namespace: str) -> list[list[Draft]]:
+    def read_drafts(self, texts: Iterable[bytes], namespace: str) -> list[list[Draft]]:
         return self._read(_drafts, texts, namespace)
 
     def _read(
@@ -50,17 +50,17 @@ class NoteReader:
         texts: Iterable[bytes],
         namespace: str,
     ) -> list[R]:
-        """What a pure function gives for each: where there is much, in the worker."""
+        """Apply a pure function to each text, in the worker if there is much."""
         results: list[R] = []
         for chunk in _chunks(texts):
             size = sum(map(len, chunk))
             if self.worker is not None and size > INLINE_BYTES:
-                results += self._read_there(self.worker, function, chunk, namespace, size)
+                results += self._read_in_worker(self.worker, function, chunk, namespace, size)
             else:
                 results += function(chunk, self.domain, namespace)
         return results
 
-    def _read_there(
+    def _read_in_worker(
         self,
         worker: Worker,
         function: Callable[[Sequence[bytes], Domain, str], list[R]],
@@ -73,29 +73,29 @@ class NoteReader:
             return worker.call(function, chunk, self.domain, namespace, timeout_seconds=seconds)
         except WorkerClosed:
             return function(chunk, self.domain, namespace)
-        except WorkerFailed as exc:  # not again in this process: it may be the text
+        except WorkerFailed as exc:  # do not retry in this process: the text may be the cause
             ref = refs.name_of(namespace)
             raise GitFailed(
-                f"{ref} of {self.home} cannot be read: {exc}; git notes --ref={ref} list names its"
-                " notes, and one that is not yours to keep can be removed"
+                f"{ref} of {self.home} cannot be read: {exc}; git notes --ref={ref} list shows its"
+                " notes: remove the one that you do not need"
             ) from exc
 
 
 def _drafts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list[Draft]]:
-    """Of what is no record: a record's content may quote an entry of an earlier layout."""
+    """Parse drafts from foreign text only: a record may quote an entry in a legacy format."""
     return [
         [
             draft
-            for part in records.parse(each, domain, namespace)
+            for part in records.parse(text, domain, namespace)
             if isinstance(part, Foreign)
-            for draft in legacy_formats.drafts(part.data)
+            for draft in legacy_formats.parse_drafts(part.data)
         ]
-        for each in texts
+        for text in texts
     ]
 
 
 def _parts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list[Part]]:
-    return [records.parse(each, domain, namespace) for each in texts]
+    return [records.parse(text, domain, namespace) for text in texts]
 
 
 def _chunks(texts: Iterable[bytes]) -> Iterator[list[bytes]]:

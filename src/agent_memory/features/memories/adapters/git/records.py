@@ -1,8 +1,8 @@
-"""Records: memories as the text of a git note, and what else stands there.
+"""Records: memories as the text of a git note, and other text beside them.
 
 A record is YAML front matter between two lines `---`, then the content and a line feed. Its length
-in bytes is given, so what a content holds is never taken for a record, nor what a person appends
-to a note for content. What is no record is kept byte for byte.
+in bytes is stated, so that content is never taken for a record, nor text that a person appends for
+content. Text that is not a record is preserved byte for byte.
 """
 
 import re
@@ -19,7 +19,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import PROJECT, Digest, Domain, Millis
 
 MAX_FRONT_BYTES = 64 << 10
-MAX_TEXT_BYTES = 64 << 20  # of a note that is read: some 250 times what we write
+MAX_TEXT_BYTES = 64 << 20  # of a note that is read: about 250 times what we write
 
 RULE = b"---\n"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -29,19 +29,19 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _EARLIER = re.compile(rb"^---\ntype: ", re.MULTILINE)
 
-NOT_OURS = "text that is no memory"
-EARLIER = "an entry of an earlier layout: memory migrate takes it over"
+NOT_OURS = "text that is not a memory"
+EARLIER = "an entry in a legacy format: `memory migrate` imports it"
 UNREADABLE = "a record whose front matter cannot be read"
-CUT = "a record that is shorter than it says"
-CHANGED = "a record that does not say what its id stands for"
+CUT = "a record that is shorter than its stated length"
+CHANGED = "a record whose text does not match its id"
 TOO_LONG = f"a text longer than {MAX_TEXT_BYTES >> 20} MiB, which is not read"
 ELSEWHERE = "a record of another domain or namespace"
-WRONG = "a record with values that no memory can have"
+WRONG = "a record with invalid values"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRecord:
-    """A memory and its text as it stands."""
+    """A memory and its text in the note."""
 
     memory: Memory
     data: bytes
@@ -49,7 +49,7 @@ class NoteRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """What is no memory. Blank lines have no reason."""
+    """Text that is not a memory. `reason` is empty for blank lines."""
 
     data: bytes
     reason: str
@@ -60,7 +60,7 @@ Part = NoteRecord | Foreign
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteContents:
-    """What is said in a text."""
+    """The memories of a text, and the reasons for what is not one."""
 
     memories: tuple[Memory, ...]
     reasons: tuple[str, ...]
@@ -68,8 +68,8 @@ class NoteContents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What is known of a text without what it says. `size` is that of its records. One that is
-    sealed is too long to be read, and stays as it is."""
+    """A summary of a text: its digests, the size of its records, and whether it has foreign text. A
+    sealed text is too long to read and stays unchanged."""
 
     digests: tuple[Digest, ...]
     size: int
@@ -86,7 +86,7 @@ SEALED = Outline(digests=(), size=0, foreign=True, sealed=True)
 
 
 class _NoRecord(Exception):
-    """Here begins no record; why."""
+    """No record begins here; the message says why."""
 
 
 def build_record(memory: Memory) -> NoteRecord:
@@ -124,68 +124,65 @@ def render(memory: Memory) -> bytes:
 
 
 def format_domain(domain: Domain) -> str:
-    """The domain as every clone calls it: the name of a project differs between them."""
+    """Return the domain as every clone calls it: project names differ between clones."""
     return PROJECT if memories.get_family(domain) == PROJECT else domain
 
 
 def parse(data: bytes, domain: Domain, namespace: str) -> list[Part]:
-    """All parts of a text, in order: joined, they are the text."""
+    """Return all parts of a text in order; joined, they are the text."""
     parts: list[Part] = []
-    spare = 2 * len(data) + (1 << 20)  # of hashing in vain: what claims to be long may be false
-    foreign_from, reason, place = 0, "", _rule(data, 0)
-    while place >= 0:
+    spare = 2 * len(data) + (1 << 20)  # bytes to hash in vain: a stated length may be false
+    foreign_from, reason, start = 0, "", _find_rule(data, 0)
+    while start >= 0:
         try:
-            found, spent = _record_at(data, place, domain, namespace, spare)
+            record, spent = _record_at(data, start, domain, namespace, spare)
         except _NoRecord as exc:
             reason = reason or str(exc)
-            place = _rule(data, place + len(RULE))
+            start = _find_rule(data, start + len(RULE))
             continue
-        if found is None:
+        if record is None:
             spare -= spent
             reason = reason or CHANGED
-            place = _rule(data, place + len(RULE))
+            start = _find_rule(data, start + len(RULE))
             continue
-        if foreign_from < place:
-            parts.append(_foreign(data[foreign_from:place], reason))
-        parts.append(found)
-        foreign_from, reason = place + len(found.data), ""
-        place = _rule(data, foreign_from)
+        if foreign_from < start:
+            parts.append(_foreign(data[foreign_from:start], reason))
+        parts.append(record)
+        foreign_from, reason = start + len(record.data), ""
+        start = _find_rule(data, foreign_from)
     if foreign_from < len(data):
         parts.append(_foreign(data[foreign_from:], reason))
     return parts
 
 
 def join(parts: Iterable[Part]) -> bytes:
-    return b"".join(each.data for each in parts)
+    return b"".join(part.data for part in parts)
 
 
-def contents(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[NoteContents]:
-    return [_contents(parse(each, domain, namespace)) for each in texts]
+def parse_contents(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[NoteContents]:
+    return [_build_contents(parse(text, domain, namespace)) for text in texts]
 
 
-def outlines(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[Outline]:
-    return [outline(parse(each, domain, namespace)) for each in texts]
+def parse_outlines(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[Outline]:
+    return [build_outline(parse(text, domain, namespace)) for text in texts]
 
 
-def outline(parts: Iterable[Part]) -> Outline:
+def build_outline(parts: Iterable[Part]) -> Outline:
     parts = list(parts)
-    kept = [each for each in parts if isinstance(each, NoteRecord)]
+    records = [part for part in parts if isinstance(part, NoteRecord)]
     return Outline(
-        digests=tuple(each.memory.digest for each in kept),
-        size=sum(len(each.data) for each in kept),
-        foreign=len(kept) < len(parts),
+        digests=tuple(record.memory.digest for record in records),
+        size=sum(len(record.data) for record in records),
+        foreign=len(records) < len(parts),
     )
 
 
-def _contents(parts: Iterable[Part]) -> NoteContents:
-    said, reasons = [], []
-    for each in parts:
-        match each:
-            case NoteRecord():
-                said.append(each.memory)
-            case Foreign(reason=reason) if reason:
-                reasons.append(reason)
-    return NoteContents(memories=tuple(said), reasons=tuple(reasons))
+def _build_contents(parts: Iterable[Part]) -> NoteContents:
+    parts = list(parts)
+    return NoteContents(
+        memories=tuple(part.memory for part in parts if isinstance(part, NoteRecord)),
+        reasons=tuple(part.reason for part in parts if isinstance(part, Foreign) and part.reason),
+    )
 
 
 def _foreign(data: bytes, reason: str) -> Foreign:
@@ -196,20 +193,20 @@ def _foreign(data: bytes, reason: str) -> Foreign:
     return Foreign(data=data, reason=reason or NOT_OURS)
 
 
-def _rule(data: bytes, start: int) -> int:
-    """Where the next line `---` begins; `start` is the beginning of a line or within a rule."""
+def _find_rule(data: bytes, start: int) -> int:
+    """Return where the next line `---` begins, or -1. Begin at a line or within a rule."""
     if data.startswith(RULE, start) and (start == 0 or data[start - 1 : start] == b"\n"):
         return start
-    found = data.find(b"\n" + RULE, max(0, start - 1))
-    return found if found < 0 else found + 1
+    end_of_line = data.find(b"\n" + RULE, max(0, start - 1))
+    return end_of_line if end_of_line < 0 else end_of_line + 1
 
 
 def _record_at(
-    data: bytes, place: int, domain: Domain, namespace: str, spare: int
+    data: bytes, start: int, domain: Domain, namespace: str, spare: int
 ) -> tuple[NoteRecord | None, int]:
-    """The record that begins here. None where its content is not what it should be, with what it
-    cost to see that."""
-    begin = place + len(RULE)
+    """Parse the record that begins here. Return None if its content does not match its id, with the
+    number of bytes hashed in vain."""
+    begin = start + len(RULE)
     end = data.find(b"\n" + RULE, begin - 1, begin + MAX_FRONT_BYTES)
     if end < begin:
         raise _NoRecord(NOT_OURS)
@@ -232,7 +229,7 @@ def _record_at(
         raise _NoRecord(WRONG) from exc
     if memory is None:
         return None, int(length)
-    return NoteRecord(memory=memory, data=data[place : body_to + 1]), 0
+    return NoteRecord(memory=memory, data=data[start : body_to + 1]), 0
 
 
 class _Front(dict[str, object]):
@@ -248,7 +245,7 @@ class _Front(dict[str, object]):
 
     def texts(self, key: str) -> list[str]:
         value = self.get(key) or []
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise _NoRecord(UNREADABLE)
         return value
 
@@ -263,7 +260,7 @@ def _front(data: bytes) -> _Front:
 
 
 def _memory(front: _Front, content: str, domain: Domain, namespace: str) -> Memory | None:
-    """None where it is not what its id says. Raises InvalidInput."""
+    """Build the memory; None if the text does not match its id. Raises InvalidInput."""
     name = _ID.fullmatch(front.text("id"))
     try:
         status = MemoryStatus(front.text("status"))

@@ -1,4 +1,4 @@
-"""Notes refs: their names, where they stand, and moving them only from where they were seen."""
+"""Notes refs: their names, their commits, and atomic updates."""
 
 import hashlib
 import re
@@ -13,13 +13,13 @@ from agent_memory.features.memories.model import memories
 from agent_memory.kernel.errors import GitFailed
 
 PREFIX = "refs/notes/mem/"
-EARLIER_PREFIX = "refs/notes/cs/"  # of a tool before us
+EARLIER_PREFIX = "refs/notes/cs/"  # of an earlier tool
 NOTES = "refs/notes/"
 LOCK_TRIES = 50
 LOCK_WAIT_SECONDS = 0.05
-TICK_SECONDS = 0.02  # by which the time of a file may be behind the clock; a start takes longer
+TICK_SECONDS = 0.02  # a file's time may lag the clock by this much; a start takes longer
 
-_TAKEN = ("mem", "commits")  # what stands under refs/notes already
+_TAKEN = ("mem", "commits")  # names in use under refs/notes
 _CLEAN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,48}[A-Za-z0-9])?")
 _LOCKED = re.compile("failed to lock|failed to create locked file")
 
@@ -29,14 +29,14 @@ def name_of(namespace: str) -> str:
 
 
 def tracking_prefix(remote: str) -> str:
-    """Where the copies of a remote's notes stand. `remote` is its name, or its address."""
+    """Return the prefix for copies of a remote's notes. `remote` is its name or address."""
     if not _CLEAN.fullmatch(remote) or remote in _TAKEN:
         digest = hashlib.sha256(remote.encode("utf-8", "surrogateescape")).hexdigest()
         remote = f"remote-{digest[:16]}"
     return f"{NOTES}{remote}/mem/"
 
 
-def tip(repository: pygit2.Repository, name: str) -> pygit2.Commit | None:
+def get_tip(repository: pygit2.Repository, name: str) -> pygit2.Commit | None:
     reference = repository.references.get(name)
     if reference is None:
         return None
@@ -45,21 +45,21 @@ def tip(repository: pygit2.Repository, name: str) -> pygit2.Commit | None:
     except (pygit2.GitError, KeyError, ValueError) as exc:
         raise GitFailed(
             f"{name} in {repository.path} does not lead to a commit: {exc};"
-            " `memory sync` mends what a crash has damaged; if nothing there is needed, remove it"
-            f" with: git update-ref -d {name}"
+            " run `memory sync` to repair it, or, if you need nothing there, remove it with:"
+            f" git update-ref -d {name}"
         ) from exc
 
 
-def tips(repository: pygit2.Repository) -> Iterator[tuple[str, pygit2.Commit]]:
-    """Our refs that are there, by namespace."""
+def list_tips(repository: pygit2.Repository) -> Iterator[tuple[str, pygit2.Commit]]:
+    """Yield the existing refs of ours, by namespace."""
     for namespace in memories.NAMESPACES:
-        commit = tip(repository, name_of(namespace))
+        commit = get_tip(repository, name_of(namespace))
         if commit is not None:
             yield namespace, commit
 
 
-def tracking(repository: pygit2.Repository, namespace: str) -> list[str]:
-    """The names of all copies of remotes' notes of this namespace."""
+def list_tracking(repository: pygit2.Repository, namespace: str) -> list[str]:
+    """List all copies of remotes' notes of this namespace."""
     ending = f"/mem/{namespace}"
     return [
         name
@@ -76,12 +76,12 @@ def advance(
     message: str,
     since: float = 0.0,
 ) -> bool:
-    """Move the ref to `new`. False, and nothing done, where it is not at `old` any more. `since` is
-    when this process began."""
+    """Move the ref to `new`. Return False, with nothing done, if it is no longer at `old`. `since`
+    is when this process began."""
     check_links(repository, name)
     for attempt in range(LOCK_TRIES):
         try:
-            # Not Reference.set_target: of two that create a ref, the second would win unseen.
+            # Reference.set_target would let the second of two creations win silently.
             with repository.transaction() as transaction:
                 transaction.lock_ref(name)
                 if _target(repository, name) != old:
@@ -92,26 +92,26 @@ def advance(
                 if not release(repository, name, since):
                     time.sleep(LOCK_WAIT_SECONDS)
                 continue
-            raise GitFailed(_why(repository, name, exc)) from exc
+            raise GitFailed(_explain_failure(repository, name, exc)) from exc
         return True
     return False
 
 
 def check_links(repository: pygit2.Repository, name: str) -> None:
-    """Refuse links in the place of a notes ref or its log: what we write would land elsewhere, and
-    the log begins with words that the repository's config chooses."""
+    """Refuse links in place of a notes ref or its log: a write would go elsewhere, and the log
+    begins with text from the repository's config."""
     home = Path(repository.path)
     for root in (home, home / "logs"):
         for path in (root / name, *(root / name).parents):
             if path == root / "refs":
                 break
             if path.is_symlink():
-                raise GitFailed(f"{path} is a link, and is not written through; remove it")
+                raise GitFailed(f"{path} is a link and is not written through: remove it")
 
 
 def release(repository: pygit2.Repository, name: str, since: float) -> bool:
-    """Remove the ref's lock where it is from before this process began: one that was killed has
-    left it. A lock is held for an instant, so whoever else may have made it is gone too."""
+    """Remove the ref's lock if it is older than this process: a killed process left it. Git holds a
+    lock only for an instant, so any other owner is gone too."""
     lock = Path(repository.path) / f"{name}.lock"
     try:
         if lock.stat().st_mtime >= since - TICK_SECONDS:
@@ -123,14 +123,14 @@ def release(repository: pygit2.Repository, name: str, since: float) -> bool:
 
 
 def remove(repository: pygit2.Repository, name: str) -> None:
-    """With its reflog."""
+    """Remove the ref with its reflog."""
     check_links(repository, name)
     reference = repository.references.get(name)
     if reference is not None:
         try:
             reference.delete()
         except (pygit2.GitError, OSError) as exc:
-            raise GitFailed(_why(repository, name, exc)) from exc
+            raise GitFailed(_explain_failure(repository, name, exc)) from exc
 
 
 def _target(repository: pygit2.Repository, name: str) -> str | None:
@@ -138,14 +138,14 @@ def _target(repository: pygit2.Repository, name: str) -> str | None:
     return None if reference is None else str(reference.peel(ObjectType.COMMIT).id)
 
 
-def _why(repository: pygit2.Repository, name: str, exc: Exception) -> str:
-    said = f"{name} in {repository.path} cannot be written: {exc}"
+def _explain_failure(repository: pygit2.Repository, name: str, exc: Exception) -> str:
+    failure = f"{name} in {repository.path} cannot be written: {exc}"
     if _LOCKED.search(str(exc)):
-        return f"{said}; if no git is running there, remove the file it names"
+        return f"{failure}; if no git process is running there, remove the lock file"
     if repository.references.get(PREFIX.rstrip("/")) is not None:
         return (
-            f"{said}; the ref refs/notes/mem of another tool stands in the way: rename it, for"
+            f"{failure}; the ref refs/notes/mem of another tool is in the way: rename it, for"
             " example with: git update-ref refs/notes/mem-old refs/notes/mem"
             " && git update-ref -d refs/notes/mem"
         )
-    return said
+    return failure

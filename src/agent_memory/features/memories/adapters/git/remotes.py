@@ -1,4 +1,4 @@
-"""Remotes: fetching and pushing notes by the user's own `git`, with the user's credentials."""
+"""Fetch and push notes with the user's own `git` and credentials."""
 
 import contextlib
 import re
@@ -22,10 +22,10 @@ from agent_memory.features.memories.adapters.git.programs import GitResult
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed, InvalidInput, RemoteUnavailable
 
 SECONDS = 120.0
-MAX_SAID_CHARS = 500  # of what git said
+MAX_ERROR_CHARS = 500  # of git's messages
 MAX_UNUSED_CHARS = 1000
 
-_USERINFO = re.compile(r"(?<=://)[^/\s'\"]*@")  # to the last one before the path
+_USERINFO = re.compile(r"(?<=://)[^/\s'\"]*@")  # up to the last @ before the path
 _AUTHORITY = re.compile(r"[^/:]*://(?P<user>[^/]*)@")
 _QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
 _REJECTED = re.compile(
@@ -46,7 +46,7 @@ _REASONS = (
             r"|Permission denied|Host key verification failed|HTTP 40[13]|error: 40[13]",
             re.IGNORECASE,
         ),
-        "it does not let us in: check the key or credential helper, with git fetch in a terminal",
+        "access denied: check the key or credential helper with git fetch in a terminal",
     ),
     (
         re.compile(
@@ -54,7 +54,7 @@ _REASONS = (
             r"|Network is unreachable|Failed to connect|Operation timed out|Couldn't connect",
             re.IGNORECASE,
         ),
-        "it cannot be reached: check the network and the address",
+        "unreachable: check the network and the address",
     ),
     (
         re.compile(
@@ -62,7 +62,7 @@ _REASONS = (
             r"|does not exist|not a git repository|HTTP 404|error: 404",
             re.IGNORECASE,
         ),
-        "there is no repository at its address, or none that you may see",
+        "no repository at its address, or no access to it",
     ),
 )
 
@@ -72,8 +72,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteAddress:
-    """What git is given to reach a remote; `repository` is where it is on this machine, if it is
-    here."""
+    """The address that git gets. `repository` is its path, if it is on this machine."""
 
     text: str
     repository: Path | None = None
@@ -81,8 +80,8 @@ class RemoteAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedRemote:
-    """A remote as a repository knows it: `tracking` is where copies of its notes stand, `secrets`
-    what no message may hold, `ignored` settings of the repository that we do not use."""
+    """A remote of a repository. `tracking` is the prefix for copies of its notes, `secrets` must
+    not appear in messages, `ignored` are settings of the repository that are not used."""
 
     home: Path
     name: str
@@ -98,19 +97,19 @@ class ResolvedRemote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remotes:
-    """`scratch` is a folder of ours for what git works in."""
+    """Access to remotes. `scratch` is our folder for git's working files."""
 
     scratch: Path
     seconds: float = SECONDS
     closed: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop running git processes."""
         self.closed.set()
 
     def resolve(self, repository: pygit2.Repository, remote: str, umask: int) -> ResolvedRemote:
         if not remote or remote.startswith("-"):
-            raise InvalidInput(f"{remote!r} is no name or address of a remote")
+            raise InvalidInput(f"{remote!r} is not the name or address of a remote")
         home = opening.common_folder(repository)
         configured = addresses.read_config(repository)
         known = configured.remotes
@@ -134,15 +133,15 @@ class Remotes:
             secrets=tuple(
                 secret
                 for url in urls
-                for each in dict.fromkeys((url, configured.resolve(url)))
-                for secret in _secrets(each)
+                for address in dict.fromkeys((url, configured.resolve(url)))
+                for secret in _find_secrets(address)
             ),
             ignored=tuple(_redact(name, ()) for name in configured.list_ignored(remote)),
             umask=umask,
         )
 
     def fetch(self, place: ResolvedRemote, environ: Mapping[str, str]) -> None:
-        """Copy the remote's notes to where we keep copies of them."""
+        """Fetch the remote's notes into our copies of them."""
         ended = self._run(
             place,
             _address(place, place.url),
@@ -153,8 +152,8 @@ class Remotes:
             "--no-write-fetch-head",
             "--no-recurse-submodules",
             "--no-auto-maintenance",
-            "--no-filter",  # of a partial clone: what is read here must be here
-            "--refmap=",  # the user's own refspecs are not ours to follow
+            "--no-filter",  # a partial clone must have the notes too
+            "--refmap=",  # ignore the user's own refspecs
             "--prune",
             "--no-prune-tags",
             refspecs=[f"+{refs.PREFIX}*:{place.tracking}*"],
@@ -165,8 +164,8 @@ class Remotes:
     def push(
         self, place: ResolvedRemote, commits: Mapping[str, str], environ: Mapping[str, str]
     ) -> list[str]:
-        """The namespaces, of those with these commits, that the remote now has. The others changed
-        there meanwhile."""
+        """Push these commits, by namespace. Return the namespaces that the remote now has; the
+        others changed there meanwhile."""
         ended = self._run(
             place,
             _push_address(place),
@@ -198,7 +197,7 @@ class Remotes:
             return list(commits)
         if not rejected:
             raise self._build_error(place, ended)
-        return [each for each in pushed if each in commits]
+        return [namespace for namespace in pushed if namespace in commits]
 
     def _run(
         self,
@@ -213,7 +212,7 @@ class Remotes:
         with contextlib.ExitStack() as stack:
             where = address.text
             if address.repository is not None:
-                # Git runs its other half there, with the hooks and the config of that repository.
+                # Git runs its server part there, with the hooks and config of that repository.
                 where = str(
                     stack.enter_context(isolation.isolate(address.repository, self.scratch))
                 )
@@ -234,8 +233,8 @@ class Remotes:
                 f"the remote {place.name} gave no answer in {self.seconds:g} s"
             )
         lines = [line.strip() for line in ended.errors.splitlines() if line.strip()]
-        told = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
-        words = _redact("; ".join((told or lines)[-2:]), place.secrets)[:MAX_SAID_CHARS]
+        errors = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
+        words = _redact("; ".join((errors or lines)[-2:]), place.secrets)[:MAX_ERROR_CHARS]
         here = "\n".join(line for line in lines if not line.startswith("remote:"))
         if _OURS.search(here):
             return GitFailed(f"git cannot write in {place.home}: {words}")
@@ -245,24 +244,24 @@ class Remotes:
                 return RemoteUnavailable(
                     f"the remote {place.name}: {meaning} (git: {words}){unused}"
                 )
-        said = words or f"git ended with {ended.code}"
-        return RemoteUnavailable(f"the remote {place.name} cannot be used: {said}{unused}")
+        reason = words or f"git ended with {ended.code}"
+        return RemoteUnavailable(f"the remote {place.name} cannot be used: {reason}{unused}")
 
 
 def _explain_ignored(place: ResolvedRemote) -> str:
-    """What to do about settings of the repository by which the user reaches the remote."""
+    """Explain what to do about ignored settings of the repository."""
     if not place.ignored:
         return ""
     names = ", ".join(place.ignored)
     return (
-        f"; not used, as a repository may come from anybody: {names} in {place.home / 'config'}."
+        f"; not used, as anyone may have made the repository: {names} in {place.home / 'config'}."
         " Set what you need in your own git configuration (git config --global, or a file that it"
         f" includes with includeIf.gitdir:{place.home}.path), or GIT_SSH_COMMAND"
     )[:MAX_UNUSED_CHARS]
 
 
 def _address(place: ResolvedRemote, url: str) -> RemoteAddress:
-    """Check an address that stands in the config of a repository, and find what it leads to."""
+    """Check an address from the config of a repository, and resolve it."""
     resolved = place.configured.resolve(url)
     if not addresses.is_address(url) or not addresses.is_address(resolved):
         raise RemoteUnavailable(
@@ -274,28 +273,28 @@ def _address(place: ResolvedRemote, url: str) -> RemoteAddress:
 
 
 def _push_address(place: ResolvedRemote) -> RemoteAddress:
-    """Check that memories are pushed to where they are fetched from."""
+    """Check that memories are pushed to the repository from which they are fetched."""
     if not place.push_url:
         return _address(place, place.url)
-    wanted, known = (
-        origins.normalize_origin(place.configured.resolve(each), place.folder)
-        for each in (place.push_url, place.url)
+    target, source = (
+        origins.normalize_origin(place.configured.resolve(url), place.folder)
+        for url in (place.push_url, place.url)
     )
-    if wanted != known:
+    if target != source:
         raise RemoteUnavailable(
             f"the remote {place.name} has another repository as its pushurl,"
             f" {_redact(place.push_url, place.secrets)}: nothing is pushed there; add it as a"
-            " remote of its own, and name it: memory config set memories.remote NAME"
+            " separate remote and select it: memory config set memories.remote NAME"
         )
     return _address(place, place.push_url)
 
 
 def _repository(place: ResolvedRemote, path: Path) -> Path:
-    """Where a repository on this machine keeps its objects and refs. Git finds `x.git` for `x`."""
-    for each in (path, path.with_name(path.name + ".git")):
-        if each.is_dir():
+    """Return the common folder of a local repository. Like git, find `x.git` for `x`."""
+    for candidate in (path, path.with_name(path.name + ".git")):
+        if candidate.is_dir():
             try:
-                repository = opening.open_repository(str(each))
+                repository = opening.open_repository(str(candidate))
             except GitFailed as exc:
                 raise RemoteUnavailable(f"the remote {place.name}: {exc}") from exc
             try:
@@ -309,29 +308,29 @@ def _repository(place: ResolvedRemote, path: Path) -> Path:
 
 
 def _has_password(url: str) -> bool:
-    found = _AUTHORITY.match(url)
-    return "?" in url or (found is not None and ":" in found["user"])
+    match = _AUTHORITY.match(url)
+    return "?" in url or (match is not None and ":" in match["user"])
 
 
 def _folder(repository: pygit2.Repository, home: Path) -> Path:
-    """What relative addresses refer to."""
+    """Return the base of relative addresses."""
     if repository.is_bare or not Path(repository.workdir).is_dir():
         return home
     return Path(repository.workdir)
 
 
-def _secrets(url: str) -> list[str]:
-    """What no message may hold of an address: user and password together, the password alone, and
-    the query. The longest first."""
-    found = _AUTHORITY.match(url)
-    user = "" if found is None else found["user"]
+def _find_secrets(url: str) -> list[str]:
+    """Return the parts of an address that messages must not hold: user and password together, the
+    password alone, and the query; longest first."""
+    match = _AUTHORITY.match(url)
+    user = "" if match is None else match["user"]
     parts = [user, user.partition(":")[2], url.partition("?")[2] if "://" in url else ""]
     return sorted(filter(None, parts), key=len, reverse=True)
 
 
 def _redact(text: str, secrets: tuple[str, ...]) -> str:
     text = _QUERY.sub(r"\1", _USERINFO.sub("", text))
-    for each in secrets:
-        if len(each) > 3 and each != "git":
-            text = text.replace(each, "***")
+    for part in secrets:
+        if len(part) > 3 and part != "git":
+            text = text.replace(part, "***")
     return text

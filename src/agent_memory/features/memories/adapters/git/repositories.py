@@ -1,4 +1,4 @@
-"""Repositories: which one a folder belongs to, and our own."""
+"""Find the repository of a folder, and manage our own repositories."""
 
 import re
 import shutil
@@ -29,7 +29,7 @@ from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Worker
 
 SCRATCH = "scratch"
-TORN = "torn-objects"  # in the data folder: objects of git that a crash has cut short
+TORN = "torn-objects"  # in the data folder: git objects that a crash truncated
 
 log = structlog.get_logger()
 
@@ -50,9 +50,9 @@ class GitRepositories:
         self._remotes = Remotes(scratch=data_folder / SCRATCH, seconds=remote_seconds)
         self._indexes = NoteIndexes()
         self._making = threading.Lock()
-        self._looked_at: set[Path] = set()
-        # Both hold for the whole process. What a capture says is kept must be on disk; and of a
-        # partial clone we read only what is there.
+        self._checked: set[Path] = set()
+        # Both apply to the whole process. A finished capture must be on disk, and partial clones
+        # can be read as far as they go.
         pygit2.settings.enable_fsync_gitdir(True)
         pygit2.settings.set_extensions(["partialclone"])
 
@@ -78,49 +78,49 @@ class GitRepositories:
 
     def get_private_home(self, name: str, /) -> Home:
         if not _NAME.fullmatch(name) or ".." in name:
-            raise InvalidInput(f"{name!r} is no name for a repository")
+            raise InvalidInput(f"{name!r} is not a valid name for a repository")
         return Home(str(self._data_folder.resolve() / name))
 
     def exists(self, home: Home, /) -> bool:
         return (Path(home) / "HEAD").exists() and (Path(home) / "objects").is_dir()
 
     def open_notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
-        self._look_at(Path(home))
+        self._check_once(Path(home))
         if Path(home).is_relative_to(self._data_folder.resolve()):
             self._make(Path(home))
-            shown = FileModes(home=Path(home), umask=file_modes.OWNER_ONLY)
+            modes = FileModes(home=Path(home), umask=file_modes.OWNER_ONLY)
         elif self.exists(home):
-            shown = FileModes.from_home(Path(home))
+            modes = FileModes.from_home(Path(home))
         else:
             raise GitFailed(f"there is no repository at {home} any more")
         return GitNotebook(
             home,
             domain,
-            modes=shown,
+            modes=modes,
             indexes=self._indexes,
             remotes=self._remotes,
             worker=self._worker,
         )
 
     def tidy(self) -> None:
-        """Remove what git worked in when a process before this one was killed. For a process that
-        has the data folder to itself."""
+        """Remove the working files of git that a killed process left. Only for a process that has
+        the data folder to itself."""
         shutil.rmtree(self._remotes.scratch, ignore_errors=True)
 
     def close(self) -> None:
-        """End what waits for a remote."""
+        """Stop git processes that wait for a remote."""
         self._remotes.close()
 
-    def _look_at(self, home: Path) -> None:
-        """Once a process: what a crash has cut short is there before it starts."""
+    def _check_once(self, home: Path) -> None:
+        """Set truncated objects aside, once per process: a crash left them before this start."""
         with self._making:
-            if home in self._looked_at:
+            if home in self._checked:
                 return
             try:
                 torn = mending.quarantine_torn(home, self._data_folder / TORN)
             except OSError as exc:
-                raise GitFailed(f"the objects of {home} cannot be looked at: {exc}") from exc
-            self._looked_at.add(home)
+                raise GitFailed(f"the objects of {home} cannot be checked: {exc}") from exc
+            self._checked.add(home)
         if torn:
             log.warning("notes.torn_objects_set_aside", home=str(home), objects=torn[:20])
 
@@ -129,29 +129,29 @@ class GitRepositories:
             try:
                 own.make(path)
             except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
-                raise GitFailed(f"our own repository {path} cannot be made: {exc}") from exc
+                raise GitFailed(f"our own repository {path} cannot be created: {exc}") from exc
 
 
 def _find_repository(folder: str, environ: Mapping[str, str]) -> str | None:
-    named = environ.get("GIT_DIR", "")
-    if named and (Path(folder) / named).is_dir():
-        return str(Path(folder) / named)
+    git_dir = environ.get("GIT_DIR", "")
+    if git_dir and (Path(folder) / git_dir).is_dir():
+        return str(Path(folder) / git_dir)
     _check_pointer(Path(folder))
     try:
         return _discover(folder)
     except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
-        raise GitFailed(f"it cannot be seen whether {folder} is in a repository: {exc}") from exc
+        raise GitFailed(f"cannot tell whether {folder} is in a repository: {exc}") from exc
 
 
 def _discover(folder: str) -> str | None:
-    """The repository around a folder. One without a worktree that lies inside the worktree of
-    another came with what was cloned: it is a folder of that one."""
-    found = pygit2.discover_repository(folder)
-    if found is None or Path(found).name == ".git":
-        return found
-    if Path(found).resolve() not in _ancestors(Path(folder).resolve()):
-        return found
-    return _discover(str(Path(found).parent)) or found
+    """Return the repository around a folder. A bare repository inside another's worktree came with
+    the clone, and counts as a folder of that worktree."""
+    path = pygit2.discover_repository(folder)
+    if path is None or Path(path).name == ".git":
+        return path
+    if Path(path).resolve() not in _ancestors(Path(folder).resolve()):
+        return path
+    return _discover(str(Path(path).parent)) or path
 
 
 def _ancestors(folder: Path) -> tuple[Path, ...]:
@@ -159,26 +159,24 @@ def _ancestors(folder: Path) -> tuple[Path, ...]:
 
 
 def _check_pointer(folder: Path) -> None:
-    """A worktree or submodule whose repository is gone would be taken for a folder of whatever
-    repository is around it."""
-    for each in (folder, *folder.parents):
-        pointer = each / ".git"
+    """Reject a worktree or submodule whose repository is gone: an outer one would match."""
+    for candidate in _ancestors(folder):
+        pointer = candidate / ".git"
         if pointer.is_dir():
-            control_files.read_common_folder(pointer)  # the one that is read to find a repository
+            control_files.read_common_folder(pointer)  # discovery reads this file
             return
         if pointer.is_file():
-            target = each / control_files.read(pointer).removeprefix("gitdir:").strip()
+            target = candidate / control_files.read(pointer).removeprefix("gitdir:").strip()
             if not target.exists():
                 raise GitFailed(
-                    f"{pointer} names {target}, which is not there: git worktree repair, or git"
-                    " submodule update --init, may mend it"
+                    f"{pointer} names {target}, which does not exist: try git worktree repair, or"
+                    " git submodule update --init"
                 )
             return
 
 
 def _main_worktree(repository: pygit2.Repository, home: Path) -> Path | None:
-    """None of a bare repository. Linked worktrees have names of their own, and share the main
-    one's."""
+    """Return the main worktree, whose name linked worktrees share; None for a bare repository."""
     if Path(repository.path).resolve() == home:
         return _worktree(repository)
     main = opening.open_repository(str(home))
@@ -193,9 +191,9 @@ def _worktree(repository: pygit2.Repository) -> Path | None:
 
 
 def _bare_name(home: Path) -> Path:
-    """`app.git` is app; of `app/.bare` the folder has the name."""
-    named = home.parent if home.name.startswith(".") else home
-    return named.with_name(named.name.removesuffix(".git") or named.name)
+    """Return the path that names a bare repository: `app.git` is app, and `app/.bare` is app."""
+    folder = home.parent if home.name.startswith(".") else home
+    return folder.with_name(folder.name.removesuffix(".git") or folder.name)
 
 
 def _branch(repository: pygit2.Repository) -> str:

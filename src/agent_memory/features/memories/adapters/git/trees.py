@@ -1,7 +1,7 @@
-"""Trees of notes: which blob of a notes tree belongs to which commit, and trees with changed blobs.
+"""Trees of notes: map blobs of a notes tree to commits, and write trees with changed blobs.
 
-A note is a blob whose path, without slashes, is the commit it is on; git chooses how to cut it. Our
-own pages stand under `more/`, which git's notes code leaves alone as it does every path that is no
+A note is a blob whose path, without slashes, is the commit it is on; git chooses where to split it.
+Our own pages are under `more/`, which git's notes code ignores, as it does every path that is no
 commit.
 """
 
@@ -15,7 +15,7 @@ from pygit2.enums import FileMode
 
 MORE = "more"
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
-NOTE = 0  # where the pages of a commit are counted
+NOTE = 0  # the note, in the page numbers of a commit
 MAX_PAGE = 999_999
 
 _HEX = re.compile(r"[0-9a-f]+", re.ASCII)
@@ -24,7 +24,7 @@ _HEX_CHARS = 40
 
 
 class NoteLocation(NamedTuple):
-    """Whose a path is. Page 0 is the note itself."""
+    """The commit and page of a path. Page 0 is the note itself."""
 
     commit: str
     page: int
@@ -32,8 +32,7 @@ class NoteLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaves:
-    """The blobs of a notes tree by path. `others` are the entries that are neither note nor page,
-    by path too."""
+    """The blobs of a notes tree, and `others`: entries that are neither note nor page, by path."""
 
     blobs: dict[str, str] = field(default_factory=dict)
     others: dict[str, tuple[str, FileMode]] = field(default_factory=dict)
@@ -59,19 +58,19 @@ def parse_path(path: str) -> NoteLocation:
     return NoteLocation(path.replace("/", ""), NOTE)
 
 
-def leaves(tree: pygit2.Tree) -> Leaves:
-    found = Leaves()
+def read_leaves(tree: pygit2.Tree) -> Leaves:
+    leaves = Leaves()
     for entry in tree:
         name = _name(entry)
         if name == MORE and isinstance(entry, pygit2.Tree):
-            _pages(entry, found)
+            _collect_pages(entry, leaves)
         elif name:
-            _notes(entry, name, name, found)
-    return found
+            _collect_notes(entry, name, name, leaves)
+    return leaves
 
 
 def is_free(tree: pygit2.Tree | None, path: str) -> bool:
-    """Whether nothing is there, nor in the way."""
+    """Return whether the path is unused and not blocked by a blob."""
     if tree is None:
         return True
     here: pygit2.Object = tree
@@ -85,7 +84,7 @@ def is_free(tree: pygit2.Tree | None, path: str) -> bool:
 
 
 def _name(entry: pygit2.Object) -> str:
-    """Empty where it is none that git lets one write: such an entry stays where it is."""
+    """Return the name of an entry; empty if git would not write it. Such entries stay in place."""
     try:
         name = (entry.raw_name or b"").decode("utf-8")
     except UnicodeDecodeError:
@@ -93,34 +92,34 @@ def _name(entry: pygit2.Object) -> str:
     return "" if "/" in name or name.lower() in (".", "..", ".git") else name
 
 
-def _notes(entry: pygit2.Object, path: str, digits: str, found: Leaves) -> None:
-    """A note, or a folder of notes by the next two digits."""
+def _collect_notes(entry: pygit2.Object, path: str, digits: str, leaves: Leaves) -> None:
+    """Collect a note, or a folder of notes by the next two digits."""
     is_part = _HEX.fullmatch(digits) is not None and len(digits) <= _HEX_CHARS
     if is_part and len(digits) == _HEX_CHARS and isinstance(entry, pygit2.Blob):
-        found.blobs[path] = str(entry.id)
+        leaves.blobs[path] = str(entry.id)
     elif is_part and isinstance(entry, pygit2.Tree) and len(path.rpartition("/")[2]) == 2:
-        for each in entry:
-            if name := _name(each):
-                _notes(each, f"{path}/{name}", digits + name, found)
+        for child in entry:
+            if name := _name(child):
+                _collect_notes(child, f"{path}/{name}", digits + name, leaves)
     else:
-        found.others[path] = str(entry.id), entry.filemode
+        leaves.others[path] = str(entry.id), entry.filemode
 
 
-def _pages(more: pygit2.Tree, found: Leaves) -> None:
+def _collect_pages(more: pygit2.Tree, leaves: Leaves) -> None:
     for entry in more:
         commit = _name(entry)
         if not commit:
             continue
         path = f"{MORE}/{commit}"
         if not _is_commit(commit) or not isinstance(entry, pygit2.Tree):
-            found.others[path] = str(entry.id), entry.filemode
+            leaves.others[path] = str(entry.id), entry.filemode
             continue
-        for each in entry:
-            page = _name(each)
-            if isinstance(each, pygit2.Blob) and _PAGE.fullmatch(page) and int(page) > NOTE:
-                found.blobs[f"{path}/{page}"] = str(each.id)
+        for child in entry:
+            page = _name(child)
+            if isinstance(child, pygit2.Blob) and _PAGE.fullmatch(page) and int(page) > NOTE:
+                leaves.blobs[f"{path}/{page}"] = str(child.id)
             elif page:
-                found.others[f"{path}/{page}"] = str(each.id), each.filemode
+                leaves.others[f"{path}/{page}"] = str(child.id), child.filemode
 
 
 def _is_commit(name: str) -> bool:
@@ -130,7 +129,7 @@ def _is_commit(name: str) -> bool:
 def write_trees(
     repository: pygit2.Repository, tree: pygit2.Tree | None, changes: Mapping[str, Change]
 ) -> list[pygit2.Oid]:
-    """The trees with these changes, the whole one last; folders that they empty are gone."""
+    """Write the changed trees and return them, root last. Empty folders are removed."""
     written: list[pygit2.Oid] = []
     builder = repository.TreeBuilder() if tree is None else repository.TreeBuilder(tree)
     below: dict[str, dict[str, Change]] = {}
@@ -144,10 +143,10 @@ def write_trees(
             builder.remove(first)
     for name, inner in below.items():
         present = tree[name] if tree is not None and name in tree else None
-        made = write_trees(repository, present if isinstance(present, pygit2.Tree) else None, inner)
-        written += made
-        if made[-1] != EMPTY_TREE:
-            builder.insert(name, made[-1], FileMode.TREE)
+        oids = write_trees(repository, present if isinstance(present, pygit2.Tree) else None, inner)
+        written += oids
+        if oids[-1] != EMPTY_TREE:
+            builder.insert(name, oids[-1], FileMode.TREE)
         elif present is not None:
             builder.remove(name)
     return [*written, builder.write()]
