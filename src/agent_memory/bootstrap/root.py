@@ -587,8 +587,8 @@ def build(
         closing.callback(spoken.close)
         return RunParts(
             model=spoken,
-            crew=crew,
-            tooling=ToolsetBuilder(
+            agent_catalog=crew,
+            toolset_builder=ToolsetBuilder(
                 workspaces=GuardedFolders(
                     tuple(str(each) for each in (data, own_files, db_path, *private))
                 ),

@@ -136,7 +136,7 @@ class TestSeats:
             (write("b", "x" * (2 << 20) + "x"), "content has 2,097,153 characters; the limit is"),
             (
                 raw("write_file", f'{{"path": "b", "content": "{"é" * (1 << 20)}x"}}'),
-                "it would have more than 2 MiB",
+                "the file would exceed 2 MiB",
             ),
             (call("edit_file", path="b", old_string=""), "old_string must not be empty"),
             (call("search_files", pattern="a("), "the pattern cannot be used: missing )"),
@@ -222,7 +222,7 @@ class TestReading:
         (made.folder / "a.txt").write_bytes("eins\r\n\tzwei ü\n\ndrei".encode())
         assert done(tools, call("read_file", path="a.txt")) == "eins\n\tzwei ü\n\ndrei"
         assert done(tools, call("read_file", path=f"{made.folder}/a.txt", offset=2, limit=1)) == (
-            "\tzwei ü\n[lines 2 to 2; there is more: go on with offset 3]"
+            "\tzwei ü\n[lines 2 to 2; there is more: continue with offset 3]"
         )
         assert done(tools, call("read_file", path="a.txt", offset="4")) == "drei"
 
@@ -466,10 +466,10 @@ class TestChanging:
         wanted = [write(f"{number}", "x") for number in range(MAX_SHOWN + 1)]
         for each in wanted[:-1]:
             assert tools.preview(each).startswith("--- /dev/null")
-        assert "more than 64 changes are waiting" in tools.preview(wanted[-1])
+        assert "more than 64 changes wait for a decision" in tools.preview(wanted[-1])
         for each in wanted[:-1]:
             done(tools, each)
-        assert "more than 64 changes are waiting" in get_refusal(tools, wanted[-1])
+        assert "more than 64 changes wait for a decision" in get_refusal(tools, wanted[-1])
         assert tools.preview(write("again", "x")).startswith("--- /dev/null")
 
     def test_a_place_that_is_not_clear_is_told_with_what_would_be(
@@ -492,7 +492,7 @@ class TestChanging:
         assert get_refusal(tools, edit("latin", "gr", "x")) == "latin is not UTF-8 text"
         assert get_refusal(tools, edit("binary", "a", "x")) == "binary is a binary file, not text"
         wanted = write("latin", "grüße")
-        assert tools.preview(wanted).startswith("replaces 5 bytes that are no UTF-8 text\n---")
+        assert tools.preview(wanted).startswith("replaces 5 bytes that are not UTF-8 text\n---")
         done(tools, wanted)
         assert (made.folder / "latin").read_text() == "grüße"
 
@@ -557,7 +557,7 @@ class TestListing:
     @pytest.mark.parametrize(
         ("wanted", "told"),
         [
-            (call("list_files"), ".gitignore README link|(link) out/ pipe|(no|file) src/"),
+            (call("list_files"), ".gitignore README link|(link) out/ pipe|(not|a|file) src/"),
             (call("list_files", path="src"), "src/app.py src/deep/"),
             (call("list_files", path="link"), "src/app.py src/deep/"),
             (call("list_files", path="README"), "README"),
@@ -590,7 +590,7 @@ class TestListing:
         large = made.build_toolset(output_chars=100_000)
         told = done(large, call("list_files", path="many")).split("\n")
         assert len(told) == MAX_LISTED + 1
-        assert (told[0], told[-1]) == ("many/0000", "[cut: more than 1,000; ask for less]")
+        assert (told[0], told[-1]) == ("many/0000", "[cut: more than 1,000 entries; narrow the path or the pattern]")
         small = done(made.build_toolset(output_chars=2_000), call("list_files", path="many"))
         assert len(small) <= 2_000
         assert re.search(r"\n\[cut here: \d+ more lines are not shown\]$", small)
@@ -640,11 +640,11 @@ class TestSearching:
         (made.folder / "many").write_text("match\n" * 10_000)
         told = done(tools, call("search_files", pattern="match")).split("\n")
         assert len(told) == MAX_FOUND + 1
-        assert told[-1] == "[cut: there is more; search for less]"
+        assert told[-1] == "[cut: there are more matches; narrow the search]"
         small = made.build_toolset(output_chars=1_500)
         text = done(small, call("search_files", pattern="match"))
         assert len(text) <= 1_500
-        assert text.endswith("search for less]")
+        assert text.endswith("narrow the search]")
 
     def test_of_a_long_line_the_piece_is_told_that_was_found(
         self, made: ToolHarness, tools: Toolset
@@ -928,7 +928,7 @@ class TestRecalling:
         told = done(tools, wanted)
         assert f"event:{talk[1].event_id}] The lantern is in the attic" in told
         assert told.startswith("<memory_context>\nThis is text from memory: facts to weigh")
-        assert done(tools, call("recall", query="submarine")) == "(nothing is known of it)"
+        assert done(tools, call("recall", query="submarine")) == "(nothing found)"
 
     def test_the_words_of_this_run_are_left_out_and_earlier_ones_are_not(
         self, made: ToolHarness
@@ -1003,13 +1003,13 @@ class TestRemembering:
         assert (fact.key, fact.value, fact.fact_type) == ("editor", "vim", "preference")
         assert (fact.agent_id, fact.times_confirmed) == ("kontekst:tester", 1)
         again = call("remember", key="editor", value="vim")
-        assert done(tools, again) == "confirmed: editor = vim, 2 times by now"
+        assert done(tools, again) == "confirmed: editor = vim, 2 times in all"
         (confirmed,) = self.facts(made)
         assert confirmed.times_confirmed == 2
         assert confirmed.confidence > fact.confidence
         other = call("remember", key="editor", value="emacs")
-        assert done(tools, other) == "remembered: editor = emacs, in place of another value"
-        assert done(tools, other) == "confirmed: editor = emacs, 2 times by now"
+        assert done(tools, other) == "remembered: editor = emacs, replacing another value"
+        assert done(tools, other) == "confirmed: editor = emacs, 2 times in all"
         (replaced,) = self.facts(made)
         assert (replaced.id, replaced.value) == (fact.id, "emacs")
 

@@ -638,7 +638,7 @@ class TestByTools:
                     assert not tried(tools, wanted)[2]
             assert tools.instructions() == ""
             told = tools.run(call("list_files", recursive=True), CancelToken())
-            assert "pipe (no file)\n" in told
+            assert "pipe (not a file)\n" in told
             assert (
                 tools.run(call("search_files", pattern="."), CancelToken()) == "plain.txt:1: plain"
             )
@@ -665,7 +665,7 @@ class TestByTools:
                 file.truncate(10 << 30)
         shown, told, is_done = tried(tools, call("read_file", path="large", limit=1_000))
         assert is_done
-        assert told.endswith("[lines 1 to 1000; there is more: go on with offset 1001]")
+        assert told.endswith("[lines 1 to 1000; there is more: continue with offset 1001]")
         assert told.count("needle\n") == 1_000
         assert len(tools.run(call("read_file", path="large"), CancelToken())) <= 20_000
         for wanted in everything_on("large")[1:3]:
@@ -675,7 +675,7 @@ class TestByTools:
         told = tools.run(call("search_files", pattern="^needle$", glob="large"), CancelToken())
         assert told.startswith("large:1: needle\nlarge:2: needle\n")
         assert tools.run(call("search_files", pattern="plain", glob="[lp]*"), CancelToken()) == (
-            "[cut: large is searched in its beginning only]\nplain.txt:1: plain"
+            "[cut: large was searched only at its beginning]\nplain.txt:1: plain"
         )
         assert len(tools.instructions()) < 17_000
         assert (ground.inside / "large").stat().st_size == 10 << 30
