@@ -142,9 +142,9 @@ class TestReach:
         """Neither does a pipe keep anyone waiting."""
         file = config("agents/a/agent.toml", "")
         os.mkfifo(file.with_name("prompt.md"))
-        with pytest.raises(ConfigError, match=r"agents/a/prompt\.md: this is no file"):
+        with pytest.raises(ConfigError, match=r"agents/a/prompt\.md: this is not a file"):
             config.crew.load_agent("a")
         file.with_name("prompt.md").unlink()
         file.with_name("prompt.md").mkdir()
-        with pytest.raises(ConfigError, match=r"agents/a/prompt\.md: this is no file"):
+        with pytest.raises(ConfigError, match=r"agents/a/prompt\.md: this is not a file"):
             config.crew.load_agent("a")

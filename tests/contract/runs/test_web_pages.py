@@ -218,7 +218,7 @@ def test_tls_is_for_the_name_that_was_asked_for() -> None:
     [
         ("image/png", b"\x89PNG", "no text, but image/png"),
         ("application/octet-stream", b"abc", "no text, but"),
-        ("text/plain", b"\0\1\2", "is no text"),
+        ("text/plain", b"\0\1\2", "is not text"),
         ("application/zip", b"PK", "no text, but"),
     ],
 )

@@ -36,7 +36,7 @@ SECRET = b"the secret outside\n"
 
 
 class Ground:
-    """A folder to work in, and what lies around it."""
+    """A working folder, and what lies around it."""
 
     def __init__(self, top: Path) -> None:
         self.outside = top / "outside"
@@ -364,7 +364,7 @@ def test_ten_gigabytes_are_read_in_part(ground: Ground) -> None:
     assert (found.text, found.more) == ("line\nline", True)
     assert len(ground.folder.read("large", most=100).data or b"") == 100
     assert not ground.folder.read("large", most=100).whole
-    with pytest.raises(ToolFailed, match="further than 256 MiB into the file"):
+    with pytest.raises(ToolFailed, match="more than 256 MiB into the file"):
         ground.folder.read_lines("large", first=10_002, lines=2, chars=999, halt=CancelToken())
     with pytest.raises(ToolFailed, match="changed since it was shown"):
         ground.folder.replace("large", b"", compute_digest(b"line\n"))
@@ -702,7 +702,7 @@ class TestByTools:
                 shown, told, is_done = tried(tools, wanted)
                 assert not is_done
                 assert shown == f"cannot run: {told}"
-                assert "is git's own: it is not written to" in told
+                assert "belongs to git: writing to it is not allowed" in told
         assert names(ground.inside / ".git") == ["hooks"]
         assert names(ground.inside) == [".git", "data", "g", "plain.txt", "sub"]
         done = call("write_file", path=".gitignore", content="x")  # which only looks like it
@@ -781,7 +781,7 @@ def test_a_walk_ends_when_it_takes_too_long(ground: Ground) -> None:
     for name in ("a", "b", "c"):
         (ground.inside / name / "d").mkdir(parents=True)
     told = list(ground.folder.walk(".", deep=True, most=99, seconds=-1.0, halt=CancelToken()))
-    assert told == [Truncated("it takes too long: name a path")]
+    assert told == [Truncated("the walk takes too long: give a path")]
 
 
 def test_a_single_file_may_be_closed_too(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ SLOW = "sleep 1000"
 
 @dataclass(frozen=True)
 class Stage:
-    """A daemon, its scripted model, and a folder to work in."""
+    """A daemon, its scripted model, and a working folder."""
 
     daemon: Daemon
     model: ScriptedLlm

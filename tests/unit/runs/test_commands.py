@@ -36,7 +36,7 @@ class TestWords:
          "rm -rf /", "FOO=1 pytest", "env pytest", "my tool --dry", "PYTEST"],
     )  # fmt: skip
     def test_of_another_beginning_are_refused_with_what_may_be(self, command: str) -> None:
-        with pytest.raises(ToolFailed, match="not allowed; it may run: git status, pytest"):
+        with pytest.raises(ToolFailed, match="not allowed; allowed are: git status, pytest"):
             commands.split_command(command, ALLOWED)
 
     @pytest.mark.parametrize("operator", ["|", "&&", ";", ">", "2>&1", "<", "||", "&"])
@@ -57,8 +57,8 @@ class TestWords:
         [
             ("", "is empty"),
             (" \n", "is empty"),
-            ("pytest 'x", "cannot be read: No closing quotation"),
-            ("pytest \\", "cannot be read"),
+            ("pytest 'x", "cannot be parsed: No closing quotation"),
+            ("pytest \\", "cannot be parsed"),
             ("pytest a\0b", "zero byte"),
         ],
     )

@@ -1,4 +1,4 @@
-"""How many tokens a model may be sent in a day."""
+"""The daily budget of tokens for a model."""
 
 import threading
 from collections import Counter
@@ -14,7 +14,7 @@ class TokenBudget(Protocol):
 
 
 class InMemoryTokenBudget:
-    """Counts until the process ends."""
+    """A budget that is lost when the process ends."""
 
     def __init__(self) -> None:
         self._spent: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The JSON in what a model says."""
+"""JSON in the answers of models."""
 
 import re
 
@@ -6,6 +6,6 @@ _FENCE = re.compile(r"<think>.*?</think>|```\w*", re.DOTALL)
 
 
 def extract_json(text: str) -> str:
-    """The JSON object in what a model says: some think aloud first, or fence it."""
+    """Extract the JSON object from an answer that may contain reasoning or code fences."""
     text = _FENCE.sub("", text)
     return text[text.find("{") : text.rfind("}") + 1] if "{" in text else text
