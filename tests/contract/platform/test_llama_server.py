@@ -662,7 +662,7 @@ class TestClosing:
         assert stand.agenda.open() == []
         failed = stand.failure()
         assert isinstance(failed, FeatureUnavailable)
-        assert "the daemon is ending" in str(failed)
+        assert "the daemon is stopping" in str(failed)
         stand.server.close()
         assert len(stand.notes()) == 1
 

@@ -35,8 +35,8 @@ time.sleep(1000)
 
 PARENT = f"""
 import subprocess, sys
-from agent_memory.platform.processes.process import WardedProcess
-child = WardedProcess.start(
+from agent_memory.platform.processes.process import SupervisedProcess
+child = SupervisedProcess.start(
     [sys.executable, "-c", {FAMILY!r}, *sys.argv[1:]], env={{}}, stdout=subprocess.PIPE,
     grace_seconds={SOON},
 )

@@ -130,7 +130,7 @@ class TestReach:
 
     def test_no_file_is_too_large(self, config: Written) -> None:
         config("skills/why/SKILL.md", "x" * (MAX_BYTES + 1))
-        with pytest.raises(ConfigError, match=r"skills/why/SKILL\.md: it has more than 256 KiB"):
+        with pytest.raises(ConfigError, match=r"skills/why/SKILL\.md: the file exceeds 256 KiB"):
             config.crew.load_skill("why")
 
     def test_what_is_no_text(self, config: Written) -> None:

@@ -103,7 +103,7 @@ class TestTold:
         assert commands.format_result(ran, 5) == told
 
     def test_one_that_does_not_end_is_a_failure_with_what_it_printed(self) -> None:
-        with pytest.raises(ToolFailed, match=r"^so far\nended: it took longer than 2\.5 s$"):
+        with pytest.raises(ToolFailed, match=r"^so far\nstopped: it took longer than 2\.5 s$"):
             commands.format_result(CommandResult(code=None, output="so far\n"), 2.5)
         with pytest.raises(ToolFailed, match=r"^ended: it took longer than 120 s$"):
             commands.format_result(CommandResult(code=None, output=""), 120)
@@ -147,4 +147,4 @@ class TestEnds:
 
     def test_what_is_left_out_is_told(self) -> None:
         told = kept(10, [b"begin", b"x" * 5_000, b"close"]).text()
-        assert told == "begin\n[5,000 bytes are left out here]\nclose"
+        assert told == "begin\n[5,000 bytes omitted here]\nclose"

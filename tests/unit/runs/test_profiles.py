@@ -67,7 +67,10 @@ class TestWrong:
                 'description = ""\n\ntool = ["read_file"]',
                 "agents/reviewer/agent.toml:3: unknown key 'tool'; did you mean 'tools'?",
             ),
-            ("zzz = 1", "agents/reviewer/agent.toml:1: unknown key 'zzz'; known keys: description,"),
+            (
+                "zzz = 1",
+                "agents/reviewer/agent.toml:1: unknown key 'zzz'; known keys: description,",
+            ),
             (
                 'tools = [\n  "recall",\n  "read_fil",\n]',
                 "agents/reviewer/agent.toml:3: unknown tool 'read_fil'; did you mean 'read_file'?",
@@ -80,7 +83,10 @@ class TestWrong:
             ("temperature = nan", ":1: temperature must be a number from 0 to 2, not nan"),
             ("answer_tokens = -1", ":1: answer_tokens must be a whole number from 1 to"),
             ('recall = "yes"', ":1: recall must be true or false, not 'yes'"),
-            ('commands = ["", "ls"]', ":1: commands must be a list of at most 200 non-empty commands"),
+            (
+                'commands = ["", "ls"]',
+                ":1: commands must be a list of at most 200 non-empty commands",
+            ),
             ("description = 7", ":1: description must be a text of at most 1,000 characters"),
             ("recall = true\n\ntools = [\n", ":3: not valid TOML: "),
             ("recall = true\nrecall ? true\n", ":2: not valid TOML: "),
@@ -105,9 +111,7 @@ class TestWrong:
     @pytest.mark.parametrize("prompt", ["", " \n\t"])
     def test_an_empty_prompt(self, prompt: str) -> None:
         assert wrong(None, prompt).startswith("agents/reviewer/prompt.md:1: the prompt is empty")
-        assert "prompt must be a non-empty text" in wrong(
-            f'prompt = "{prompt.strip()}"', None
-        )
+        assert "prompt must be a non-empty text" in wrong(f'prompt = "{prompt.strip()}"', None)
 
     def test_none_at_all(self) -> None:
         assert wrong("", None).startswith("agents/reviewer/agent.toml:1: the prompt is missing")
