@@ -467,7 +467,7 @@ class TestAsking:
         for ask in (
             lambda model: list(model.stream(REQUEST, CancelToken())),
             lambda model: model.get_context_size(CancelToken()),
-            lambda model: model.count(["a"], CancelToken()),
+            lambda model: model.count_tokens(["a"], CancelToken()),
         ):
             with pytest.raises(FeatureUnavailable, match=r"^llama\.endpoint: "):
                 ask(bench.model(url=url))
@@ -915,13 +915,13 @@ class TestALeasedServer:
 
     def test_it_is_leased_until_its_last_word(self, bench: Bench) -> None:
         happened: list[str] = []
-        lessor = FakeServer(
+        server = FakeServer(
             bench.llm.url,
             entering=lambda: happened.append("leased"),
             leaving=lambda: happened.append("returned"),
         )
         bench.llm.script = [say("a b")]
-        said = bench.model(server=lessor).stream(REQUEST, CancelToken())
+        said = bench.model(server=server).stream(REQUEST, CancelToken())
         assert happened == []
         for each in said:
             assert happened == ["leased"], each

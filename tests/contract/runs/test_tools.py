@@ -280,7 +280,7 @@ class TestReading:
         (made.folder / "short").write_text("a\nb")
         assert done(tools, call("read_file", path="empty")) == "(the file is empty)"
         wanted = call("read_file", path="short", offset=3)
-        assert get_refusal(tools, wanted) == "short has 2 lines only"
+        assert get_refusal(tools, wanted) == "short has only 2 lines"
 
     def test_bytes_that_are_no_text_are_replaced(self, made: ToolHarness, tools: Toolset) -> None:
         (made.folder / "latin").write_bytes(b"gr\xfc\xdfe")
@@ -384,7 +384,7 @@ class TestChanging:
         wanted = write("a", "ours")
         tools.preview(wanted)
         (made.folder / "a").write_text("theirs")
-        assert "it has changed since" in get_refusal(tools, wanted)
+        assert "the file has changed since" in get_refusal(tools, wanted)
         assert (made.folder / "a").read_text() == "theirs"
 
     def test_several_changes_of_a_turn_are_each_shown_on_top_of_those_before(
@@ -420,7 +420,7 @@ class TestChanging:
         denied, on_top = edit("a", "one", "two"), edit("a", "two", "three")
         tools.preview(denied)
         assert "-two\n+three" in tools.preview(on_top)
-        assert "it has changed since it was shown" in get_refusal(tools, on_top)
+        assert "the file has changed since the preview" in get_refusal(tools, on_top)
         assert (made.folder / "a").read_text() == "one\n"
 
     def test_a_denied_change_is_not_shown_again(self, made: ToolHarness, tools: Toolset) -> None:
@@ -443,7 +443,7 @@ class TestChanging:
             tools.preview(each)
         (made.folder / "a").write_text("uno\n")
         for each in (first, second):
-            assert "it has changed since" in get_refusal(tools, each)
+            assert "the file has changed since" in get_refusal(tools, each)
         last = edit("a", "uno", "due")
         assert "-uno\n+due" in tools.preview(last)
         done(tools, last)
@@ -479,7 +479,9 @@ class TestChanging:
         twice = edit("a", "x = 1", "x = 3")
         assert "2 times (lines 1, 3): make it longer" in tools.preview(twice)
         assert "2 times (lines 1, 3)" in get_refusal(tools, twice)
-        assert "From line 2 on it reads:\ny = 2" in get_refusal(tools, edit("a", "y  = 2", "y = 3"))
+        assert "The file has from line 2:\ny = 2" in get_refusal(
+            tools, edit("a", "y  = 2", "y = 3")
+        )
         assert "nothing would change" in get_refusal(tools, edit("a", "y", "y"))
         assert done(tools, edit("a", "x = 1", "x = 3", replace_all=True)) == "changed: a"
         assert (made.folder / "a").read_text() == "x = 3\ny = 2\nx = 3\n"
@@ -534,7 +536,7 @@ class TestChanging:
             assert len(told) <= PREVIEW_CHARS
             assert not set(told) & set("\x1b\r\x9b\u202e\x07")
         assert re.search(r"\[cut here: [\d,]+ more lines are not shown\]$", shown[0])
-        assert "reads:\nthe total of it is 1 \\x1b[2K\\r\\x9b1m\\u202e" in shown[2]
+        assert "from line 1:\nthe total of it is 1 \\x1b[2K\\r\\x9b1m\\u202e" in shown[2]
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
@@ -724,7 +726,7 @@ class TestRunning:
     def test_a_program_that_is_not_there_is_told(self, tools: Toolset) -> None:
         wanted = call("run_command", command="no-such-program")
         assert get_refusal(tools, wanted) == (
-            "there is no program no-such-program on the daemon's PATH"
+            "there is no program no-such-program on the PATH of the daemon"
         )
 
     def test_a_folder_that_only_looks_like_a_repository_is_none(self, made: ToolHarness) -> None:
@@ -763,7 +765,7 @@ class TestRunning:
         assert len(told) <= 5_000
         assert told.startswith("beginüüü")
         assert told.endswith("üüüend")
-        assert re.search(r"\n\[8,38\d,\d{3} bytes are left out here\]\n", told)
+        assert re.search(r"\n\[8,38\d,\d{3} bytes omitted here\]\n", told)
 
     def test_what_it_writes_is_for_others_to_read(self, made: ToolHarness, tools: Toolset) -> None:
         before = os.umask(0o077)

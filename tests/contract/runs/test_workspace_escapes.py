@@ -301,11 +301,11 @@ def test_not_every_folder_can_be_worked_in(ground: Ground, folder: str) -> None:
 def test_no_process_is_looked_into() -> None:
     """This one has an environment that is not for agents."""
     for folder in ("/proc", "/proc/self", "/proc/self/fd"):
-        with pytest.raises(InvalidInput, match="none works in there"):
+        with pytest.raises(InvalidInput, match="choose another working folder"):
             GuardedFolders().open(folder)
     everywhere = GuardedFolders().open("/")
     for path in ("proc/self/environ", "/proc/self/environ", "/proc/1/mem", "/proc/version"):
-        with pytest.raises(ToolFailed, match="no tool goes in there"):
+        with pytest.raises(ToolFailed, match="is closed to agents"):
             everywhere.read(path, most=10)
     everywhere.close()
 
@@ -346,7 +346,7 @@ def test_no_device_pipe_or_socket_is_opened(ground: Ground) -> None:
             names.append("zero")
         for name in names:
             for way in (read, write):
-                with pytest.raises(ToolFailed, match="no regular file"):
+                with pytest.raises(ToolFailed, match="not a regular file"):
                     way(ground.folder, name)
             with pytest.raises(ToolFailed):
                 write_blindly(ground.folder, name)
@@ -366,7 +366,7 @@ def test_ten_gigabytes_are_read_in_part(ground: Ground) -> None:
     assert not ground.folder.read("large", most=100).whole
     with pytest.raises(ToolFailed, match="more than 256 MiB into the file"):
         ground.folder.read_lines("large", first=10_002, lines=2, chars=999, halt=CancelToken())
-    with pytest.raises(ToolFailed, match="changed since it was shown"):
+    with pytest.raises(ToolFailed, match="changed since the preview"):
         ground.folder.replace("large", b"", compute_digest(b"line\n"))
     with large.open("r+b") as file:
         file.write(b"\0")
@@ -383,7 +383,7 @@ def test_a_line_without_end_is_told_in_its_beginning(ground: Ground) -> None:
     first, second = found.text.split("\n")
     assert (first, second[:9], found.next, found.more) == ("first", "xxxxxxxxx", 3, True)
     assert second.endswith("[cut: the line has more than 2,000 characters]")
-    with pytest.raises(ToolFailed, match="further than 256 MiB"):
+    with pytest.raises(ToolFailed, match="more than 256 MiB"):
         ground.folder.read_lines("line", first=3, lines=9, chars=9_999, halt=CancelToken())
 
 
@@ -401,7 +401,7 @@ def test_what_was_shown_in_one_place_is_not_written_to_another(ground: Ground) -
     (ground.inside / "room").symlink_to("deep")
     (ground.inside / "name").symlink_to("plain.txt")
     for path, before in (("room/new", NOTHING), ("name", compute_digest(b"plain\n"))):
-        with pytest.raises(ToolFailed, match="changed since it was shown"):
+        with pytest.raises(ToolFailed, match="changed since the preview"):
             ground.folder.replace(path, b"written", before)
     assert names(ground.inside / "deep") == []
     assert (ground.inside / "plain.txt").read_bytes() == b"plain\n"
@@ -414,7 +414,7 @@ def test_what_git_obeys_is_not_written(ground: Ground) -> None:
     (ground.inside / "sub" / ".git").write_text("gitdir: elsewhere")
     for path in (".git/hooks/pre-commit", "g/config", ".GIT/config", "sub/.git", "new/.git/config"):
         for way in (write, write_blindly):
-            with pytest.raises(ToolFailed, match=r"git's own|changed since"):
+            with pytest.raises(ToolFailed, match=r"belongs to git|changed since"):
                 way(ground.folder, path)
     assert names(ground.inside / ".git") == ["hooks"]
     assert not (ground.inside / "new").exists() or not names(ground.inside / "new")
@@ -604,7 +604,7 @@ class TestByTools:
         alias = ground.inside / "alias"
         alias.symlink_to(ground.own)
         for folder in (ground.own, alias, desk.own, ground.inside / "alias" / ".." / "data"):
-            with pytest.raises(InvalidInput, match="is closed to agents: none works"):
+            with pytest.raises(InvalidInput, match="is closed to agents: choose another"):
                 desk.build_toolset(folder)
 
     def test_a_folder_that_is_a_link_stays_what_it_was(
@@ -652,7 +652,7 @@ class TestByTools:
             for name in ("zero", "null", "random", "stdin", "fd/0"):
                 for wanted in everything_on(name)[:3]:
                     assert not tried(tools, wanted)[2]
-            assert "no regular file" in get_refusal(tools, call("read_file", path="zero"))
+            assert "not a regular file" in get_refusal(tools, call("read_file", path="zero"))
 
         in_time(work)
 
@@ -671,7 +671,7 @@ class TestByTools:
         for wanted in everything_on("large")[1:3]:
             shown, told, is_done = tried(tools, wanted)
             assert shown == f"cannot run: {told}"
-            assert told == "large has more than 2 MiB: too large to change"
+            assert told == "large exceeds 2 MiB: too large to change"
         told = tools.run(call("search_files", pattern="^needle$", glob="large"), CancelToken())
         assert told.startswith("large:1: needle\nlarge:2: needle\n")
         assert tools.run(call("search_files", pattern="plain", glob="[lp]*"), CancelToken()) == (

@@ -412,7 +412,7 @@ class TestFailures:
             home.serve()
             assert "the next run starts it" in home.run("kontekst", "ps").text
             answer = home.run("kontekst", "Go")
-            assert "Model: not running; no model can be run" in home.run("kontekst", "ps").text
+            assert "Model: not running; cannot run a model" in home.run("kontekst", "ps").text
         assert answer.code == NOT_ENABLED
         assert "llama-server" in answer.errors
         assert "llama.endpoint" in answer.errors

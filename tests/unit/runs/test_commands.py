@@ -105,7 +105,7 @@ class TestTold:
     def test_one_that_does_not_end_is_a_failure_with_what_it_printed(self) -> None:
         with pytest.raises(ToolFailed, match=r"^so far\nstopped: it took longer than 2\.5 s$"):
             commands.format_result(CommandResult(code=None, output="so far\n"), 2.5)
-        with pytest.raises(ToolFailed, match=r"^ended: it took longer than 120 s$"):
+        with pytest.raises(ToolFailed, match=r"^stopped: it took longer than 120 s$"):
             commands.format_result(CommandResult(code=None, output=""), 120)
 
 

@@ -34,11 +34,11 @@ def test_what_is_not_there_is_answered_with_what_is() -> None:
     text = "def one():\n    pass\n\n\ndef total(items):\n    return sum(items)\n"
     with pytest.raises(ToolFailed, match=r"The file has from line 5:\ndef total\(items\):"):
         edits.replace_text(text, "def total(item):\n  return 0", "", everywhere=False)
-    with pytest.raises(ToolFailed, match=r"From line 2 on it reads:\n    pass"):
+    with pytest.raises(ToolFailed, match=r"The file has from line 2:\n    pass"):
         edits.replace_text(text, "\tpass", "x", everywhere=False)
-    with pytest.raises(ToolFailed, match="read it first"):
+    with pytest.raises(ToolFailed, match="read the file first"):
         edits.replace_text(text, "nothing of the kind", "x", everywhere=False)
-    with pytest.raises(ToolFailed, match="it is empty"):
+    with pytest.raises(ToolFailed, match="the file is empty"):
         edits.replace_text("", "x", "y", everywhere=False)
 
 
