@@ -395,7 +395,7 @@ class TestFailures:
     def test_nothing_to_do_is_11(self, desk: Desk) -> None:
         answer = desk.run(given=b"\n")
         assert answer.code == INVALID
-        assert "nothing to do" in answer.errors
+        assert "the prompt is empty" in answer.errors
 
     @pytest.mark.parametrize("given", [b"\xff\xfe", b"x" * (1 << 21)])
     def test_input_that_is_no_prompt_is_11(self, desk: Desk, given: bytes) -> None:

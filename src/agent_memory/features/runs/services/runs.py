@@ -28,38 +28,6 @@ from agent_memory.features.runs.model.chats import (
     TextDelta,
     ToolCall,
 )
-from agent_memory.features.runs.model.machine import (
-    Abort,
-    Answered,
-    Approve,
-    Ask,
-    Begin,
-    Cancel,
-    Command,
-    Completed,
-    Deny,
-    Execute,
-    Failed,
-    Input,
-    InputClosed,
-    Phase,
-    Prepare,
-    Prompted,
-    Proposal,
-    Ready,
-    Recorded,
-    RunCancelled,
-    RunError,
-    RunEvent,
-    RunFinished,
-    RunId,
-    Start,
-    State,
-    ToolErrored,
-    ToolSucceeded,
-    ToolUsed,
-    TurnFinished,
-)
 from agent_memory.features.runs.model.profiles import Profile
 from agent_memory.features.runs.ports import ChatModel
 from agent_memory.features.runs.services.agent_catalog import AgentCatalog
@@ -90,7 +58,7 @@ _ABORT_SECONDS = 5.0
 class Listener(Protocol):
     """A receiver of the events of a run. Its methods run in the thread of the run and may block."""
 
-    def on_event(self, event: RunEvent, /) -> None: ...
+    def on_event(self, event: machine.RunEvent, /) -> None: ...
 
     def on_end(self) -> None:
         """Handle the end: no event follows."""
@@ -106,7 +74,7 @@ class RunRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    run_id: RunId
+    run_id: machine.RunId
     session_id: str
     agent_name: str
     working_dir: str
@@ -204,7 +172,7 @@ class _PreparedRun:
     prompt: str
     session_id: SessionId
     location: MemoryLocation | None
-    start: Start
+    start: machine.Start
     toolset: Toolset
     history: Sequence[Exchange]
     recorder: RunRecorder
@@ -217,9 +185,9 @@ class ActiveRun:
     def __init__(self, environment: RunEnvironment, listener: Listener) -> None:
         self._environment = environment
         self._listener = listener
-        self._inbox: SimpleQueue[Input] = SimpleQueue()
+        self._inbox: SimpleQueue[machine.Input] = SimpleQueue()
         self._room = threading.Semaphore(MAX_WAITING)
-        self._state = State()
+        self._state = machine.State()
         self._halt = CancelToken()
         self._lock = threading.Lock()
         self._owned: ExitStack | None = ExitStack()
@@ -228,37 +196,37 @@ class ActiveRun:
         self._messages: list[Message] = []
         self._call_ids: set[CallId] = set()
 
-    def command(self, command: Command) -> None:
+    def command(self, command: machine.Command) -> None:
         """Queue a command. Raises Overloaded if too many are waiting."""
-        if isinstance(command, Cancel):
+        if isinstance(command, machine.Cancel):
             self.leave()
             return
         if not self._room.acquire(blocking=False):
             raise Overloaded(f"{MAX_WAITING:,} commands are waiting: send them more slowly")
-        if isinstance(command, Start):
-            self._inbox.put(Begin(RunId(self._environment.new_id()), command))
+        if isinstance(command, machine.Start):
+            self._inbox.put(machine.Begin(machine.RunId(self._environment.new_id()), command))
         else:
             self._inbox.put(command)
 
     def close_input(self) -> None:
         """Say that no command follows."""
-        self._inbox.put(InputClosed())
+        self._inbox.put(machine.InputClosed())
 
     def leave(self) -> None:
         """Cancel the run at once, even if many commands are queued."""
         self._halt.set()
-        self._inbox.put(Cancel())
+        self._inbox.put(machine.Cancel())
 
     def abort(self, reason: str) -> None:
         self._halt.set()
-        self._inbox.put(RunError(reason))
+        self._inbox.put(machine.RunError(reason))
 
     def status(self) -> RunStatus | None:
         """Return the status, or None before the run has begun."""
         state, prepared = self._state, self._prepared
         if prepared is None:
             return None
-        doing = "waits for a decision" if state.phase is Phase.DECIDING else "thinks"
+        doing = "waits for a decision" if state.phase is machine.Phase.DECIDING else "thinks"
         if any(pending.running for pending in state.calls):
             doing = "uses a tool"
         return RunStatus(
@@ -274,16 +242,16 @@ class ActiveRun:
     def run(self) -> None:
         """Drive the run from its start to its end."""
         try:
-            while self._state.phase is not Phase.ENDED:
+            while self._state.phase is not machine.Phase.ENDED:
                 incoming = self._next()
-                if isinstance(incoming, Begin | Approve | Deny):
+                if isinstance(incoming, machine.Begin | machine.Approve | machine.Deny):
                     self._room.release()
                 self._state, outputs = machine.step(self._state, incoming)
                 for output in outputs:
                     self._perform(output)
         except Exception as exc:
             self._environment.on_crash(exc)
-            self._listener.on_event(Failed(self._state.run_id, INTERNAL_ERROR))
+            self._listener.on_event(machine.Failed(self._state.run_id, INTERNAL_ERROR))
         finally:
             self._halt.set()
             with self._lock:
@@ -291,32 +259,34 @@ class ActiveRun:
             if owned is not None:
                 owned.close()
 
-    def _next(self) -> Input:
-        idle = self._state.phase is Phase.IDLE
+    def _next(self) -> machine.Input:
+        idle = self._state.phase is machine.Phase.IDLE
         try:
             return self._inbox.get(timeout=self._environment.start_seconds if idle else None)
         except Empty:
-            return InputClosed()
+            return machine.InputClosed()
 
     def _perform(self, output: machine.Output) -> None:
         match output:
-            case Prepare(run_id, start):
+            case machine.Prepare(run_id, start):
                 self._begin(lambda: self._prepare(run_id, start))
-            case Ask():
+            case machine.Ask():
                 messages = tuple(self._messages)
                 self._begin(lambda: self._ask(messages))
-            case Execute(call):
+            case machine.Execute(call):
                 self._begin(lambda: self._execute(call))
-            case Abort():
+            case machine.Abort():
                 self._halt.set()
-            case Prompted() | Answered() | ToolUsed() | RunFinished():
+            case (
+                machine.Prompted() | machine.Answered() | machine.ToolUsed() | machine.RunFinished()
+            ):
                 self._record(output)
-            case Completed() | RunCancelled() | Failed():
+            case machine.Completed() | machine.RunCancelled() | machine.Failed():
                 self._listener.on_event(self._settle_end(output))
             case _:
                 self._listener.on_event(output)
 
-    def _record(self, record: Recorded) -> None:
+    def _record(self, record: machine.Recorded) -> None:
         if (message := machine.to_message(record)) is not None:
             self._messages.append(message)
         if self._prepared is not None:
@@ -329,27 +299,27 @@ class ActiveRun:
         try:
             self._prepared.recorder.flush()
         except AgentMemoryError as exc:
-            if isinstance(end, Completed):
-                return Failed(end.run_id, f"the run cannot be recorded: {exc}", type(exc))
+            if isinstance(end, machine.Completed):
+                return machine.Failed(end.run_id, f"the run cannot be recorded: {exc}", type(exc))
         return end
 
     # Effects that run in their own threads and put their result into the inbox.
 
-    def _begin(self, work: Callable[[], Input]) -> None:
+    def _begin(self, work: Callable[[], machine.Input]) -> None:
         def run_work() -> None:
             try:
                 self._inbox.put(work())
             except Cancelled:
                 pass  # the run ended
             except AgentMemoryError as exc:
-                self._inbox.put(RunError(str(exc), type(exc)))
+                self._inbox.put(machine.RunError(str(exc), type(exc)))
             except Exception as exc:
                 self._environment.on_crash(exc)
-                self._inbox.put(RunError(INTERNAL_ERROR))
+                self._inbox.put(machine.RunError(INTERNAL_ERROR))
 
         threading.Thread(target=run_work, name="run-work", daemon=True).start()
 
-    def _prepare(self, run_id: RunId, start: Start) -> Ready:
+    def _prepare(self, run_id: machine.RunId, start: machine.Start) -> machine.Ready:
         services = self._environment.load()
         profile = services.agent_catalog.load_agent(start.agent_name)
         prompt = _build_prompt(start, services.agent_catalog)
@@ -395,7 +365,7 @@ class ActiveRun:
             ),
             started_ms=services.clock.now(),
         )
-        return Ready(
+        return machine.Ready(
             session_id=session_id,
             agent_name=profile.name,
             prompt=prompt,
@@ -411,7 +381,7 @@ class ActiveRun:
         toolset.close()
         raise Cancelled
 
-    def _ask(self, messages: tuple[Message, ...]) -> TurnFinished:
+    def _ask(self, messages: tuple[Message, ...]) -> machine.TurnFinished:
         """Stream one turn of the model, and preview the tool calls it asks for."""
         if self._frame is None:
             self._frame = self._build_frame()
@@ -430,9 +400,11 @@ class ActiveRun:
         answer = Message(role=Role.ASSISTANT, content="".join(content), calls=calls)
         (counted,) = frame.count_messages([answer], halt)
         toolset = prepared.toolset
-        return TurnFinished(
+        return machine.TurnFinished(
             snapshot=window.add_answer(counted).to_snapshot(),
-            proposals=tuple(Proposal(call=call, preview=toolset.preview(call)) for call in calls),
+            proposals=tuple(
+                machine.Proposal(call=call, preview=toolset.preview(call)) for call in calls
+            ),
             whole=ended.whole,
         )
 
@@ -463,13 +435,13 @@ class ActiveRun:
             ),
         )
 
-    def _execute(self, call: ToolCall) -> ToolSucceeded | ToolErrored:
+    def _execute(self, call: ToolCall) -> machine.ToolSucceeded | machine.ToolErrored:
         try:
-            return ToolSucceeded(
+            return machine.ToolSucceeded(
                 call.call_id, self._require_prepared().toolset.run(call, self._halt)
             )
         except ToolFailed as exc:
-            return ToolErrored(call.call_id, str(exc))
+            return machine.ToolErrored(call.call_id, str(exc))
 
     def _require_prepared(self) -> _PreparedRun:
         if self._prepared is None:
@@ -477,7 +449,7 @@ class ActiveRun:
         return self._prepared
 
 
-def _build_prompt(start: Start, catalog: AgentCatalog) -> str:
+def _build_prompt(start: machine.Start, catalog: AgentCatalog) -> str:
     skill = start.skill
     if skill is not None and skill.name:
         if start.prompt.strip():
