@@ -1,4 +1,4 @@
-"""Runs as they are kept: what an agent was asked, said and did, and the events of it."""
+"""Recorded runs for tests, and their events and messages."""
 
 from collections.abc import Iterable, Sequence
 
@@ -59,7 +59,7 @@ def make_about(session: str = "s", run: str = "r1", agent: str = AGENT) -> RunIn
 def build_events(
     session: str, run: str, kept: Iterable[Recorded], *, start: int = START, agent: str = AGENT
 ) -> list[Event]:
-    """As a diary makes them, a second after each other."""
+    """Build the events as the recorder does, one second apart."""
     found: list[Event] = []
     turn = 0
     for second, each in enumerate(kept):
@@ -77,7 +77,7 @@ def build_events(
 
 
 def build_chat(kept: Iterable[Recorded]) -> list[Message]:
-    """What a model is given of it while the run goes on."""
+    """Build the messages that the model gets during the run."""
     messages: list[Message] = []
     for each in kept:
         match each:
@@ -97,7 +97,7 @@ def build_chat(kept: Iterable[Recorded]) -> list[Message]:
 
 
 def check_chat(chat: Sequence[Message]) -> None:
-    """Whoever is given it takes it: speakers take turns, calls are followed by their results."""
+    """Check that a model accepts the chat: roles alternate, and results follow their calls."""
     waiting: list[CallId] = []
     before: Message | None = None
     for each in chat:

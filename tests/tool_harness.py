@@ -1,4 +1,4 @@
-"""The tools of agents over real parts, as `app.py` puts them together."""
+"""The tools of agents with real dependencies."""
 
 import json
 import os
@@ -34,7 +34,7 @@ _numbers = count(1)
 
 
 def call(name: str, /, **arguments: object) -> ToolCall:
-    """As a model wants it, with an id of its own."""
+    """Build a tool call with a unique id."""
     return raw(name, json.dumps(arguments))
 
 
@@ -44,7 +44,7 @@ def raw(name: str, arguments: str) -> ToolCall:
 
 @dataclass
 class ToolHarness:
-    """`folder` is what is worked in, `own` is the product's."""
+    """A toolset for tests. `folder` is the working folder, `own` the config folder."""
 
     tooling: ToolsetBuilder
     parts: RecallHarness
@@ -110,14 +110,14 @@ def open_harness(
 
 
 def get_refusal(toolset: Toolset, wanted: ToolCall) -> str:
-    """Why it was not done."""
+    """Run a call that fails, and return the reason."""
     with pytest.raises(ToolFailed) as told:
         toolset.run(wanted, CancelToken())
     return str(told.value)
 
 
 def assert_halts(reached: Callable[[], object], work: Callable[[CancelToken], object]) -> None:
-    """Told to halt once that point is reached, it does."""
+    """Check that the work stops when it is cancelled at that point."""
     halt = CancelToken()
     ended: list[type[BaseException]] = []
 

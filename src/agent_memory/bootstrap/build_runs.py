@@ -58,8 +58,8 @@ def build_runs(
         platform.closing.callback(model.close)
         return RunDependencies(
             model=model,
-            crew=catalog,
-            tooling=ToolsetBuilder(
+            agent_catalog=catalog,
+            toolset_builder=ToolsetBuilder(
                 workspaces=GuardedFolders(tuple(str(folder) for folder in closed)),
                 patterns=Re2Patterns(),
                 pages=llm.build_web_pages(settings),

@@ -387,8 +387,8 @@ class TestStarting:
     def test_without_a_program_or_a_model_it_says_what_is_missing(self, stand: Stand) -> None:
         given = stand.setup
         for settings, told in (
-            ({"server": "/no/such/program"}, "/no/such/program is no program"),
-            ({"server": ""}, "there is no llama-server on PATH"),
+            ({"server": "/no/such/program"}, "/no/such/program is not a program"),
+            ({"server": ""}, "no llama-server on PATH"),
             ({"model": "other"}, "llama.model is other, and"),
             ({"model_dir": stand.folder}, "there is no model in"),
         ):
@@ -662,7 +662,7 @@ class TestClosing:
         assert stand.agenda.open() == []
         failed = stand.failure()
         assert isinstance(failed, FeatureUnavailable)
-        assert "the daemon is ending" in str(failed)
+        assert "the daemon is stopping" in str(failed)
         stand.server.close()
         assert len(stand.notes()) == 1
 
@@ -704,11 +704,12 @@ class TestClosing:
 PARENT = """
 import sys
 from pathlib import Path
-from agent_memory.platform.llm.llama import LlamaServer, Setup
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
+from agent_memory.kernel.cancellation import CancelToken
 program, models, *arguments = sys.argv[1:]
-server = LlamaServer(Setup(server=program, model_dir=Path(models), args=tuple(arguments)), {})
-with server.lease(Halt()):
+options = LlamaOptions(server=program, model_dir=Path(models), args=tuple(arguments))
+server = LlamaServer(options, {})
+with server.lease(CancelToken()):
     print(server.status().pid, file=sys.stderr, flush=True)
     sys.stdin.read()
 """
@@ -726,12 +727,12 @@ class TestOrphans:
             try:
                 assert parent.stderr is not None
                 pid = int(parent.stderr.readline())
-                warden = parent_of(pid)
+                supervisor = parent_of(pid)
                 assert is_running(pid)
             finally:
                 parent.kill()
         wait_for_end(pid)
-        wait_for_end(warden)
+        wait_for_end(supervisor)
 
 
 class Site:

@@ -35,8 +35,8 @@ time.sleep(1000)
 
 PARENT = f"""
 import subprocess, sys
-from agent_memory.platform.processes.process import WardedProcess
-child = WardedProcess.start(
+from agent_memory.platform.processes.process import SupervisedProcess
+child = SupervisedProcess.start(
     [sys.executable, "-c", {FAMILY!r}, *sys.argv[1:]], env={{}}, stdout=subprocess.PIPE,
     grace_seconds={SOON},
 )
@@ -253,14 +253,16 @@ class TestOrphans:
             try:
                 assert parent.stdout is not None
                 pids = [int(pid) for pid in parent.stdout.readline().split()]
-                warden = parent_of(pids[0])
-                assert all(is_running(pid) for pid in (*pids, warden))
+                supervisor = parent_of(pids[0])
+                assert all(is_running(pid) for pid in (*pids, supervisor))
             finally:
                 parent.kill()
-        for pid in (*pids, warden):
+        for pid in (*pids, supervisor):
             wait_for_end(pid)
 
-    def test_none_is_left_when_the_warden_is_killed(self, started: list[SupervisedProcess]) -> None:
+    def test_none_is_left_when_the_supervisor_is_killed(
+        self, started: list[SupervisedProcess]
+    ) -> None:
         process = run(started, FAMILY, "deaf")
         pids = family(process)
         os.kill(parent_of(process.pid), signal.SIGKILL)
@@ -275,9 +277,9 @@ class TestOrphans:
         ) as parent:
             assert parent.stdout is not None
             child, grandchild = (int(pid) for pid in parent.stdout.readline().split())
-            warden = parent_of(child)
+            supervisor = parent_of(child)
             parent.send_signal(signal.SIGSTOP)
-            os.kill(warden, signal.SIGKILL)
+            os.kill(supervisor, signal.SIGKILL)
             parent.kill()
         wait_for_end(child)
         os.kill(grandchild, signal.SIGKILL)  # nobody is left who would

@@ -57,7 +57,7 @@ class TestAgents:
             config.crew.load_agent("zzz")
         assert str(told.value) == (
             "there is no agent 'zzz'; there are default, reviewer;"
-            f" one is a folder {config.folder}/agents/<name> with a file prompt.md"
+            f" to add one, create the folder {config.folder}/agents/<name> with a file prompt.md"
         )
         with pytest.raises(NotFound, match="'reviwer'; did you mean 'reviewer'"):
             config.crew.load_agent("reviwer")
@@ -74,7 +74,7 @@ class TestAgents:
         assert found["good"] == found["default"] == ""
         assert "cannot name an agent" in found["Loud"]
         assert "agents/broken/agent.toml:1: unknown key 'tool'" in found["broken"]
-        assert found["empty"] == "agents/empty: there is neither agent.toml nor prompt.md"
+        assert found["empty"] == "agents/empty: neither agent.toml nor prompt.md exists"
 
 
 class TestSkills:
@@ -87,14 +87,14 @@ class TestSkills:
 
     def test_an_unknown_one(self, config: Written) -> None:
         assert config.crew.list_skills() == []
-        with pytest.raises(NotFound, match="no skill 'why'; there are none yet; one is a folder"):
+        with pytest.raises(NotFound, match="no skill 'why'; there are none yet; to add one"):
             config.crew.load_skill("why")
 
     def test_one_without_its_file(self, config: Written) -> None:
         config("skills/why/skill.txt", SKILL)
-        with pytest.raises(ConfigError, match=r"skills/why: there is no SKILL\.md"):
+        with pytest.raises(ConfigError, match=r"skills/why: SKILL\.md is missing"):
             config.crew.load_skill("why")
-        assert config.crew.list_skills()[0].problem == "skills/why: there is no SKILL.md"
+        assert config.crew.list_skills()[0].problem == "skills/why: SKILL.md is missing"
 
 
 def test_the_examples_of_the_page_are_right(config: Written) -> None:
@@ -130,7 +130,7 @@ class TestReach:
 
     def test_no_file_is_too_large(self, config: Written) -> None:
         config("skills/why/SKILL.md", "x" * (MAX_BYTES + 1))
-        with pytest.raises(ConfigError, match=r"skills/why/SKILL\.md: it has more than 256 KiB"):
+        with pytest.raises(ConfigError, match=r"skills/why/SKILL\.md: the file exceeds 256 KiB"):
             config.crew.load_skill("why")
 
     def test_what_is_no_text(self, config: Written) -> None:
@@ -142,9 +142,9 @@ class TestReach:
         """Neither does a pipe keep anyone waiting."""
         file = config("agents/a/agent.toml", "")
         os.mkfifo(file.with_name("prompt.md"))
-        with pytest.raises(ConfigError, match=r"agents/a/prompt\.md: this is no file"):
+        with pytest.raises(ConfigError, match=r"agents/a/prompt\.md: this is not a file"):
             config.crew.load_agent("a")
         file.with_name("prompt.md").unlink()
         file.with_name("prompt.md").mkdir()
-        with pytest.raises(ConfigError, match=r"agents/a/prompt\.md: this is no file"):
+        with pytest.raises(ConfigError, match=r"agents/a/prompt\.md: this is not a file"):
             config.crew.load_agent("a")

@@ -84,7 +84,7 @@ class Office:
         )
 
     def keeps(self, kept: Iterable[Recorded], whose: RunInfo | None = None) -> None:
-        diary = self.memory.diary(whose or make_about())
+        diary = self.memory.open_recorder(whose or make_about())
         for each in kept:
             diary.record(each)
         diary.flush()
@@ -228,7 +228,7 @@ class TestDiary:
         engine = HeldEngine(MemoryEngine())
         store = CommittedStore(engine, unexpected)
         office = Office(store)
-        diary = office.memory.diary(make_about())
+        diary = office.memory.open_recorder(make_about())
         for each in RESIZED:
             diary.record(each)
         engine.wait_until_held()
@@ -239,7 +239,7 @@ class TestDiary:
 
     def test_a_store_that_is_gone_is_told_when_it_settles(self) -> None:
         store = memory(Path())
-        diary = Office(store).memory.diary(make_about())
+        diary = Office(store).memory.open_recorder(make_about())
         diary.record(Prompted("Hello"))
         diary.flush()
         store.close()
@@ -310,7 +310,7 @@ class TestHistory:
         assert office.memory.history(SessionId("other")) == []
 
     def test_runs_beside_each_other_do_not_mix(self, office: Office) -> None:
-        one, two = (office.memory.diary(make_about(run=name)) for name in ("r1", "r2"))
+        one, two = (office.memory.open_recorder(make_about(run=name)) for name in ("r1", "r2"))
         for each in RESIZED:
             one.record(each)
             two.record(each)

@@ -136,12 +136,12 @@ class TestSeats:
             (write("b", "x" * (2 << 20) + "x"), "content has 2,097,153 characters; the limit is"),
             (
                 raw("write_file", f'{{"path": "b", "content": "{"é" * (1 << 20)}x"}}'),
-                "it would have more than 2 MiB",
+                "the file would exceed 2 MiB",
             ),
             (call("edit_file", path="b", old_string=""), "old_string must not be empty"),
-            (call("search_files", pattern="a("), "the pattern cannot be used: missing )"),
+            (call("search_files", pattern="a("), "invalid pattern: missing )"),
             (call("search_files", pattern="(?=a)"), "no lookaround"),
-            (call("search_files", pattern="(a{900}){900}"), "the pattern cannot be used"),
+            (call("search_files", pattern="(a{900}){900}"), "invalid pattern"),
             (call("search_files", pattern="a", glob="{a,b}" * 9), "more than 64 alternatives"),
             (call("list_files", pattern="x" * 1_001), "more than 1,000 characters"),
             (call("web_fetch", url="ftp://example.org"), "must begin with http:// or https://"),
@@ -222,7 +222,7 @@ class TestReading:
         (made.folder / "a.txt").write_bytes("eins\r\n\tzwei ü\n\ndrei".encode())
         assert done(tools, call("read_file", path="a.txt")) == "eins\n\tzwei ü\n\ndrei"
         assert done(tools, call("read_file", path=f"{made.folder}/a.txt", offset=2, limit=1)) == (
-            "\tzwei ü\n[lines 2 to 2; there is more: go on with offset 3]"
+            "\tzwei ü\n[lines 2 to 2; there is more: continue with offset 3]"
         )
         assert done(tools, call("read_file", path="a.txt", offset="4")) == "drei"
 
@@ -280,7 +280,7 @@ class TestReading:
         (made.folder / "short").write_text("a\nb")
         assert done(tools, call("read_file", path="empty")) == "(the file is empty)"
         wanted = call("read_file", path="short", offset=3)
-        assert get_refusal(tools, wanted) == "short has 2 lines only"
+        assert get_refusal(tools, wanted) == "short has only 2 lines"
 
     def test_bytes_that_are_no_text_are_replaced(self, made: ToolHarness, tools: Toolset) -> None:
         (made.folder / "latin").write_bytes(b"gr\xfc\xdfe")
@@ -373,7 +373,7 @@ class TestChanging:
         before = snapshot(made.folder)
         for each in wanted:
             said = get_refusal(tools, each)
-            assert "it has changed since it was shown: read it again" in said or (
+            assert "the file has changed since the preview: read it again" in said or (
                 meanwhile == "folder" and said == "a is a folder"
             )
         assert snapshot(made.folder) == before
@@ -384,7 +384,7 @@ class TestChanging:
         wanted = write("a", "ours")
         tools.preview(wanted)
         (made.folder / "a").write_text("theirs")
-        assert "it has changed since" in get_refusal(tools, wanted)
+        assert "the file has changed since" in get_refusal(tools, wanted)
         assert (made.folder / "a").read_text() == "theirs"
 
     def test_several_changes_of_a_turn_are_each_shown_on_top_of_those_before(
@@ -420,7 +420,7 @@ class TestChanging:
         denied, on_top = edit("a", "one", "two"), edit("a", "two", "three")
         tools.preview(denied)
         assert "-two\n+three" in tools.preview(on_top)
-        assert "it has changed since it was shown" in get_refusal(tools, on_top)
+        assert "the file has changed since the preview" in get_refusal(tools, on_top)
         assert (made.folder / "a").read_text() == "one\n"
 
     def test_a_denied_change_is_not_shown_again(self, made: ToolHarness, tools: Toolset) -> None:
@@ -443,7 +443,7 @@ class TestChanging:
             tools.preview(each)
         (made.folder / "a").write_text("uno\n")
         for each in (first, second):
-            assert "it has changed since" in get_refusal(tools, each)
+            assert "the file has changed since" in get_refusal(tools, each)
         last = edit("a", "uno", "due")
         assert "-uno\n+due" in tools.preview(last)
         done(tools, last)
@@ -466,10 +466,10 @@ class TestChanging:
         wanted = [write(f"{number}", "x") for number in range(MAX_SHOWN + 1)]
         for each in wanted[:-1]:
             assert tools.preview(each).startswith("--- /dev/null")
-        assert "more than 64 changes are waiting" in tools.preview(wanted[-1])
+        assert "more than 64 changes wait for a decision" in tools.preview(wanted[-1])
         for each in wanted[:-1]:
             done(tools, each)
-        assert "more than 64 changes are waiting" in get_refusal(tools, wanted[-1])
+        assert "more than 64 changes wait for a decision" in get_refusal(tools, wanted[-1])
         assert tools.preview(write("again", "x")).startswith("--- /dev/null")
 
     def test_a_place_that_is_not_clear_is_told_with_what_would_be(
@@ -479,7 +479,9 @@ class TestChanging:
         twice = edit("a", "x = 1", "x = 3")
         assert "2 times (lines 1, 3): make it longer" in tools.preview(twice)
         assert "2 times (lines 1, 3)" in get_refusal(tools, twice)
-        assert "From line 2 on it reads:\ny = 2" in get_refusal(tools, edit("a", "y  = 2", "y = 3"))
+        assert "The file has from line 2:\ny = 2" in get_refusal(
+            tools, edit("a", "y  = 2", "y = 3")
+        )
         assert "nothing would change" in get_refusal(tools, edit("a", "y", "y"))
         assert done(tools, edit("a", "x = 1", "x = 3", replace_all=True)) == "changed: a"
         assert (made.folder / "a").read_text() == "x = 3\ny = 2\nx = 3\n"
@@ -492,7 +494,7 @@ class TestChanging:
         assert get_refusal(tools, edit("latin", "gr", "x")) == "latin is not UTF-8 text"
         assert get_refusal(tools, edit("binary", "a", "x")) == "binary is a binary file, not text"
         wanted = write("latin", "grüße")
-        assert tools.preview(wanted).startswith("replaces 5 bytes that are no UTF-8 text\n---")
+        assert tools.preview(wanted).startswith("replaces 5 bytes that are not UTF-8 text\n---")
         done(tools, wanted)
         assert (made.folder / "latin").read_text() == "grüße"
 
@@ -534,7 +536,7 @@ class TestChanging:
             assert len(told) <= PREVIEW_CHARS
             assert not set(told) & set("\x1b\r\x9b\u202e\x07")
         assert re.search(r"\[cut here: [\d,]+ more lines are not shown\]$", shown[0])
-        assert "reads:\nthe total of it is 1 \\x1b[2K\\r\\x9b1m\\u202e" in shown[2]
+        assert "from line 1:\nthe total of it is 1 \\x1b[2K\\r\\x9b1m\\u202e" in shown[2]
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
@@ -557,7 +559,7 @@ class TestListing:
     @pytest.mark.parametrize(
         ("wanted", "told"),
         [
-            (call("list_files"), ".gitignore README link|(link) out/ pipe|(no|file) src/"),
+            (call("list_files"), ".gitignore README link|(link) out/ pipe|(not|a|file) src/"),
             (call("list_files", path="src"), "src/app.py src/deep/"),
             (call("list_files", path="link"), "src/app.py src/deep/"),
             (call("list_files", path="README"), "README"),
@@ -590,7 +592,10 @@ class TestListing:
         large = made.build_toolset(output_chars=100_000)
         told = done(large, call("list_files", path="many")).split("\n")
         assert len(told) == MAX_LISTED + 1
-        assert (told[0], told[-1]) == ("many/0000", "[cut: more than 1,000; ask for less]")
+        assert (told[0], told[-1]) == (
+            "many/0000",
+            "[cut: more than 1,000 entries; narrow the path or the pattern]",
+        )
         small = done(made.build_toolset(output_chars=2_000), call("list_files", path="many"))
         assert len(small) <= 2_000
         assert re.search(r"\n\[cut here: \d+ more lines are not shown\]$", small)
@@ -640,11 +645,11 @@ class TestSearching:
         (made.folder / "many").write_text("match\n" * 10_000)
         told = done(tools, call("search_files", pattern="match")).split("\n")
         assert len(told) == MAX_FOUND + 1
-        assert told[-1] == "[cut: there is more; search for less]"
+        assert told[-1] == "[cut: there are more matches; narrow the search]"
         small = made.build_toolset(output_chars=1_500)
         text = done(small, call("search_files", pattern="match"))
         assert len(text) <= 1_500
-        assert text.endswith("search for less]")
+        assert text.endswith("narrow the search]")
 
     def test_of_a_long_line_the_piece_is_told_that_was_found(
         self, made: ToolHarness, tools: Toolset
@@ -663,7 +668,7 @@ class TestSearching:
     def test_it_ends_when_its_time_is_over(self, made: ToolHarness) -> None:
         tools = replace(made.tooling, seconds=-1).build(made.build_context())
         for wanted in (call("search_files", pattern="lantern"), call("list_files")):
-            assert done(tools, wanted) == "[cut: it takes too long: name a path]"
+            assert done(tools, wanted) == "[cut: the walk takes too long: give a path]"
         tools.close()
 
 
@@ -687,7 +692,7 @@ class TestRunning:
     @pytest.mark.parametrize("command", ["ls", "echo", "echo bye", "hello", "'echo hello'"])
     def test_only_what_is_configured_is_run(self, tools: Toolset, command: str) -> None:
         wanted = call("run_command", command=command)
-        said = "is not allowed; it may run: "
+        said = "is not allowed; allowed are: "
         assert said in tools.preview(wanted)
         assert said in get_refusal(tools, wanted)
 
@@ -721,7 +726,7 @@ class TestRunning:
     def test_a_program_that_is_not_there_is_told(self, tools: Toolset) -> None:
         wanted = call("run_command", command="no-such-program")
         assert get_refusal(tools, wanted) == (
-            "there is no program no-such-program on the daemon's PATH"
+            "there is no program no-such-program on the PATH of the daemon"
         )
 
     def test_a_folder_that_only_looks_like_a_repository_is_none(self, made: ToolHarness) -> None:
@@ -760,7 +765,7 @@ class TestRunning:
         assert len(told) <= 5_000
         assert told.startswith("beginüüü")
         assert told.endswith("üüüend")
-        assert re.search(r"\n\[8,38\d,\d{3} bytes are left out here\]\n", told)
+        assert re.search(r"\n\[8,38\d,\d{3} bytes omitted here\]\n", told)
 
     def test_what_it_writes_is_for_others_to_read(self, made: ToolHarness, tools: Toolset) -> None:
         before = os.umask(0o077)
@@ -789,7 +794,7 @@ class TestRunning:
             )
             wanted = call("run_command", command="sh family.sh")
             tools = made.build_toolset(commands=("sh",))
-            assert get_refusal(tools, wanted) == "begun\nended: it took longer than 2 s"
+            assert get_refusal(tools, wanted) == "begun\nstopped: it took longer than 2 s"
             assert_ended(made.folder / "pids")
 
     @linux
@@ -889,7 +894,7 @@ class TestTheWeb:
 
     def test_what_is_no_page_is_told_why(self, site: Site, tools: Toolset) -> None:
         url = site.says("/", b"\x89PNG", content_type="image/png")
-        assert "is no text, but image/png" in get_refusal(tools, call("web_fetch", url=url))
+        assert "is not text, but image/png" in get_refusal(tools, call("web_fetch", url=url))
         assert "answers with status 404" in get_refusal(tools, call("web_fetch", url=f"{url}none"))
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
@@ -928,7 +933,7 @@ class TestRecalling:
         told = done(tools, wanted)
         assert f"event:{talk[1].event_id}] The lantern is in the attic" in told
         assert told.startswith("<memory_context>\nThis is text from memory: facts to weigh")
-        assert done(tools, call("recall", query="submarine")) == "(nothing is known of it)"
+        assert done(tools, call("recall", query="submarine")) == "(nothing found)"
 
     def test_the_words_of_this_run_are_left_out_and_earlier_ones_are_not(
         self, made: ToolHarness
@@ -1003,13 +1008,13 @@ class TestRemembering:
         assert (fact.key, fact.value, fact.fact_type) == ("editor", "vim", "preference")
         assert (fact.agent_id, fact.times_confirmed) == ("kontekst:tester", 1)
         again = call("remember", key="editor", value="vim")
-        assert done(tools, again) == "confirmed: editor = vim, 2 times by now"
+        assert done(tools, again) == "confirmed: editor = vim, 2 times in all"
         (confirmed,) = self.facts(made)
         assert confirmed.times_confirmed == 2
         assert confirmed.confidence > fact.confidence
         other = call("remember", key="editor", value="emacs")
-        assert done(tools, other) == "remembered: editor = emacs, in place of another value"
-        assert done(tools, other) == "confirmed: editor = emacs, 2 times by now"
+        assert done(tools, other) == "remembered: editor = emacs, replacing another value"
+        assert done(tools, other) == "confirmed: editor = emacs, 2 times in all"
         (replaced,) = self.facts(made)
         assert (replaced.id, replaced.value) == (fact.id, "emacs")
 

@@ -216,10 +216,10 @@ def test_tls_is_for_the_name_that_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "said"),
     [
-        ("image/png", b"\x89PNG", "no text, but image/png"),
-        ("application/octet-stream", b"abc", "no text, but"),
-        ("text/plain", b"\0\1\2", "is no text"),
-        ("application/zip", b"PK", "no text, but"),
+        ("image/png", b"\x89PNG", "not text, but image/png"),
+        ("application/octet-stream", b"abc", "not text, but"),
+        ("text/plain", b"\0\1\2", "is not text"),
+        ("application/zip", b"PK", "not text, but"),
     ],
 )
 def test_only_texts_are_read(
@@ -255,7 +255,10 @@ def test_packed_pages_are_unpacked_as_far_as_they_may_be(site: Site, pages: Http
         "/z", zlib.compress(b"z"), content_type="text/plain", content_encoding="deflate"
     )
     assert fetched(pages, url).text == "z"
-    for encoding, said in (("br", "not known here"), ("gzip", "not packed as it says")):
+    for encoding, said in (
+        ("br", "unknown content encoding"),
+        ("gzip", "does not match its content encoding"),
+    ):
         url = site.says("/x", b"xx", content_type="text/plain", content_encoding=encoding)
         with pytest.raises(ToolFailed, match=said):
             fetched(pages, url)

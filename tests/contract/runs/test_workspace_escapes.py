@@ -36,7 +36,7 @@ SECRET = b"the secret outside\n"
 
 
 class Ground:
-    """A folder to work in, and what lies around it."""
+    """A working folder, and what lies around it."""
 
     def __init__(self, top: Path) -> None:
         self.outside = top / "outside"
@@ -301,11 +301,11 @@ def test_not_every_folder_can_be_worked_in(ground: Ground, folder: str) -> None:
 def test_no_process_is_looked_into() -> None:
     """This one has an environment that is not for agents."""
     for folder in ("/proc", "/proc/self", "/proc/self/fd"):
-        with pytest.raises(InvalidInput, match="none works in there"):
+        with pytest.raises(InvalidInput, match="choose another working folder"):
             GuardedFolders().open(folder)
     everywhere = GuardedFolders().open("/")
     for path in ("proc/self/environ", "/proc/self/environ", "/proc/1/mem", "/proc/version"):
-        with pytest.raises(ToolFailed, match="no tool goes in there"):
+        with pytest.raises(ToolFailed, match="is closed to agents"):
             everywhere.read(path, most=10)
     everywhere.close()
 
@@ -346,7 +346,7 @@ def test_no_device_pipe_or_socket_is_opened(ground: Ground) -> None:
             names.append("zero")
         for name in names:
             for way in (read, write):
-                with pytest.raises(ToolFailed, match="no regular file"):
+                with pytest.raises(ToolFailed, match="not a regular file"):
                     way(ground.folder, name)
             with pytest.raises(ToolFailed):
                 write_blindly(ground.folder, name)
@@ -364,9 +364,9 @@ def test_ten_gigabytes_are_read_in_part(ground: Ground) -> None:
     assert (found.text, found.more) == ("line\nline", True)
     assert len(ground.folder.read("large", most=100).data or b"") == 100
     assert not ground.folder.read("large", most=100).whole
-    with pytest.raises(ToolFailed, match="further than 256 MiB into the file"):
+    with pytest.raises(ToolFailed, match="more than 256 MiB into the file"):
         ground.folder.read_lines("large", first=10_002, lines=2, chars=999, halt=CancelToken())
-    with pytest.raises(ToolFailed, match="changed since it was shown"):
+    with pytest.raises(ToolFailed, match="changed since the preview"):
         ground.folder.replace("large", b"", compute_digest(b"line\n"))
     with large.open("r+b") as file:
         file.write(b"\0")
@@ -383,7 +383,7 @@ def test_a_line_without_end_is_told_in_its_beginning(ground: Ground) -> None:
     first, second = found.text.split("\n")
     assert (first, second[:9], found.next, found.more) == ("first", "xxxxxxxxx", 3, True)
     assert second.endswith("[cut: the line has more than 2,000 characters]")
-    with pytest.raises(ToolFailed, match="further than 256 MiB"):
+    with pytest.raises(ToolFailed, match="more than 256 MiB"):
         ground.folder.read_lines("line", first=3, lines=9, chars=9_999, halt=CancelToken())
 
 
@@ -401,7 +401,7 @@ def test_what_was_shown_in_one_place_is_not_written_to_another(ground: Ground) -
     (ground.inside / "room").symlink_to("deep")
     (ground.inside / "name").symlink_to("plain.txt")
     for path, before in (("room/new", NOTHING), ("name", compute_digest(b"plain\n"))):
-        with pytest.raises(ToolFailed, match="changed since it was shown"):
+        with pytest.raises(ToolFailed, match="changed since the preview"):
             ground.folder.replace(path, b"written", before)
     assert names(ground.inside / "deep") == []
     assert (ground.inside / "plain.txt").read_bytes() == b"plain\n"
@@ -414,7 +414,7 @@ def test_what_git_obeys_is_not_written(ground: Ground) -> None:
     (ground.inside / "sub" / ".git").write_text("gitdir: elsewhere")
     for path in (".git/hooks/pre-commit", "g/config", ".GIT/config", "sub/.git", "new/.git/config"):
         for way in (write, write_blindly):
-            with pytest.raises(ToolFailed, match=r"git's own|changed since"):
+            with pytest.raises(ToolFailed, match=r"belongs to git|changed since"):
                 way(ground.folder, path)
     assert names(ground.inside / ".git") == ["hooks"]
     assert not (ground.inside / "new").exists() or not names(ground.inside / "new")
@@ -604,7 +604,7 @@ class TestByTools:
         alias = ground.inside / "alias"
         alias.symlink_to(ground.own)
         for folder in (ground.own, alias, desk.own, ground.inside / "alias" / ".." / "data"):
-            with pytest.raises(InvalidInput, match="is closed to agents: none works"):
+            with pytest.raises(InvalidInput, match="is closed to agents: choose another"):
                 desk.build_toolset(folder)
 
     def test_a_folder_that_is_a_link_stays_what_it_was(
@@ -638,7 +638,7 @@ class TestByTools:
                     assert not tried(tools, wanted)[2]
             assert tools.instructions() == ""
             told = tools.run(call("list_files", recursive=True), CancelToken())
-            assert "pipe (no file)\n" in told
+            assert "pipe (not a file)\n" in told
             assert (
                 tools.run(call("search_files", pattern="."), CancelToken()) == "plain.txt:1: plain"
             )
@@ -652,7 +652,7 @@ class TestByTools:
             for name in ("zero", "null", "random", "stdin", "fd/0"):
                 for wanted in everything_on(name)[:3]:
                     assert not tried(tools, wanted)[2]
-            assert "no regular file" in get_refusal(tools, call("read_file", path="zero"))
+            assert "not a regular file" in get_refusal(tools, call("read_file", path="zero"))
 
         in_time(work)
 
@@ -665,17 +665,17 @@ class TestByTools:
                 file.truncate(10 << 30)
         shown, told, is_done = tried(tools, call("read_file", path="large", limit=1_000))
         assert is_done
-        assert told.endswith("[lines 1 to 1000; there is more: go on with offset 1001]")
+        assert told.endswith("[lines 1 to 1000; there is more: continue with offset 1001]")
         assert told.count("needle\n") == 1_000
         assert len(tools.run(call("read_file", path="large"), CancelToken())) <= 20_000
         for wanted in everything_on("large")[1:3]:
             shown, told, is_done = tried(tools, wanted)
             assert shown == f"cannot run: {told}"
-            assert told == "large has more than 2 MiB: too large to change"
+            assert told == "large exceeds 2 MiB: too large to change"
         told = tools.run(call("search_files", pattern="^needle$", glob="large"), CancelToken())
         assert told.startswith("large:1: needle\nlarge:2: needle\n")
         assert tools.run(call("search_files", pattern="plain", glob="[lp]*"), CancelToken()) == (
-            "[cut: large is searched in its beginning only]\nplain.txt:1: plain"
+            "[cut: large was searched only at its beginning]\nplain.txt:1: plain"
         )
         assert len(tools.instructions()) < 17_000
         assert (ground.inside / "large").stat().st_size == 10 << 30
@@ -702,7 +702,7 @@ class TestByTools:
                 shown, told, is_done = tried(tools, wanted)
                 assert not is_done
                 assert shown == f"cannot run: {told}"
-                assert "is git's own: it is not written to" in told
+                assert "belongs to git: writing to it is not allowed" in told
         assert names(ground.inside / ".git") == ["hooks"]
         assert names(ground.inside) == [".git", "data", "g", "plain.txt", "sub"]
         done = call("write_file", path=".gitignore", content="x")  # which only looks like it
@@ -781,7 +781,7 @@ def test_a_walk_ends_when_it_takes_too_long(ground: Ground) -> None:
     for name in ("a", "b", "c"):
         (ground.inside / name / "d").mkdir(parents=True)
     told = list(ground.folder.walk(".", deep=True, most=99, seconds=-1.0, halt=CancelToken()))
-    assert told == [Truncated("it takes too long: name a path")]
+    assert told == [Truncated("the walk takes too long: give a path")]
 
 
 def test_a_single_file_may_be_closed_too(tmp_path: Path) -> None:

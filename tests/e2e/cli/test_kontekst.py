@@ -395,7 +395,7 @@ class TestFailures:
     def test_nothing_to_do_is_11(self, desk: Desk) -> None:
         answer = desk.run(given=b"\n")
         assert answer.code == INVALID
-        assert "nothing to do" in answer.errors
+        assert "the prompt is empty" in answer.errors
 
     @pytest.mark.parametrize("given", [b"\xff\xfe", b"x" * (1 << 21)])
     def test_input_that_is_no_prompt_is_11(self, desk: Desk, given: bytes) -> None:
@@ -412,7 +412,7 @@ class TestFailures:
             home.serve()
             assert "the next run starts it" in home.run("kontekst", "ps").text
             answer = home.run("kontekst", "Go")
-            assert "Model: not running; no model can be run" in home.run("kontekst", "ps").text
+            assert "Model: not running; cannot run a model" in home.run("kontekst", "ps").text
         assert answer.code == NOT_ENABLED
         assert "llama-server" in answer.errors
         assert "llama.endpoint" in answer.errors

@@ -39,7 +39,7 @@ SLOW = "sleep 1000"
 
 @dataclass(frozen=True)
 class Stage:
-    """A daemon, its scripted model, and a folder to work in."""
+    """A daemon, its scripted model, and a working folder."""
 
     daemon: Daemon
     model: ScriptedLlm
@@ -493,9 +493,9 @@ def test_a_second_start_fails_and_the_first_run_goes_on(stage: Stage) -> None:
     [
         ({"prompt": "hi", "agent_name": "nobody"}, "no agent 'nobody'"),
         ({"skill": pb.SkillInvocation(name="nothing")}, "no skill 'nothing'"),
-        ({}, "nothing to do"),
-        ({"prompt": " \n"}, "nothing to do"),
-        ({"skill": pb.SkillInvocation()}, "nothing to do"),
+        ({}, "the prompt is empty"),
+        ({"prompt": " \n"}, "the prompt is empty"),
+        ({"skill": pb.SkillInvocation()}, "the prompt is empty"),
         ({"prompt": "hi", "skill": pb.SkillInvocation(name="greet")}, "not both"),
         ({"prompt": "hi", "working_dir": "relative"}, "relative"),
         ({"prompt": "hi", "working_dir": "/no/such/folder"}, "/no/such/folder"),
@@ -556,8 +556,8 @@ def test_an_endless_loop_of_tools_is_stopped(stage: Stage) -> None:
         (error(401, "no"), "key"),
         (error(404, "no model"), "no model"),
         (error(400, "bad grammar"), "bad grammar"),
-        (Reply(b"<html>"), "no answer"),
-        (Streamed((b"data: {]\n\n",)), "no answer"),
+        (Reply(b"<html>"), "invalid answer"),
+        (Streamed((b"data: {]\n\n",)), "invalid answer"),
         (Streamed((data({"error": {"message": "slot lost"}}),)), "slot lost"),
         (say("half an", cut=True), "lost"),
         (Streamed(say("half an", cut=True).pieces), "middle of its answer"),

@@ -137,7 +137,9 @@ def test_what_the_model_has_not_seen_yet_is_never_left_out() -> None:
         said(Role.ASSISTANT, "", 10, call),
         said(Role.TOOL, "long", 300, answers="a"),
     )
-    with pytest.raises(ContextTooLong, match=r"take 330 tokens.*has 300.*100 are for the answer"):
+    with pytest.raises(
+        ContextTooLong, match=r"take 330 tokens.*has 300.*100 of them are reserved for the answer"
+    ):
         window(300, 100, 0, 10, ([], current))
     later = (*current, said(Role.ASSISTANT, "and", 10, call), said(Role.TOOL, "x", 10, answers="a"))
     found = window(300, 100, 0, 10, ([], later))

@@ -139,7 +139,7 @@ def test_any_run_is_read_back_as_it_was(some: Sequence[Sequence[Recorded]]) -> N
         clock=Stopped(),  # so that only the ids tell what came first
     )
     for number, kept in enumerate(some):
-        diary = remembered.diary(make_about(run=f"r{number}"))
+        diary = remembered.open_recorder(make_about(run=f"r{number}"))
         for each in kept:
             diary.record(each)
         diary.flush()

@@ -8,7 +8,7 @@ import pytest
 from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.platform.llm import gguf
 
-ELSE = "or set llama.endpoint to a server that runs already"
+ELSE = "or set llama.endpoint to a running server"
 
 
 def executable(path: Path, mode: int = 0o700) -> Path:
@@ -67,8 +67,8 @@ class TestTheProgram:
         with pytest.raises(FeatureUnavailable) as refused:
             gguf.find_program("", environ)
         assert str(refused.value) == (
-            "no model can be run: there is no llama-server on PATH. Install llama.cpp's"
-            f" llama-server, or set llama.server to where it is; {ELSE}"
+            "cannot run a model: no llama-server on PATH. Install llama-server of llama.cpp,"
+            f" or set llama.server to its path; {ELSE}"
         )
 
     @pytest.mark.parametrize("kind", ["missing", "text", "folder", "unknown"])
@@ -79,7 +79,9 @@ class TestTheProgram:
         elif kind == "folder":
             meant.mkdir()
         server = "my-llama" if kind == "unknown" else str(meant)
-        with pytest.raises(FeatureUnavailable, match=f"^no model can be run: {server} is no prog"):
+        with pytest.raises(
+            FeatureUnavailable, match=f"^cannot run a model: {server} is not a prog"
+        ):
             gguf.find_program(server, {"PATH": str(tmp_path)})
 
 
@@ -123,7 +125,7 @@ class TestTheModel:
         for folder in (tmp_path, tmp_path / "missing", tmp_path / "a.txt"):
             assert refused(folder, name) == (
                 f"there is no model in {folder}: put a GGUF file there, or set llama.model_dir to"
-                f" where it is; {ELSE}"
+                f" its folder; {ELSE}"
             )
 
     def test_of_several_one_must_be_chosen(self, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class TestWords:
          "rm -rf /", "FOO=1 pytest", "env pytest", "my tool --dry", "PYTEST"],
     )  # fmt: skip
     def test_of_another_beginning_are_refused_with_what_may_be(self, command: str) -> None:
-        with pytest.raises(ToolFailed, match="not allowed; it may run: git status, pytest"):
+        with pytest.raises(ToolFailed, match="not allowed; allowed are: git status, pytest"):
             commands.split_command(command, ALLOWED)
 
     @pytest.mark.parametrize("operator", ["|", "&&", ";", ">", "2>&1", "<", "||", "&"])
@@ -57,8 +57,8 @@ class TestWords:
         [
             ("", "is empty"),
             (" \n", "is empty"),
-            ("pytest 'x", "cannot be read: No closing quotation"),
-            ("pytest \\", "cannot be read"),
+            ("pytest 'x", "cannot be parsed: No closing quotation"),
+            ("pytest \\", "cannot be parsed"),
             ("pytest a\0b", "zero byte"),
         ],
     )
@@ -103,9 +103,9 @@ class TestTold:
         assert commands.format_result(ran, 5) == told
 
     def test_one_that_does_not_end_is_a_failure_with_what_it_printed(self) -> None:
-        with pytest.raises(ToolFailed, match=r"^so far\nended: it took longer than 2\.5 s$"):
+        with pytest.raises(ToolFailed, match=r"^so far\nstopped: it took longer than 2\.5 s$"):
             commands.format_result(CommandResult(code=None, output="so far\n"), 2.5)
-        with pytest.raises(ToolFailed, match=r"^ended: it took longer than 120 s$"):
+        with pytest.raises(ToolFailed, match=r"^stopped: it took longer than 120 s$"):
             commands.format_result(CommandResult(code=None, output=""), 120)
 
 
@@ -147,4 +147,4 @@ class TestEnds:
 
     def test_what_is_left_out_is_told(self) -> None:
         told = kept(10, [b"begin", b"x" * 5_000, b"close"]).text()
-        assert told == "begin\n[5,000 bytes are left out here]\nclose"
+        assert told == "begin\n[5,000 bytes omitted here]\nclose"

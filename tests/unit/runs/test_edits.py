@@ -32,13 +32,13 @@ def test_lines_may_end_otherwise_in_the_file() -> None:
 
 def test_what_is_not_there_is_answered_with_what_is() -> None:
     text = "def one():\n    pass\n\n\ndef total(items):\n    return sum(items)\n"
-    with pytest.raises(ToolFailed, match=r"From line 5 on it reads:\ndef total\(items\):"):
+    with pytest.raises(ToolFailed, match=r"The file has from line 5:\ndef total\(items\):"):
         edits.replace_text(text, "def total(item):\n  return 0", "", everywhere=False)
-    with pytest.raises(ToolFailed, match=r"From line 2 on it reads:\n    pass"):
+    with pytest.raises(ToolFailed, match=r"The file has from line 2:\n    pass"):
         edits.replace_text(text, "\tpass", "x", everywhere=False)
-    with pytest.raises(ToolFailed, match="read it first"):
+    with pytest.raises(ToolFailed, match="read the file first"):
         edits.replace_text(text, "nothing of the kind", "x", everywhere=False)
-    with pytest.raises(ToolFailed, match="it is empty"):
+    with pytest.raises(ToolFailed, match="the file is empty"):
         edits.replace_text("", "x", "y", everywhere=False)
 
 
@@ -52,7 +52,7 @@ def test_a_difference_reads_as_everywhere() -> None:
     assert told == "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three"
     new = edits.render_diff("b", None, "hello\n")
     assert new == "--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+hello"
-    assert edits.render_diff("b", "x", "x") == "no change of b"
+    assert edits.render_diff("b", "x", "x") == "no change in b"
     assert "(an empty file)" in edits.render_diff("b", None, "")
     assert "No newline at end of file" in edits.render_diff("b", "x\n", "x")
 

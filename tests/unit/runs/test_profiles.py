@@ -67,12 +67,15 @@ class TestWrong:
                 'description = ""\n\ntool = ["read_file"]',
                 "agents/reviewer/agent.toml:3: unknown key 'tool'; did you mean 'tools'?",
             ),
-            ("zzz = 1", "agents/reviewer/agent.toml:1: unknown key 'zzz'; known are description,"),
+            (
+                "zzz = 1",
+                "agents/reviewer/agent.toml:1: unknown key 'zzz'; known keys: description,",
+            ),
             (
                 'tools = [\n  "recall",\n  "read_fil",\n]',
                 "agents/reviewer/agent.toml:3: unknown tool 'read_fil'; did you mean 'read_file'?",
             ),
-            ('tools = "recall"', ":1: tools must be a list of names of tools, not 'recall'"),
+            ('tools = "recall"', ":1: tools must be a list of tool names, not 'recall'"),
             ("\nmax_turns = 0", ":2: max_turns must be a whole number from 1 to 1,000, not 0"),
             ("max_turns = 1001", ":1: max_turns must be"),
             ("max_turns = true", ":1: max_turns must be a whole number from 1 to 1,000, not True"),
@@ -80,7 +83,10 @@ class TestWrong:
             ("temperature = nan", ":1: temperature must be a number from 0 to 2, not nan"),
             ("answer_tokens = -1", ":1: answer_tokens must be a whole number from 1 to"),
             ('recall = "yes"', ":1: recall must be true or false, not 'yes'"),
-            ('commands = ["", "ls"]', ":1: commands must be a list of at most 200 commands"),
+            (
+                'commands = ["", "ls"]',
+                ":1: commands must be a list of at most 200 non-empty commands",
+            ),
             ("description = 7", ":1: description must be a text of at most 1,000 characters"),
             ("recall = true\n\ntools = [\n", ":3: not valid TOML: "),
             ("recall = true\nrecall ? true\n", ":2: not valid TOML: "),
@@ -105,15 +111,13 @@ class TestWrong:
     @pytest.mark.parametrize("prompt", ["", " \n\t"])
     def test_an_empty_prompt(self, prompt: str) -> None:
         assert wrong(None, prompt).startswith("agents/reviewer/prompt.md:1: the prompt is empty")
-        assert "prompt must be a text that is not empty" in wrong(
-            f'prompt = "{prompt.strip()}"', None
-        )
+        assert "prompt must be a non-empty text" in wrong(f'prompt = "{prompt.strip()}"', None)
 
     def test_none_at_all(self) -> None:
-        assert wrong("", None).startswith("agents/reviewer/agent.toml:1: there is no prompt")
+        assert wrong("", None).startswith("agents/reviewer/agent.toml:1: the prompt is missing")
 
     def test_two_of_them(self) -> None:
-        assert "remove one of both" in wrong('prompt = "Hi"', "Hello")
+        assert "remove one of them" in wrong('prompt = "Hi"', "Hello")
 
     def test_one_that_is_too_long(self) -> None:
         assert "the limit is 64,000" in wrong(None, "x" * 64_001)

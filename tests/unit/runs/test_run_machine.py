@@ -194,11 +194,11 @@ def test_an_endless_loop_of_tools_is_stopped_by_the_limit_of_turns() -> None:
     assert told.count(Ask()) == 2
 
 
-def test_a_client_that_has_hung_up_gets_its_answer_and_decides_nothing() -> None:
+def test_a_client_that_closed_its_input_gets_its_answer_and_decides_nothing() -> None:
     _, told = after(BEGIN, READY, InputClosed(), TextDelta("ok"), DONE)
     assert told[-1] == Completed(run_id=RUN, content="ok", reasoning="")
     denied = [
-        ToolUsed(call=call, outcome=Outcome.DENIED, text=f"denied: {machine.NOBODY_LEFT}")
+        ToolUsed(call=call, outcome=Outcome.DENIED, text=f"denied: {machine.CLIENT_CLOSED}")
         for call in (A, B)
     ]
     end = [ToolsCompleted(), RunFinished(outcome=Outcome.DENIED), RunCancelled(RUN)]

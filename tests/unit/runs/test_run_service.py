@@ -86,7 +86,7 @@ def test_there_are_only_so_many_at_once() -> None:
     found, _ = made(missing)
     ears = [Ear(), Ear()]
     running = [found.open(each) for each in ears]
-    with pytest.raises(Overloaded, match="2 runs go on"):
+    with pytest.raises(Overloaded, match="2 runs are active"):
         found.open(Ear())
     running[0].leave()
     ears[0].all()
@@ -131,6 +131,6 @@ def test_at_the_end_of_the_daemon_those_that_go_on_are_told() -> None:
     found.close(0.0)
     waiting.set()
     assert ear.all() == [Failed(RunId("r1"), STOPPING)]
-    wait_until(lambda: not found._going)  # noqa: SLF001
+    wait_until(lambda: not found._active)  # noqa: SLF001
     with pytest.raises(FeatureUnavailable):
         found.open(Ear())

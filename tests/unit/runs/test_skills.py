@@ -53,18 +53,18 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ("Do it.", "skills/fix/SKILL.md:1: it must begin with a line ---"),
-            ("", "skills/fix/SKILL.md:1: it must begin"),
-            ("---\nname: fix\n", "skills/fix/SKILL.md:1: there is no second line ---"),
-            (written("Do", "name: fix"), "skills/fix/SKILL.md:3: there is no description"),
-            (written("", "description: D"), "skills/fix/SKILL.md:3: nothing follows"),
+            ("Do it.", "skills/fix/SKILL.md:1: the file must begin with a line ---"),
+            ("", "skills/fix/SKILL.md:1: the file must begin"),
+            ("---\nname: fix\n", "skills/fix/SKILL.md:1: the second line ---"),
+            (written("Do", "name: fix"), "skills/fix/SKILL.md:3: the description is missing"),
+            (written("", "description: D"), "skills/fix/SKILL.md:3: the body is empty"),
             (
                 written("Do", "name: fix\ndescripton: D"),
                 "skills/fix/SKILL.md:3: unknown key 'descripton'; did you mean 'description'?",
             ),
-            (written("Do", "description: D\njust words"), ":3: this is no `key: value`"),
-            (written("Do", "description: D\ndescription: E"), ":3: description is there twice"),
-            (written("Do", "description: D\nname: mend"), ":3: it is named 'mend', and its folder"),
+            (written("Do", "description: D\njust words"), ":3: expected `key: value`"),
+            (written("Do", "description: D\ndescription: E"), ":3: description occurs twice"),
+            (written("Do", "description: D\nname: mend"), ":3: the name 'mend' differs from the"),
             (written("Do", f"description: {'x' * 1025}"), ":2: description has 1,025 characters"),
         ],
     )

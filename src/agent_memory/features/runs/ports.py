@@ -1,4 +1,4 @@
-"""What a run needs from the world: a model, a folder, programs, the web."""
+"""The ports of runs: a model, a folder, programs, the web."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,112 +12,113 @@ from agent_memory.kernel.cancellation import CancelToken
 
 
 class CatalogFiles(Protocol):
-    """The folders of the user's agents and skills, as they are at this moment."""
+    """The folders of the user's agents and skills."""
 
     @property
     def location(self) -> str:
-        """Where they are, to be told."""
+        """The path, for messages."""
         ...
 
     def list_names(self, kind: str, /) -> list[str]:
-        """Of the folders below `agents` or `skills`, in order; any name may be among them."""
+        """Return the names of the folders of `agents` or `skills`, sorted and unchecked."""
         ...
 
     def has(self, kind: str, name: str, /) -> bool:
-        """Whether there is this folder. Names that are not safe have none."""
+        """Return whether this folder exists. False for unsafe names."""
         ...
 
     def read(self, kind: str, name: str, file: str, /) -> str | None:
-        """None where there is no such file. Raises ConfigError where it cannot be read."""
+        """Return the file, or None if it does not exist. Raises ConfigError if it is unreadable."""
         ...
 
 
 class ChatModel(Protocol):
-    """A model that one talks with; it is started by whoever needs it first. Raises LlmFailed,
-    FeatureUnavailable where there is none, and Cancelled once it is told to halt."""
+    """A chat model, started at first use. Raises LlmFailed, FeatureUnavailable if none is
+    configured, and Cancelled once `halt` is set."""
 
     def get_context_size(self, halt: CancelToken, /) -> int:
-        """The tokens of its context."""
+        """Return the size of the context in tokens."""
         ...
 
     def count_tokens(self, texts: Sequence[str], halt: CancelToken, /) -> list[int]:
-        """The tokens of each, or about as many."""
+        """Count the tokens of each text, exactly or about."""
         ...
 
     def stream(self, request: ChatRequest, halt: CancelToken, /) -> Iterator[StreamPart]:
-        """What it says, piece by piece as it comes; the last is Ended. Raises ContextTooLong."""
+        """Yield the parts of the answer as they arrive; StreamEnd is the last. Raises
+        ContextTooLong."""
         ...
 
 
 class Workspace(Protocol):
-    """One folder and what is in it: nothing else is read or changed, whatever leads out and whoever
-    changes it meanwhile. Paths are from the folder, or absolute and inside. Raises ToolFailed."""
+    """One folder and its content. Nothing outside is read or changed, even if links lead out or
+    another process changes them meanwhile. Paths are relative, or absolute and inside. Raises
+    ToolFailed."""
 
     def resolve(self, path: str, /) -> str:
-        """Where this leads once links are followed, from the folder; it need not be there."""
+        """Follow links and return the path from the folder. The file need not exist."""
         ...
 
     def read(self, path: str, /, *, most: int) -> FileContent:
-        """The beginning of a file, so many bytes at most."""
+        """Read at most this many bytes from the start of a file."""
         ...
 
     def read_lines(
         self, path: str, /, *, first: int, lines: int, chars: int, halt: CancelToken
     ) -> Excerpt:
-        """Lines of a text file, so many characters at most."""
+        """Read lines of a text file, at most this many characters."""
         ...
 
     def replace(self, path: str, data: bytes, before: str, /) -> None:
-        """Whole or not at all, durable, and only where the file's digest is `before`. The path is
-        as `content` told it: a link on the way has come since."""
+        """Replace a file atomically and durably, if its digest is still `before`. The path is the
+        one that `read` returned, so a link on it is new and refused."""
         ...
 
     def walk(
         self, path: str, /, *, deep: bool, most: int, seconds: float, halt: CancelToken
     ) -> Iterator[FolderEntry | Truncated]:
-        """What is in a folder, by name; deep, also what is in the folders there, except what git
-        ignores. Links are not followed. After so many entries, and so long, it is cut."""
+        """Yield the entries of a folder, sorted. If `deep`, include those of its folders, except
+        what git ignores. Do not follow links. Stop after `most` entries or `seconds`."""
         ...
 
     def hold_descriptor(self) -> AbstractContextManager[int]:
-        """The folder's descriptor, good until the end of it."""
+        """Hold the descriptor of the folder open during the context."""
         ...
 
     def close(self) -> None:
-        """Once nobody uses it any more."""
+        """Release the folder after its last use."""
         ...
 
 
 class Workspaces(Protocol):
     def open(self, folder: str, /) -> Workspace:
-        """Raises InvalidInput where it is no folder, or none that may be worked in."""
+        """Open a folder. Raises InvalidInput if it is not a folder or not allowed."""
         ...
 
 
 class LinePattern(Protocol):
     def find_lines(self, data: bytes, /) -> Iterator[tuple[int, str]]:
-        """Those in which it is found, each once, with their numbers; of a long one the piece
-        around what was found."""
+        """Yield each matching line once, with its number. A long line is cut around the match."""
         ...
 
 
 class LinePatterns(Protocol):
-    """Patterns that take time in proportion to the text, whatever both are."""
+    """Patterns that match in time linear in the text."""
 
     def compile_pattern(self, pattern: str, /) -> LinePattern:
-        """Raises ToolFailed, with what is wrong."""
+        """Compile a pattern. Raises ToolFailed with the reason."""
         ...
 
 
 class WebPages(Protocol):
-    """The web, without what is only reached from here. Raises ToolFailed."""
+    """Pages of the public web: private addresses are refused. Raises ToolFailed."""
 
     def resolve_url(self, url: str, /) -> Target:
-        """What would be asked for."""
+        """Resolve the address that `fetch` would request."""
         ...
 
     def fetch(self, target: Target, /, *, seconds: float, halt: CancelToken) -> WebPage:
-        """Its text as it is, bounded."""
+        """Fetch the text of a page, up to a limit."""
         ...
 
 
@@ -132,6 +133,6 @@ class Programs(Protocol):
         most: int,
         halt: CancelToken,
     ) -> CommandResult:
-        """Run a program there, and keep so many bytes of what it prints. Raises ToolFailed where it
-        cannot be run, and Cancelled once it is told to halt: nothing of it runs on."""
+        """Run a program in the folder and return at most this many bytes of its output. Raises
+        ToolFailed if it cannot run, and Cancelled once `halt` is set: its processes are ended."""
         ...

@@ -1,14 +1,14 @@
-"""Chat clients: one question, one answer in JSON. OpenAI-compatible servers and Anthropic.
+"""Chat clients for one question with a JSON answer: OpenAI-compatible servers and Anthropic.
 
 AgentMemoryError
-├── ConfigError            the address or the key cannot be used
-├── ChatRefused            the server does not take the request: asking again would not help
-│   └── ChatTooLong        it does not fit into the model's context
-├── ChatUnusable           an answer came, but it is none
+├── ConfigError            the address or the key is invalid
+├── ChatRefused            the server refuses the request: a retry does not help
+│   └── ChatTooLong        the request does not fit into the context of the model
+├── ChatUnusable           the answer is invalid
 └── RemoteUnavailable
-    └── ChatUnavailable    time-out, lost connection, 429, 5xx: later it may work
+    └── ChatUnavailable    time-out, lost connection, 429, 5xx: a later retry may help
 
-No message of these errors holds anything of a question, an answer or a key.
+The messages of these errors contain no part of a question, an answer or a key.
 """
 
 import re
@@ -48,34 +48,33 @@ _BOUNDS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
 
 
 class ChatRefused(AgentMemoryError):
-    """The model's server does not take the request."""
+    """The model server refuses the request."""
 
     def __init__(self, status: int) -> None:
-        super().__init__(f"the model's server answered with status {status}")
+        super().__init__(f"the model server answered with status {status}")
         self.status = status
 
     @property
     def is_permanent(self) -> bool:
-        """Whether another request would be refused as well: a wrong key, address or model."""
+        """Whether every request would be refused: the key, the address or the model is wrong."""
         return self.status not in BAD_REQUEST
 
 
 class ChatTooLong(ChatRefused):
-    """The request does not fit into the model's context."""
+    """The request does not fit into the context of the model."""
 
 
 class ChatUnusable(AgentMemoryError):
-    """The model's server answered something that is no answer."""
+    """The model server sent an invalid answer."""
 
 
 class ChatUnavailable(RemoteUnavailable):
-    """The model's server does not answer. `sent`: it may have worked on the question all the same.
-
-    `retry_after`: the seconds that it asks to wait.
+    """The model server does not answer. `sent` is True if it may have processed the question.
+    `retry_after` is the wait in seconds that it asks for.
     """
 
     def __init__(self, reason: str, *, sent: bool, retry_after: float | None = None) -> None:
-        super().__init__(f"the model's server does not answer: {reason}")
+        super().__init__(f"the model server does not answer: {reason}")
         self.reason = reason
         self.sent = sent
         self.retry_after = retry_after
@@ -83,7 +82,7 @@ class ChatUnavailable(RemoteUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatQuestion:
-    """What a model is asked. `schema` is the JSON schema, called `name`, of the answer."""
+    """A question. `schema` is the JSON schema of the answer, and `name` its name."""
 
     system: str
     text: str
@@ -94,7 +93,7 @@ class ChatQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatAnswer:
-    """What it answers. `whole` is False where it ran into `max_tokens`; usage is as told."""
+    """An answer. `whole` is False if it was cut at `max_tokens`. The server reports the tokens."""
 
     text: str
     whole: bool
@@ -107,17 +106,17 @@ class Chat(Protocol):
     def model(self) -> str: ...
 
     def ask(self, question: ChatQuestion, /, *, seconds: float) -> ChatAnswer:
-        """The answer. Raises ChatRefused, ChatUnusable or ChatUnavailable."""
+        """Ask a question. Raises ChatRefused, ChatUnusable or ChatUnavailable."""
         ...
 
     def close(self) -> None: ...
 
 
 class OpenAiChat:
-    """`/v1/chat/completions` of OpenAI, llama-server and all that speak like them.
+    """A client for `/v1/chat/completions` of OpenAI, llama-server and compatible servers.
 
-    `bounded`: the schema's limits of length are sent too. llama-server turns them into a grammar
-    that ends a model's endless list; elsewhere they may be a reason to refuse the schema.
+    `bounded` sends the length limits of the schema too. llama-server turns them into a grammar that
+    ends an endless list; other servers may refuse the schema because of them.
     """
 
     def __init__(
@@ -147,11 +146,11 @@ class OpenAiChat:
         }
         if self._model:
             payload["model"] = self._model
-        found = _decode(self._server.post(payload, seconds), _Completion)
-        choice = found.choices[0] if found.choices else None
+        completion = _decode(self._server.post(payload, seconds), _Completion)
+        choice = completion.choices[0] if completion.choices else None
         if choice is None or choice.message.content is None:
             raise ChatUnusable("the answer has no content")
-        usage = found.usage or _Usage()
+        usage = completion.usage or _Usage()
         return ChatAnswer(
             text=choice.message.content,
             whole=choice.finish_reason != "length",
@@ -164,7 +163,7 @@ class OpenAiChat:
 
 
 class AnthropicChat:
-    """Anthropic's `/v1/messages`; the answer is the input of the one tool there is."""
+    """A client for `/v1/messages` of Anthropic. The answer is the input of its only tool."""
 
     def __init__(self, *, base_url: str = "", model: str, api_key: str) -> None:
         url = parse_base_url(base_url or ANTHROPIC_URL)
@@ -195,11 +194,11 @@ class AnthropicChat:
             ],
             "tool_choice": {"type": "tool", "name": question.name},
         }
-        found = _decode(self._server.post(payload, seconds), _AnthropicMessage)
-        usage = found.usage or _AnthropicUsage()
+        message = _decode(self._server.post(payload, seconds), _AnthropicMessage)
+        usage = message.usage or _AnthropicUsage()
         return ChatAnswer(
-            text=_content(found.content),
-            whole=found.stop_reason != "max_tokens",
+            text=_content(message.content),
+            whole=message.stop_reason != "max_tokens",
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.output_tokens,
         )
@@ -209,8 +208,8 @@ class AnthropicChat:
 
 
 class OptionalFields:
-    """What of a request a server may not know: told that it does not, it is left out from then on,
-    or goes by its other name."""
+    """Fields that a server may not support. After an error about one, it is omitted or sent under
+    its other name."""
 
     def __init__(self, optional: Mapping[str, str]) -> None:
         self._optional = optional
@@ -223,7 +222,7 @@ class OptionalFields:
                 payload[other] = value
 
     def learn(self, payload: Mapping[str, Any], status: int, body: bytes) -> bool:
-        """Whether the error is about options of the request, so that it can be asked without."""
+        """Return whether the error is about optional fields, so that a retry without them helps."""
         if status not in BAD_REQUEST or is_too_long(body):
             return False
         unknown = {name for name in self._optional if name in payload and name.encode() in body}
@@ -232,9 +231,9 @@ class OptionalFields:
 
 
 class ModelEndpoint:
-    """Posts to one address."""
+    """A client for one address."""
 
-    # Newer models of OpenAI want another name, or no temperature; many servers know no schema.
+    # Newer models of OpenAI take another name, or no temperature; many servers take no schema.
     _OPTIONAL: Mapping[str, str] = {
         "max_tokens": "max_completion_tokens",
         "temperature": "",
@@ -273,8 +272,8 @@ class ModelEndpoint:
                 for chunk in response.iter_bytes():
                     body += chunk
                     if len(body) > MAX_ANSWER_BYTES:
-                        raise ChatUnusable("the answer has no end")
-                    # The time-out of httpx is for each read: a trickle would never end.
+                        raise ChatUnusable("the answer is too long")
+                    # The time-out of httpx applies to each read: a slow stream would never end.
                     if time.monotonic() > deadline:
                         raise ChatUnavailable("ReadTimeout", sent=True)
         except NOT_SENT as exc:
@@ -340,23 +339,23 @@ def _decode(body: bytes, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
-        raise ChatUnusable("the answer is not what the API promises") from exc
+        raise ChatUnusable("the answer does not match the API") from exc
 
 
 def _content(blocks: list[_AnthropicBlock]) -> str:
-    """The tool's input; without one what the model says instead, which may be the JSON too."""
+    """Return the input of the tool, or else the text, which may be the JSON too."""
     for block in blocks:
         if block.type == "tool_use":
             return bytes(block.input).decode(errors="replace")
-    said = "".join(block.text for block in blocks if block.type == "text")
-    if not said:
+    text = "".join(block.text for block in blocks if block.type == "text")
+    if not text:
         raise ChatUnusable("the answer has no content")
-    return said
+    return text
 
 
 def _failure(status: int, headers: Mapping[str, str], body: bytes) -> AgentMemoryError:
     if (status in BAD_REQUEST or status >= 500) and is_too_long(body):
-        return ChatTooLong(status)  # older llama-servers say 500
+        return ChatTooLong(status)  # older versions of llama-server send 500
     if status in BUSY or status >= 500:
         return ChatUnavailable(f"status {status}", sent=False, retry_after=_retry_after(headers))
     return ChatRefused(status)
@@ -367,7 +366,7 @@ def is_too_long(body: bytes) -> bool:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds to wait; a date counts from the server's own."""
+    """Return the seconds to wait. A date is compared with the Date header of the server."""
     value = headers.get("retry-after", "").strip()
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", value):
         return float(value)
@@ -379,30 +378,30 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _drop_bounds(schema: Any) -> Any:
-    """The schema without limits of length."""
+    """Remove length limits from a schema."""
     if isinstance(schema, Mapping):
         return {key: _drop_bounds(value) for key, value in schema.items() if key not in _BOUNDS}
-    return [_drop_bounds(each) for each in schema] if isinstance(schema, list) else schema
+    return [_drop_bounds(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def parse_base_url(base_url: str) -> httpx.URL:
     try:
         url = httpx.URL(base_url.strip())
     except httpx.InvalidURL as exc:
-        raise ConfigError("the base_url of the model's server is no address") from exc
+        raise ConfigError("the base_url of the model server is not a valid address") from exc
     if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigError("the base_url of the model's server must start with http:// or https://")
+        raise ConfigError("the base_url of the model server must start with http:// or https://")
     return url
 
 
 def resolve_api(base_url: str) -> httpx.URL:
-    """Where an OpenAI-compatible API begins."""
+    """Return the base address of an OpenAI-compatible API."""
     url = parse_base_url(base_url or OPENAI_URL)
     return url.copy_with(path="/v1") if url.path in ("", "/") else url
 
 
 def join_url(url: httpx.URL, path: str) -> httpx.URL:
-    """Requests are logged with their address, by httpx itself: no password is in there."""
+    """Append a path, and drop credentials: httpx logs the addresses of requests."""
     return url.copy_with(userinfo=b"", path=url.path.rstrip("/") + path)
 
 
@@ -414,13 +413,15 @@ def build_client(
         return httpx.Client(
             headers={**headers, "content-type": "application/json"},
             auth=(url.username, url.password) if url.userinfo else None,
-            follow_redirects=False,  # the key is for this server
-            trust_env=not local,  # no proxy reaches our own machine
-            verify=not local or url.scheme != "http",  # what TLS needs takes 50 ms to load
+            follow_redirects=False,  # the key must not go to another server
+            trust_env=not local,  # a proxy cannot reach this machine
+            verify=not local or url.scheme != "http",  # loading the certificates takes 50 ms
             limits=limits or httpx.Limits(max_connections=100, max_keepalive_connections=20),
         )
     except (ImportError, ValueError, httpx.InvalidURL) as exc:
-        raise ConfigError(f"the proxy for {url.host} cannot be used") from exc
+        raise ConfigError(
+            f"the proxy for {url.host} is invalid: check the proxy variables"
+        ) from exc
 
 
 def bearer(api_key: str) -> dict[str, str]:
@@ -430,7 +431,7 @@ def bearer(api_key: str) -> dict[str, str]:
 def check_key(api_key: str) -> str:
     key = api_key.strip()
     if not (key.isascii() and key.isprintable()):
-        raise ConfigError("the API key holds characters that no key has")
+        raise ConfigError("the API key contains invalid characters")
     return key
 
 

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server that somebody else runs."""
+"""An OpenAI-compatible server that the daemon does not manage."""
 
 import base64
 import time
@@ -15,7 +15,7 @@ _NO_SUCH_PAGE = frozenset({401, 403, 404, 405, 501})
 
 
 class ExternalServer:
-    """Nothing of it is ours: it is asked, and neither started nor ended."""
+    """A server that is used, but neither started nor stopped."""
 
     def __init__(
         self,
@@ -44,30 +44,30 @@ class ExternalServer:
         )
 
     def close(self) -> None:
-        """It is not ours to end."""
+        """Do nothing: the server is not ours."""
 
     def _answers(self, address: str, userinfo: str) -> bool:
         base = address.rstrip("/")
-        found = health.fetch_status(f"{base.removesuffix('/v1')}/health")
-        if found in _NO_SUCH_PAGE:
+        status = health.fetch_status(f"{base.removesuffix('/v1')}/health")
+        if status in _NO_SUCH_PAGE:
             api = base if urlsplit(base).path else f"{base}/v1"
-            found = health.fetch_status(f"{api}/models", self._headers(userinfo))
-        return found == health.OK
+            status = health.fetch_status(f"{api}/models", self._headers(userinfo))
+        return status == health.OK
 
     def _headers(self, userinfo: str) -> dict[str, str]:
-        """As a conversation has them."""
+        """Return the same credentials that a conversation sends."""
         if userinfo:
             user, _, password = userinfo.partition(":")
-            told = base64.b64encode(unquote_to_bytes(f"{user}:{password}")).decode()
-            return {"authorization": f"Basic {told}"}
+            credentials = base64.b64encode(unquote_to_bytes(f"{user}:{password}")).decode()
+            return {"authorization": f"Basic {credentials}"}
         return {"authorization": f"Bearer {self._key}"} if self._key else {}
 
 
 def _split_userinfo(url: str) -> tuple[str, str]:
-    """The address for others to see, and who we are there."""
+    """Split a URL into the address without credentials, and the credentials."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return url.rpartition("@")[2], ""
-    userinfo, _, place = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=place)), userinfo
+    userinfo, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=host)), userinfo

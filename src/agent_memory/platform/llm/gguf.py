@@ -1,4 +1,4 @@
-"""GGUF models and the program that runs them, as they are found on the disk."""
+"""GGUF models on disk, and the program that runs them."""
 
 import os
 import re
@@ -17,44 +17,44 @@ _SHARD = re.compile(r"-(\d{5})-of-\d{5}\.gguf$", re.IGNORECASE)
 
 
 def find_program(server: str, environ: Mapping[str, str]) -> Path:
-    """The program meant by `llama.server`, or the one on PATH."""
+    """Find the program of `llama.server`, or the one on PATH. Raises FeatureUnavailable."""
     name = str(Path(server.strip()).expanduser()) if server.strip() else PROGRAM
-    found = shutil.which(name, path=environ.get("PATH", os.defpath))
-    if found is None:
-        told = f"{server} is no program" if server.strip() else f"there is no {PROGRAM} on PATH"
+    program = shutil.which(name, path=environ.get("PATH", os.defpath))
+    if program is None:
+        reason = f"{server} is not a program" if server.strip() else f"no {PROGRAM} on PATH"
         raise FeatureUnavailable(
-            f"no model can be run: {told}. Install llama.cpp's {PROGRAM}, or set llama.server to"
-            " where it is; or set llama.endpoint to a server that runs already"
+            f"cannot run a model: {reason}. Install {PROGRAM} of llama.cpp, or set llama.server to"
+            " its path; or set llama.endpoint to a running server"
         )
-    return Path(found).absolute()
+    return Path(program).absolute()
 
 
 def find_model(folder: Path, name: str) -> Path:
-    """The model meant by `llama.model`, or the only one of the folder."""
+    """Find the model of `llama.model`, or the only one in the folder. Raises FeatureUnavailable."""
     if name:
         for direct in (folder / name, folder / f"{name}{_SUFFIX}"):
             if direct.is_file():
                 return direct
-    found = sorted(_models(folder))
-    if not found:
+    models = sorted(_models(folder))
+    if not models:
         raise FeatureUnavailable(
-            f"there is no model in {folder}: put a GGUF file there, or set llama.model_dir to where"
-            " it is; or set llama.endpoint to a server that runs already"
+            f"there is no model in {folder}: put a GGUF file there, or set llama.model_dir to its"
+            " folder; or set llama.endpoint to a running server"
         )
-    meant = [each for each in found if not name or name in (each.name, each.stem)]
-    if len(meant) == 1:
-        return meant[0]
-    found = meant or found
-    names = [str(each.relative_to(folder)) for each in found]
+    matches = [model for model in models if not name or name in (model.name, model.stem)]
+    if len(matches) == 1:
+        return matches[0]
+    names = [str(model.relative_to(folder)) for model in matches or models]
     listed = ", ".join(names[:MAX_LISTED]) + (", ..." if len(names) > MAX_LISTED else "")
-    told = f"llama.model is {name}, and" if name else "llama.model is not set, and"
+    value = name or "not set"
     raise FeatureUnavailable(
-        f"{told} {folder} has {listed}: choose one with `memory config set llama.model NAME`"
+        f"llama.model is {value}, and {folder} has {listed}: choose one with"
+        " `memory config set llama.model NAME`"
     )
 
 
 def _models(folder: Path) -> Iterator[Path]:
-    """Those below the folder, without the projectors and further parts of others."""
+    """Yield the models below the folder, without projectors and later shards."""
     for seen, (at, folders, files) in enumerate(os.walk(folder)):
         if seen >= _MAX_FOLDERS:
             return

@@ -1,4 +1,4 @@
-"""Health of a model's server: what it says when it is asked, by what is loaded anyway."""
+"""Health checks of a model server, with the HTTP client of the standard library."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ OK = 200
 
 
 class HealthCache:
-    """An answer is kept for a moment: many may ask, and the server has other work."""
+    """Caches a result for KEPT_SECONDS, to limit the requests to the server."""
 
     def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
         self._timer = timer
@@ -23,15 +23,15 @@ class HealthCache:
         with self._lock:
             known = self._known
             if known is None or known[0] != server or self._timer() - known[1] > KEPT_SECONDS:
-                found = ask()
-                known = self._known = (server, self._timer(), found)
+                healthy = ask()
+                known = self._known = (server, self._timer(), healthy)
             return known[2]
 
 
 def fetch_status(
     url: str, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
 ) -> int:
-    """The status that a GET is answered with; 0 where it is not."""
+    """Return the status of a GET, or 0 if there is no answer."""
     try:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:

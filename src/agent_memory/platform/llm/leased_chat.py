@@ -1,4 +1,4 @@
-"""Questions to a model whose server is leased: it runs for as long as somebody asks."""
+"""A chat client that leases its server for each question."""
 
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import FeatureUnavailable, LlmFailed
@@ -7,8 +7,8 @@ from agent_memory.platform.llm.leases import LeasableServer, Lease
 
 
 class LeasedChat:
-    def __init__(self, lessor: LeasableServer, *, model: str = "") -> None:
-        self._server = lessor
+    def __init__(self, server: LeasableServer, *, model: str = "") -> None:
+        self._server = server
         self._model = model
         self._known: tuple[int, OpenAiChat] | None = None
 
@@ -17,7 +17,7 @@ class LeasedChat:
         return self._model
 
     def ask(self, question: ChatQuestion, /, *, seconds: float) -> ChatAnswer:
-        """The time that the server takes to start comes on top."""
+        """Ask a question. The start of the server does not count towards `seconds`."""
         try:
             with self._server.lease(CancelToken()) as lease:
                 return self._chat(lease).ask(question, seconds=seconds)
@@ -29,7 +29,7 @@ class LeasedChat:
             self._known[1].close()
 
     def _chat(self, lease: Lease) -> OpenAiChat:
-        """Of this start of the server: the next one has another address."""
+        """Return the client for this start of the server: the next start has another address."""
         if self._known is None or self._known[0] != lease.serial:
             self.close()
             chat = OpenAiChat(

@@ -1,4 +1,4 @@
-"""Leases: the address of a model's server, for as long as it is asked something."""
+"""Leases of a model server: its address, and a promise that it runs meanwhile."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -10,9 +10,8 @@ from agent_memory.kernel.cancellation import CancelToken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """`serial` tells one start of a server from the next: what was learnt of it holds as long.
-
-    `ended` tells how the server ended meanwhile, if it did; it waits a moment to know.
+    """A lease. `serial` differs for each start of the server: what was learned about a server is
+    valid for one serial. `get_exit_reason` waits a moment and says how the server ended, if it did.
     """
 
     url: str
@@ -22,8 +21,9 @@ class Lease:
 
 
 class LeasableServer(Protocol):
-    """Who has a model's server."""
+    """A model server that can be leased."""
 
     def lease(self, halt: CancelToken, /) -> AbstractContextManager[Lease]:
-        """Meanwhile it runs. Raises FeatureUnavailable, LlmFailed, and Cancelled when halted."""
+        """Keep the server running during the context. Raises FeatureUnavailable, LlmFailed, and
+        Cancelled."""
         ...

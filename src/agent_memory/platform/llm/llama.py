@@ -1,4 +1,4 @@
-"""llama-server as a child of the daemon: started when it is needed, watched, and ended when not."""
+"""llama-server as a child process: started when needed, supervised, stopped when idle."""
 
 import os
 import re
@@ -29,19 +29,19 @@ log = structlog.get_logger()
 HOST = "127.0.0.1"
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
-MAX_RESTARTS = 6  # in a row, before it is left alone until somebody needs it
-STEADY_SECONDS = 60.0  # having run for so long, it was well
+MAX_RESTARTS = 6  # in a row; then it starts again only when needed
+STEADY_SECONDS = 60.0  # after this time, earlier failures no longer count
 STOP_SECONDS = 5.0
-TELL_SECONDS = 2.0  # from a lost connection until the end of its process is known
+EXIT_SECONDS = 2.0  # from a lost connection until the end of the process is known
 PORT_TRIES = 3
 _GLANCE_SECONDS = 0.05
 _KEPT_LINES = 40
-_TOLD_LINES = 3
+_SHOWN_LINES = 3
 _MAX_LINE = 500
 
 _NO_PORT = re.compile(r"\bbind\b|address already in use", re.IGNORECASE)
 _PASSED = frozenset({"HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "USER"})
-_PASSED_PREFIXES = (  # locales, and what chooses among graphics cards
+_PASSED_PREFIXES = (  # locales, and variables that select graphics cards
     *("LC_", "CUDA_", "NVIDIA_", "GGML_", "HIP_", "HSA_", "ROCR_", "VK_", "ONEAPI_", "SYCL_"),
     *("ZES_", "OMP_", "GOMP_"),
 )
@@ -52,7 +52,7 @@ Later = Callable[[float, Callable[[], None]], Cancel]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaOptions:
-    """What to run. `args` are further arguments, and win."""
+    """The settings of the server. `args` are further arguments, which override ours."""
 
     server: str = ""
     model_dir: Path
@@ -72,7 +72,7 @@ class _Phase(Enum):
 
 
 class _Tail:
-    """The last lines of what a process says."""
+    """The last lines of the output of a process."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -81,30 +81,30 @@ class _Tail:
         self._reader.start()
 
     def lines(self) -> list[str]:
-        """All that are kept, of one that has ended."""
-        self._reader.join(TELL_SECONDS)
+        """Return the last lines of an ended process."""
+        self._reader.join(EXIT_SECONDS)
         return list(self._lines)
 
     def _read(self, stream: IO[bytes]) -> None:
-        begun = b""
+        partial = b""
         with stream:
             while data := stream.read1(1 << 16):  # type: ignore[attr-defined]
-                *whole, begun = (begun + data).split(b"\n")
+                *whole, partial = (partial + data).split(b"\n")
                 for line in whole:
                     self._keep(line)
-                begun = begun[:_MAX_LINE]
-            self._keep(begun)
+                partial = partial[:_MAX_LINE]
+            self._keep(partial)
 
     def _keep(self, line: bytes) -> None:
         text = line[:_MAX_LINE].decode(errors="replace")
-        text = "".join(each if each.isprintable() else " " for each in text).strip()
+        text = "".join(char if char.isprintable() else " " for char in text).strip()
         if text:
             self._lines.append(text)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _ServerProcess:
-    """One process of it. `epitaph` is how it ended."""
+    """One process of the server. `exit_reason` says how it ended."""
 
     serial: int
     process: SupervisedProcess
@@ -123,17 +123,17 @@ def call_later(seconds: float, call: Callable[[], None]) -> Cancel:
 
 
 class LlamaServer:
-    """Whoever needs it leases it. Those who come while it starts wait for the same start."""
+    """A server to lease. Callers that come while it starts wait for the same start."""
 
     def __init__(
         self,
-        setup: LlamaOptions,
+        options: LlamaOptions,
         environ: Mapping[str, str],
         *,
         later: Later = call_later,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._setup = setup
+        self._options = options
         self._environ = environ
         self._later = later
         self._timer = timer
@@ -174,11 +174,11 @@ class LlamaServer:
             trouble = str(reason) if reason is not None and failed == self._attempt else ""
         if server is None or server.process.returncode is not None:
             return ModelStatus(
-                endpoint="", model_dir=str(self._setup.model_dir), healthy=False, trouble=trouble
+                endpoint="", model_dir=str(self._options.model_dir), healthy=False, trouble=trouble
             )
         return ModelStatus(
             endpoint=server.url,
-            model_dir=str(self._setup.model_dir),
+            model_dir=str(self._options.model_dir),
             healthy=is_up and self._health.check(server, lambda: _is_healthy(server)),
             running=True,
             pid=server.process.pid,
@@ -199,13 +199,13 @@ class LlamaServer:
             life.join(STOP_SECONDS)
 
     def _acquire(self, halt: CancelToken) -> _ServerProcess:
-        """The one that runs, which is leased now."""
+        """Start the server if needed, and lease it."""
         attempt: int | None = None
         with halt.on_cancel(self._wake), self._changed:
             while True:
                 halt.check()
                 if self._closed:
-                    raise FeatureUnavailable("the model's server is closed: the daemon is ending")
+                    raise FeatureUnavailable("the model server is closed: the daemon is stopping")
                 if self._phase is _Phase.UP and self._server is not None:
                     self._leases += 1
                     return self._server
@@ -225,10 +225,10 @@ class LlamaServer:
 
     def _wait_exit_reason(self, server: _ServerProcess) -> str | None:
         with self._changed:
-            self._changed.wait_for(lambda: server.exit_reason is not None, TELL_SECONDS)
+            self._changed.wait_for(lambda: server.exit_reason is not None, EXIT_SECONDS)
             return server.exit_reason
 
-    # A life: it is started, runs, and ends. One thread goes along with it.
+    # One thread follows each process from its start to its end.
 
     def _begin(self, *, restarted: bool) -> None:
         self._call_off_restart()
@@ -257,14 +257,14 @@ class LlamaServer:
             self._watch_idleness()
             self._changed.notify_all()
         code = server.process.wait()
-        epitaph = f"llama-server ended ({_how(code)}): {_last(server.tail.lines(), 1)}"
+        reason = f"llama-server ended ({_how(code)}): {_last(server.tail.lines(), 1)}"
         with self._changed:
             asked = self._closed or self._phase is _Phase.STOPPING
-            server.exit_reason = "llama-server was stopped" if asked else epitaph
+            server.exit_reason = "llama-server was stopped" if asked else reason
             self._server, self._phase = None, _Phase.OFF
             seconds = round(self._timer() - server.up_at, 3)
-            tell = log.info if asked else log.warning
-            tell("llama.ended", pid=server.process.pid, code=code, seconds=seconds, asked=asked)
+            write = log.info if asked else log.warning
+            write("llama.ended", pid=server.process.pid, code=code, seconds=seconds, asked=asked)
             if not asked:
                 self._deaths = 1 if seconds >= STEADY_SECONDS else self._deaths + 1
                 self._restart_later()
@@ -301,14 +301,14 @@ class LlamaServer:
             self._restart = None
 
     def _start(self, attempt: int) -> _ServerProcess:
-        setup = self._setup
-        program = gguf.find_program(setup.server, self._environ)
-        model = gguf.find_model(setup.model_dir, setup.model)
-        begun = time.monotonic()
+        options = self._options
+        program = gguf.find_program(options.server, self._environ)
+        model = gguf.find_model(options.model_dir, options.model)
+        started = time.monotonic()
         for last in (*[False] * (PORT_TRIES - 1), True):
             server = self._spawn(attempt, program, model)
-            if self._comes_up(server, begun + setup.start_seconds):
-                seconds = round(time.monotonic() - begun, 3)
+            if self._comes_up(server, started + options.start_seconds):
+                seconds = round(time.monotonic() - started, 3)
                 log.info("llama.started", pid=server.process.pid, model=model.name, seconds=seconds)
                 return server
             late = server.process.returncode is None
@@ -318,29 +318,29 @@ class LlamaServer:
                 break
             if late:
                 raise LlmFailed(
-                    f"llama-server did not load {model.name} within {setup.start_seconds:g} s"
-                    f" (llama.start_seconds): {_last(lines, _TOLD_LINES)}"
+                    f"llama-server did not load {model.name} within {options.start_seconds:g} s"
+                    f" (llama.start_seconds): {_last(lines, _SHOWN_LINES)}"
                 )
             if last or not any(_NO_PORT.search(line) for line in lines):
                 raise LlmFailed(
                     f"llama-server did not start with {model.name} ({_how(code)}):"
-                    f" {_last(lines, _TOLD_LINES)}"
+                    f" {_last(lines, _SHOWN_LINES)}"
                 )
-        raise FeatureUnavailable("the model's server is closed: the daemon is ending")
+        raise FeatureUnavailable("the model server is closed: the daemon is stopping")
 
     def _spawn(self, attempt: int, program: Path, model: Path) -> _ServerProcess:
-        setup, port, key = self._setup, _free_port(), secrets.token_urlsafe(32)
-        options = {
+        options, port, key = self._options, _free_port(), secrets.token_urlsafe(32)
+        flags = {
             "--model": str(model),
             "--host": HOST,
             "--port": str(port),
-            "--ctx-size": str(setup.context_size * setup.parallel),
-            "--parallel": str(setup.parallel),
+            "--ctx-size": str(options.context_size * options.parallel),
+            "--parallel": str(options.parallel),
         }
-        arguments = [str(program), *(part for each in options.items() for part in each)]
+        arguments = [str(program), *(part for flag in flags.items() for part in flag)]
         try:
             process = SupervisedProcess.start(
-                [*arguments, "--jinja", "--no-webui", *setup.args],
+                [*arguments, "--jinja", "--no-webui", *options.args],
                 cwd="/",
                 env=_environment(self._environ, program) | {"LLAMA_API_KEY": key},
                 stderr=subprocess.PIPE,
@@ -361,7 +361,8 @@ class LlamaServer:
         return server
 
     def _comes_up(self, server: _ServerProcess, deadline: float) -> bool:
-        """Whether it answers in time. One that cannot have its port may see another's answer."""
+        """Wait until the server answers. If its port was taken, another server may answer: so check
+        that the process still runs."""
         while not self._closed and time.monotonic() < deadline:
             healthy = _is_healthy(server)
             if server.process.wait(_GLANCE_SECONDS) is not None:
@@ -370,11 +371,11 @@ class LlamaServer:
                 return True
         return False
 
-    # Idleness: one look at a time is due, however many leases come and go.
+    # At most one idle check is scheduled, however many leases there are.
 
     def _watch_idleness(self) -> None:
-        if self._setup.idle_minutes and not self._leases and self._phase is _Phase.UP:
-            self._schedule_check(self._setup.idle_minutes * 60)
+        if self._options.idle_minutes and not self._leases and self._phase is _Phase.UP:
+            self._schedule_check(self._options.idle_minutes * 60)
 
     def _schedule_check(self, seconds: float) -> None:
         if self._idle_check is None and not self._closed:
@@ -386,7 +387,7 @@ class LlamaServer:
             server = self._server
             if self._closed or self._leases or self._phase is not _Phase.UP or server is None:
                 return
-            left = self._idle_since + self._setup.idle_minutes * 60 - self._timer()
+            left = self._idle_since + self._options.idle_minutes * 60 - self._timer()
             if left > 0:
                 self._schedule_check(left)
                 return
@@ -400,14 +401,14 @@ def _is_healthy(server: _ServerProcess) -> bool:
 
 
 def _environment(environ: Mapping[str, str], program: Path) -> dict[str, str]:
-    kept = {
+    variables = {
         name: value
         for name, value in environ.items()
         if name in _PASSED or name.startswith(_PASSED_PREFIXES)
     }
-    # Packaged builds have their libraries beside them.
-    libraries = [str(program.resolve().parent), kept.get("LD_LIBRARY_PATH", "")]
-    return kept | {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))}
+    # Packaged builds have their libraries in the folder of the program.
+    libraries = [str(program.resolve().parent), variables.get("LD_LIBRARY_PATH", "")]
+    return variables | {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))}
 
 
 def _free_port() -> int:
@@ -421,4 +422,4 @@ def _how(code: int | None) -> str:
 
 
 def _last(lines: list[str], count: int) -> str:
-    return " | ".join(lines[-count:]) or "it said nothing"
+    return " | ".join(lines[-count:]) or "it printed nothing"

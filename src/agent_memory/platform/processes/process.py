@@ -1,4 +1,4 @@
-"""A child process that never outlives the daemon: a warden stands between the two."""
+"""A child process that never outlives the daemon: a supervisor process guards it."""
 
 import contextlib
 import errno
@@ -16,30 +16,30 @@ from typing import IO, Self
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 GRACE_SECONDS = 5.0
 START_SECONDS = 30.0
-_SPARE_SECONDS = 5.0  # for the warden to reap and tell
+_SPARE_SECONDS = 5.0  # for the supervisor to reap the child and report
 _MAX_LINE_BYTES = 64
 
 Stream = int | IO[bytes] | None
 
 
 class SupervisedProcess:
-    """A running child and all that it starts. Thread safe.
+    """A running child and the processes that it starts. Thread safe.
 
-    `stdout`, `stderr` and `stdin` are ends of pipes, where a PIPE was asked for.
+    `stdin`, `stdout` and `stderr` are pipes if PIPE was passed for them.
     """
 
     def __init__(
-        self, pid: int, between: "subprocess.Popen[bytes]", lifeline: socket.socket
+        self, pid: int, supervisor: "subprocess.Popen[bytes]", lifeline: socket.socket
     ) -> None:
         self.pid = pid
-        self.stdin = between.stdin
-        self.stdout = between.stdout
-        self.stderr = between.stderr
-        self._supervisor = between
+        self.stdin = supervisor.stdin
+        self.stdout = supervisor.stdout
+        self.stderr = supervisor.stderr
+        self._supervisor = supervisor
         self._lifeline = lifeline
         self._code: int | None = None
         self._ended = threading.Event()
-        threading.Thread(target=self._attend, name=f"warden-{pid}", daemon=True).start()
+        threading.Thread(target=self._wait_for_end, name=f"supervisor-{pid}", daemon=True).start()
 
     @classmethod
     def start(
@@ -53,26 +53,31 @@ class SupervisedProcess:
         stderr: Stream = subprocess.DEVNULL,
         grace_seconds: float = GRACE_SECONDS,
     ) -> Self:
-        """Run it, in a process group of its own and without a terminal.
+        """Start a program in its own process group, without a terminal.
 
-        A program without a slash is looked for on the PATH of `env`. `cwd` may be a descriptor of a
-        folder. `grace_seconds` are those between SIGTERM and SIGKILL when the daemon ends. Raises
-        the OSError that starting it met.
+        A program without a slash is searched on the PATH of `env`. `cwd` may be the descriptor of a
+        folder. `grace_seconds` is the time between SIGTERM and SIGKILL when the daemon ends. Raises
+        OSError if the program cannot start.
         """
         folder = cwd if cwd is None or isinstance(cwd, int) else os.fsencode(cwd)
         environ = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
         data = marshal.dumps(
-            ([os.fsencode(each) for each in arguments], environ, folder, float(grace_seconds))
+            (
+                [os.fsencode(argument) for argument in arguments],
+                environ,
+                folder,
+                float(grace_seconds),
+            )
         )
         lifeline, theirs = socket.socketpair()
         with contextlib.ExitStack() as undoing:
             undoing.enter_context(lifeline)
             with theirs:
                 passed = (theirs.fileno(), *([folder] if isinstance(folder, int) else []))
-                between = subprocess.Popen(
+                supervisor = subprocess.Popen(
                     [
                         *(sys.executable, "-I", "-S", _SUPERVISOR, str(theirs.fileno())),
-                        Path(arguments[0]).name,  # for who looks at the processes
+                        Path(arguments[0]).name,  # shown in lists of processes
                     ],
                     cwd="/",
                     env={},
@@ -82,35 +87,35 @@ class SupervisedProcess:
                     pass_fds=passed,
                     start_new_session=True,
                 )
-            undoing.callback(_discard, between)
+            undoing.callback(_discard, supervisor)
             lifeline.settimeout(START_SECONDS)
             try:
                 lifeline.sendall(len(data).to_bytes(4, "big") + data)
                 kind, _, rest = _line(lifeline).partition(" ")
             except OSError as exc:
-                raise OSError(errno.EIO, "its warden did not start", arguments[0]) from exc
+                raise OSError(errno.EIO, "its supervisor did not start", arguments[0]) from exc
             if kind == "failed":
                 about, number = rest.split()
                 name = arguments[0] if about == "program" else folder
                 raise OSError(int(number), os.strerror(int(number)), name)
             if kind != "pid":
-                raise OSError(errno.EIO, "its warden ended", arguments[0])
+                raise OSError(errno.EIO, "its supervisor ended", arguments[0])
             lifeline.settimeout(None)
             undoing.pop_all()
-        return cls(int(rest), between, lifeline)
+        return cls(int(rest), supervisor, lifeline)
 
     @property
     def returncode(self) -> int | None:
-        """As subprocess has it: negative for a signal; None while it runs."""
+        """The exit code, as in subprocess: negative for a signal, None while it runs."""
         return self._code
 
     def wait(self, seconds: float | None = None) -> int | None:
-        """How it ended, or None where it still runs after that long."""
+        """Wait for the end. Return the exit code, or None if it still runs after `seconds`."""
         self._ended.wait(seconds)
         return self._code
 
     def stop(self, grace_seconds: float = GRACE_SECONDS) -> int:
-        """End it: SIGTERM, and SIGKILL where that does not help in time. Its return code."""
+        """Send SIGTERM, then SIGKILL after the grace time, and return the exit code."""
         if not self._ended.is_set():
             with contextlib.suppress(OSError):
                 self._lifeline.sendall(f"{grace_seconds:.3f}\n".encode())
@@ -120,14 +125,14 @@ class SupervisedProcess:
         assert self._code is not None  # noqa: S101
         return self._code
 
-    def _attend(self) -> None:
+    def _wait_for_end(self) -> None:
         try:
             line = _line(self._lifeline)
         except OSError:
             line = ""
         if line.startswith("ended "):
             code = int(line.removeprefix("ended "))
-        else:  # the warden was killed, and the kernel kills the child for it: not what that started
+        else:  # the supervisor was killed: the kernel kills the child, but not its children
             code = -signal.SIGKILL
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -138,19 +143,19 @@ class SupervisedProcess:
 
 
 def _line(lifeline: socket.socket) -> str:
-    """What the warden says next; empty at its end."""
-    said = b""
-    while not said.endswith(b"\n") and len(said) < _MAX_LINE_BYTES:
+    """Read the next line of the supervisor; empty at its end."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < _MAX_LINE_BYTES:
         part = lifeline.recv(1)
         if not part:
             return ""
-        said += part
-    return said.decode()[:-1]
+        line += part
+    return line.decode()[:-1]
 
 
-def _discard(between: "subprocess.Popen[bytes]") -> None:
-    for stream in (between.stdin, between.stdout, between.stderr):
+def _discard(supervisor: "subprocess.Popen[bytes]") -> None:
+    for stream in (supervisor.stdin, supervisor.stdout, supervisor.stderr):
         if stream is not None:
             stream.close()
-    between.kill()
-    between.wait()
+    supervisor.kill()
+    supervisor.wait()

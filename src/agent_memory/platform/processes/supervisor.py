@@ -1,10 +1,10 @@
-"""The warden: a process between daemon and child, so that the child never outlives the daemon.
+"""The supervisor: a process between daemon and child, so that the child never outlives the daemon.
 
-It runs as `python -I -S supervisor.py DESCRIPTOR NAME`, and imports nothing of the package: a
-descriptor of a socket pair is its lifeline. Over it comes what to run; back go the child's pid and
-how it ended, each a line. The end of the lifeline is the end of the daemon, and so of the child:
-SIGTERM to its group, a grace, SIGKILL. If the warden itself is killed, Linux kills the child (and
-the daemon its group).
+It runs as `python -I -S supervisor.py DESCRIPTOR NAME` and imports nothing of the package. The
+descriptor is one end of a socket pair, the lifeline. The supervisor reads from it what to run, and
+writes back the pid of the child and its exit code, one line each. The lifeline closes when the
+daemon ends; then the supervisor ends the child: SIGTERM to its group, a grace time, SIGKILL. If the
+supervisor itself is killed, Linux kills the child, and the daemon kills its group.
 """
 
 import ctypes
@@ -17,18 +17,18 @@ import sys
 import time
 
 LINUX = sys.platform == "linux"
-SET_DEATH_SIGNAL = 1  # of prctl
+SET_DEATH_SIGNAL = 1  # options of prctl
 SET_SUBREAPER = 36
 REAP_SECONDS = 2.0
 TICK_SECONDS = 0.01
 MAX_LINE_BYTES = 64
 
-# What to run, its environment, its folder (a path or a descriptor), the seconds between signals.
+# Arguments, environment, folder (a path or a descriptor), seconds between the signals.
 Order = tuple[list[bytes], dict[bytes, bytes], int | bytes | None, float]
 
 
 class SupervisedChild:
-    """`group` is its pid too. Whatever it leaves behind becomes ours (on Linux), not init's."""
+    """The child. `group` is its pid too. On Linux its orphans become children of the supervisor."""
 
     def __init__(self, group: int) -> None:
         self.group = group
@@ -38,10 +38,10 @@ class SupervisedChild:
         try:
             os.killpg(self.group, number)
         except OSError:
-            pass  # nobody is left, or only what ended
+            pass  # the group has ended
 
     def reap(self) -> bool:
-        """Whether it has; the rest of its group is killed before its number is given back."""
+        """Return whether the child has ended. Before, kill the rest of its group."""
         if self.code is not None:
             return True
         if not hasattr(os, "waitid"):
@@ -52,23 +52,23 @@ class SupervisedChild:
             return pid != 0
         while True:
             try:
-                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
-                found = None
-            if found is None:
+                ended = None
+            if ended is None:
                 return False
-            if found.si_pid == self.group:
+            if ended.si_pid == self.group:
                 self.signal(signal.SIGKILL)
-            status = os.waitpid(found.si_pid, 0)[1]
-            if found.si_pid == self.group:
+            status = os.waitpid(ended.si_pid, 0)[1]
+            if ended.si_pid == self.group:
                 self.code = os.waitstatus_to_exitcode(status)
                 return True
 
     def kill_orphans(self) -> None:
-        """Kill what left its group: a process that makes itself a daemon is handed on to us."""
+        """Kill processes that left the group: daemons become children of the supervisor."""
         deadline = time.monotonic() + REAP_SECONDS
         while time.monotonic() < deadline:
-            for orphan in orphans():
+            for orphan in list_orphans():
                 try:
                     os.kill(orphan, signal.SIGKILL)
                 except OSError:
@@ -97,10 +97,10 @@ def main() -> None:
     order = receive_order(lifeline)
     if order is None:
         return
-    pid, trouble = start(order, libc)
-    leave(order[2])
-    if trouble:
-        send_line(lifeline, f"failed {trouble}")
+    pid, failure = start(order, libc)
+    detach(order[2])
+    if failure:
+        send_line(lifeline, f"failed {failure}")
         return
     child = SupervisedChild(pid)
     send_line(lifeline, f"pid {pid}")
@@ -110,71 +110,72 @@ def main() -> None:
 
 
 def watch(child: SupervisedChild, lifeline: int, signals: int, grace: float) -> None:
-    """Return once the child has ended: by itself, or because it was told to."""
-    kill_at: float | None = None  # None until it is told to end
-    asked = select.poll()
-    asked.register(lifeline, select.POLLIN)
-    asked.register(signals, select.POLLIN)
+    """Wait until the child ends, by itself or after a signal."""
+    kill_at: float | None = None  # None until SIGTERM was sent
+    poll = select.poll()
+    poll.register(lifeline, select.POLLIN)
+    poll.register(signals, select.POLLIN)
     listening = True
     while not child.reap():
         left = None if kill_at is None else max(kill_at - time.monotonic(), 0.0)
-        ready = {found for found, _ in asked.poll(None if left is None else left * 1000 + 1)}
+        events = poll.poll(None if left is None else left * 1000 + 1)
+        ready = {descriptor for descriptor, _ in events}
         stop = signals in ready and signal.SIGTERM in os.read(signals, 4096)
         seconds = grace
         if listening and lifeline in ready:
             stop = True
-            said = read_lifeline(lifeline)
-            if said:
-                seconds = min(float(each) for each in said.split())
+            request = read_lifeline(lifeline)
+            if request:
+                seconds = min(float(line) for line in request.split())
             else:
                 listening = False
-                asked.unregister(lifeline)
+                poll.unregister(lifeline)
         if stop:
             child.signal(signal.SIGTERM)
             until = time.monotonic() + seconds
             kill_at = until if kill_at is None else min(kill_at, until)
         if kill_at is not None and time.monotonic() >= kill_at:
             child.signal(signal.SIGKILL)
-            kill_at = time.monotonic() + REAP_SECONDS  # and again, for who was just being made
+            kill_at = time.monotonic() + REAP_SECONDS  # and again, for processes forked meanwhile
 
 
 def start(order: Order, libc: ctypes.CDLL | None) -> tuple[int, str]:
-    """The child's pid; and what went wrong, with the number of the error."""
+    """Start the child. Return its pid, and on failure what failed and the errno."""
     arguments, environ, folder, _ = order
-    warden = os.getpid()
-    told_by, telling = os.pipe()
+    supervisor = os.getpid()
+    reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        about = "program"
+        step = "program"
         try:
             if libc is not None:
                 libc.prctl(SET_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
-                if os.getppid() != warden:
-                    os._exit(127)  # it was killed before we asked
+                if os.getppid() != supervisor:
+                    os._exit(127)  # it was killed before prctl
             os.setpgid(0, 0)
-            about = "folder"
+            step = "folder"
             if folder is not None:
                 os.chdir(folder)
-            about = "program"
+            step = "program"
             for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             os.execvpe(arguments[0], arguments, environ)
         except (OSError, ValueError) as exc:
             reason = exc.errno if isinstance(exc, OSError) else errno.EINVAL
-            os.write(telling, f"{about} {reason}".encode())
+            os.write(writing, f"{step} {reason}".encode())
         finally:
             os._exit(127)
-    os.close(telling)
-    trouble = os.read(told_by, MAX_LINE_BYTES).decode()
-    os.close(told_by)
-    if trouble:
+    os.close(writing)
+    failure = os.read(reading, MAX_LINE_BYTES).decode()
+    os.close(reading)
+    if failure:
         os.waitpid(pid, 0)
-    return pid, trouble
+    return pid, failure
 
 
-def leave(folder: int | bytes | None) -> None:
-    """What the child has is its own: who reads its output sees its end, not ours."""
+def detach(folder: int | bytes | None) -> None:
+    """Close the streams of the child, so that its pipes close when it ends."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
@@ -184,7 +185,7 @@ def leave(folder: int | bytes | None) -> None:
 
 
 def receive_order(lifeline: int) -> Order | None:
-    """What to run, or None where the daemon is gone already."""
+    """Read what to run, or return None if the daemon has ended."""
     data = b""
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
         part = read_lifeline(lifeline)
@@ -208,10 +209,10 @@ def send_line(lifeline: int, line: str) -> None:
     try:
         os.write(lifeline, f"{line}\n".encode())
     except OSError:
-        pass  # there is nobody to tell
+        pass  # the daemon has ended
 
 
-def orphans() -> list[int]:
+def list_orphans() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listed:
             return [int(pid) for pid in listed.read().split()]

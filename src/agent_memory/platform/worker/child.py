@@ -1,4 +1,4 @@
-"""The worker process: runs one function after another, at low priority, until told to end."""
+"""The worker process. It runs functions one at a time, at low priority."""
 
 import os
 import pickle
@@ -30,19 +30,19 @@ def main(descriptor: int) -> None:
         try:
             messages.send(channel, answer)
         except (TypeError, AttributeError, ValueError, pickle.PicklingError) as exc:
-            messages.send(channel, (False, TypeError(f"cannot be sent back: {exc}")))
+            messages.send(channel, (False, TypeError(f"the result cannot be sent back: {exc}")))
 
 
 def _die_with_parent(channel: socket.socket) -> None:
-    """The end of the channel ends an idle worker; this ends a busy one.
+    """Exit when the channel closes, even while a function runs.
 
-    Not PR_SET_PDEATHSIG: that tells of the end of the thread which started us, and commands have
-    threads of their own.
+    PR_SET_PDEATHSIG does not work here: it reports the end of the thread that started the process,
+    and commands use short-lived threads.
     """
 
     def watch() -> None:
         hangup = select.poll()
-        hangup.register(channel, 0)  # which is always reported
+        hangup.register(channel, 0)  # POLLHUP is always reported
         hangup.poll()
         os._exit(0)
 

@@ -1,6 +1,6 @@
 """Messages between daemon and worker: 4 bytes of length, then a pickle.
 
-Both ends are ours and talk over a socket pair that nobody else can reach.
+Pickle is safe here: no other process can reach the socket pair.
 """
 
 import pickle
@@ -16,7 +16,8 @@ def send(channel: socket.socket, message: Any, deadline: float | None = None) ->
 
 
 def receive(channel: socket.socket, deadline: float | None = None) -> Any:
-    """Raises EOFError when the other end is gone, TimeoutError past the deadline."""
+    """Receive a message. Raises EOFError if the other end is closed, TimeoutError after the
+    deadline."""
     size = int.from_bytes(_exactly(channel, 4, deadline), "big")
     return pickle.loads(_exactly(channel, size, deadline))
 

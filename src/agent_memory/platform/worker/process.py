@@ -1,4 +1,4 @@
-"""A supervised worker process: pure Python work that would hold the daemon's GIL runs there."""
+"""A worker process for Python work that would hold the GIL of the daemon."""
 
 import contextlib
 import pickle
@@ -24,7 +24,7 @@ STOP_SECONDS = 1.0
 
 
 class ProcessWorker:
-    """Started at its first call and again after a crash. One job at a time; callers queue."""
+    """A worker that starts at its first call and again after a crash. Calls run one at a time."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -34,7 +34,7 @@ class ProcessWorker:
 
     @property
     def pid(self) -> int | None:
-        child = self._child  # another thread may end it meanwhile
+        child = self._child  # another thread may replace it
         return None if child is None else child.pid
 
     def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
@@ -42,7 +42,7 @@ class ProcessWorker:
             if self._closed.is_set():
                 raise WorkerClosed("the worker is closed")
             child, channel = self._ensure_started()
-            if self._closed.is_set():  # since we looked: `close` may have missed this child
+            if self._closed.is_set():  # `close` may have missed this child
                 self._end()
                 raise WorkerClosed("the worker is closed")
             deadline = time.monotonic() + timeout_seconds
@@ -63,9 +63,9 @@ class ProcessWorker:
             return cast(T, result)
 
     def close(self) -> None:
-        """End the worker; a job that runs fails."""
+        """End the worker. A running call fails."""
         self._closed.set()
-        child = self._child  # the call that runs may end it meanwhile
+        child = self._child  # a running call may replace it
         if child is not None:
             child.kill()
         with self._turn:

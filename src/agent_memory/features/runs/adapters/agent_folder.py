@@ -12,7 +12,7 @@ MAX_NAMES = 1_000
 
 
 class AgentCatalogFolder:
-    """Nothing is kept: what a user writes acts at once."""
+    """Reads the files each time, so that a user's change takes effect at once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -20,23 +20,23 @@ class AgentCatalogFolder:
 
     def list_names(self, kind: str, /) -> list[str]:
         try:
-            with os.scandir(self._folder / kind) as found:
-                names = sorted(each.name for each in found if _is_shown(each))
+            with os.scandir(self._folder / kind) as entries:
+                names = sorted(entry.name for entry in entries if _is_shown(entry))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as exc:
             raise ConfigError(f"cannot read {self._folder / kind}: {exc.strerror}") from exc
-        return [os.fsencode(each).decode("utf-8", "replace") for each in names[:MAX_NAMES]]
+        return [os.fsencode(name).decode("utf-8", "replace") for name in names[:MAX_NAMES]]
 
     def has(self, kind: str, name: str, /) -> bool:
         return not profiles.check_name(name, kind) and (self._folder / kind / name).is_dir()
 
     def read(self, kind: str, name: str, file: str, /) -> str | None:
-        if profiles.check_name(name, kind):  # it would lead elsewhere
+        if profiles.check_name(name, kind):  # an unsafe name could lead to another folder
             return None
         shown = f"{kind}/{name}/{file}"
         try:
-            # A pipe in its place would keep us waiting.
+            # Opening a pipe without O_NONBLOCK would block.
             descriptor = os.open(
                 self._folder / kind / name / file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
             )
@@ -46,7 +46,7 @@ class AgentCatalogFolder:
             raise ConfigError(f"{shown}: cannot be read: {exc.strerror}") from exc
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ConfigError(f"{shown}: this is no file")
+                raise ConfigError(f"{shown}: this is not a file")
             with os.fdopen(descriptor, "rb", closefd=False) as opened:
                 data = opened.read(MAX_BYTES + 1)
         except OSError as exc:
@@ -54,7 +54,7 @@ class AgentCatalogFolder:
         finally:
             os.close(descriptor)
         if len(data) > MAX_BYTES:
-            raise ConfigError(f"{shown}: it has more than {MAX_BYTES >> 10} KiB")
+            raise ConfigError(f"{shown}: the file exceeds {MAX_BYTES >> 10} KiB")
         try:
             return data.decode()
         except UnicodeDecodeError as exc:

@@ -1,6 +1,6 @@
-"""Conversations with a model over `/v1/chat/completions`, as it streams its answers.
+"""A chat model over `/v1/chat/completions`, with streamed answers.
 
-No failure tells anything of a conversation or a key.
+Error messages contain no part of a conversation or a key.
 """
 
 import hashlib
@@ -39,23 +39,23 @@ from agent_memory.platform.llm.leases import LeasableServer, Lease
 log = structlog.get_logger()
 
 CONNECT_SECONDS = 5.0
-ASIDE_SECONDS = 5.0  # for what is asked beside the conversation
-AGAIN_SECONDS = 60.0  # until a server that did not know is asked again
+SIDE_SECONDS = 5.0  # for requests besides the conversation
+AGAIN_SECONDS = 60.0  # until a server that gave no answer is asked again
 MAX_ANSWER_BYTES = chat.MAX_ANSWER_BYTES
-MAX_STREAM_BYTES = 64 << 20  # a piece of one token comes in 300 bytes
+MAX_STREAM_BYTES = 64 << 20  # a delta of one token takes about 300 bytes
 MAX_COUNTS = 4096
 _MAX_ERROR_BYTES = 64 << 10
 _MAX_ERROR_CHARS = 300
-_ECHO = 40  # characters that stand in both by no accident
+_ECHO = 40  # characters in common that are no coincidence
 _WHOLE = 8
-_ENDLESS = "the model's answer has no end"
-_TOO_LONG = "the conversation does not fit into the model's context"
+_ENDLESS = "the answer of the model is too long"
+_TOO_LONG = "the conversation does not fit into the context of the model"
 _NO_ANSWER = (
-    "the model's server answered something that is no answer: is llama.endpoint the address of an"
-    " OpenAI-compatible API?"
+    "the model server sent an invalid answer: check that llama.endpoint is the address of an"
+    " OpenAI-compatible API"
 )
 
-# What not every server knows, by which other name it may (see chat.Options).
+# Fields that not every server supports, with their alternative name (see chat.OptionalFields).
 _OPTIONAL = {"max_tokens": "max_completion_tokens", "temperature": ""}
 _NO_TOOLS = re.compile(
     r"(?=.*\btools?\b).*(?:not\s+support|unsupported|requires?\s+--\w)", re.IGNORECASE
@@ -71,7 +71,7 @@ class _Delta(msgspec.Struct, frozen=True):
 
 class _StreamChoice(msgspec.Struct, frozen=True):
     delta: _Delta | None = None
-    message: _Delta | None = None  # in an answer that is not streamed
+    message: _Delta | None = None  # if the answer is not streamed
     finish_reason: str | None = None
 
 
@@ -93,11 +93,11 @@ class _Props(msgspec.Struct, frozen=True):
 
 
 class Completions:
-    """A ChatModel on a server that is leased for each question."""
+    """A ChatModel on a server that is leased for each request."""
 
     def __init__(
         self,
-        lessor: LeasableServer,
+        server: LeasableServer,
         *,
         model: str = "",
         context_size: int,
@@ -105,7 +105,7 @@ class Completions:
         max_counts: int = MAX_COUNTS,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._server = lessor
+        self._server = server
         self._model = model
         self._context_size = context_size
         self._turn_seconds = turn_seconds
@@ -131,15 +131,15 @@ class Completions:
             hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
             for text in texts
         ]
-        found = [self._get_count(digest) for digest in digests]
-        if None not in found:
-            return [each for each in found if each is not None]
+        cached = [self._get_count(digest) for digest in digests]
+        if None not in cached:
+            return [count for count in cached if count is not None]
         counts: list[int] = []
         with self._server.lease(halt) as lease:
-            wire = self._connect(lease)
-            for text, digest, known in zip(texts, digests, found, strict=True):
+            connection = self._connect(lease)
+            for text, digest, known in zip(texts, digests, cached, strict=True):
                 halt.check()
-                counts.append(self._count(wire, text, digest) if known is None else known)
+                counts.append(self._count(connection, text, digest) if known is None else known)
         return counts
 
     def stream(self, request: ChatRequest, halt: CancelToken, /) -> Iterator[StreamPart]:
@@ -155,27 +155,27 @@ class Completions:
                 raise LlmFailed(ended or str(exc)) from exc
 
     def close(self) -> None:
-        """Keep no connection for later. Answers that go on end with those who hear them."""
+        """Close idle connections. Answers in progress continue until their readers end them."""
         with self._lock:
-            wires, self._connections = self._connections, {}
-        for wire in wires.values():
-            wire.close()
+            connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            connection.close()
 
     def _connect(self, lease: Lease) -> "_ModelConnection":
-        """What is known of a server is kept as long as it is the same."""
+        """Return the connection to this server, with what was learned about it."""
         address = lease.url, lease.key
         with self._lock:
-            wire = self._connections.get(address)
-            if wire is None:
+            connection = self._connections.get(address)
+            if connection is None:
                 try:
-                    wire = _ModelConnection(lease, self._timer)
+                    connection = _ModelConnection(lease, self._timer)
                 except ConfigError as exc:
                     raise FeatureUnavailable(f"llama.endpoint: {exc}") from exc
-                for each in self._connections.values():
-                    each.close()
-                self._connections = {address: wire}
-                self._counts.clear()  # it may have another model
-            return wire
+                for other in self._connections.values():
+                    other.close()
+                self._connections = {address: connection}
+                self._counts.clear()  # the new server may have another model
+            return connection
 
     def _get_count(self, digest: bytes) -> int | None:
         with self._lock:
@@ -184,8 +184,8 @@ class Completions:
                 self._counts.move_to_end(digest)
             return count
 
-    def _count(self, wire: "_ModelConnection", text: str, digest: bytes) -> int:
-        count = wire.count_tokens(text, self._model)
+    def _count(self, connection: "_ModelConnection", text: str, digest: bytes) -> int:
+        count = connection.count_tokens(text, self._model)
         if count is None:
             return estimate_tokens(text)
         with self._lock:
@@ -196,11 +196,11 @@ class Completions:
 
 
 class _ConnectionLost(LlmFailed):
-    """The connection was, or never came about: the server may have ended."""
+    """The connection was lost or never opened: the server may have ended."""
 
 
 class _ModelConnection:
-    """The way to one server."""
+    """The connection to one server."""
 
     def __init__(self, lease: Lease, timer: Callable[[], float]) -> None:
         url = chat.resolve_api(lease.url)
@@ -210,45 +210,47 @@ class _ModelConnection:
         self._no_counts_until = 0.0
         self._url = chat.join_url(url, "/chat/completions")
         self._root = url.copy_with(path=url.path.rstrip("/").removesuffix("/v1"))
-        # Each answer has a connection of its own, so that shutting it ends that answer.
+        # Each answer has its own connection, so that shutting it down cancels only that answer.
         self._client = chat.build_client(
             url, headers, httpx.Limits(max_connections=None, max_keepalive_connections=0)
         )
-        self._aside = chat.build_client(url, headers)
+        self._side_client = chat.build_client(url, headers)
         self._options = chat.OptionalFields(_OPTIONAL)
         self._no_tools = False
 
     def close(self) -> None:
-        """Nobody comes this way any more; those on it go on to their end."""
-        self._aside.close()
+        """Accept no new requests. Those in progress continue."""
+        self._side_client.close()
 
     def get_context_size(self, model: str) -> int:
-        """What the server says; 0 where it does not."""
+        """Return the context size that the server reports, or 0."""
         try:
-            found = self._aside.get(
+            response = self._side_client.get(
                 chat.join_url(self._root, "/props"),
                 params={"model": model} if model else None,
-                timeout=ASIDE_SECONDS,
+                timeout=SIDE_SECONDS,
             )
-            if found.status_code != httpx.codes.OK:
+            if response.status_code != httpx.codes.OK:
                 return 0
-            return msgspec.json.decode(found.content, type=_Props).default_generation_settings.n_ctx
+            return msgspec.json.decode(
+                response.content, type=_Props
+            ).default_generation_settings.n_ctx
         except (httpx.HTTPError, RuntimeError, msgspec.MsgspecError, UnicodeError):
             return 0
 
     def count_tokens(self, text: str, model: str) -> int | None:
-        """None where the server does not know, or did not a moment ago."""
+        """Count tokens, or return None if the server cannot, or could not a moment ago."""
         if self._timer() < self._no_counts_until:
             return None
         payload = {"content": text} | ({"model": model} if model else {})
         try:
-            found = self._aside.post(
+            response = self._side_client.post(
                 chat.join_url(self._root, "/tokenize"),
                 content=msgspec.json.encode(payload),
-                timeout=ASIDE_SECONDS,
+                timeout=SIDE_SECONDS,
             )
-            if found.status_code == httpx.codes.OK:
-                return len(msgspec.json.decode(found.content, type=_Tokens).tokens)
+            if response.status_code == httpx.codes.OK:
+                return len(msgspec.json.decode(response.content, type=_Tokens).tokens)
         except (httpx.HTTPError, RuntimeError, msgspec.MsgspecError, UnicodeError):
             pass
         self._no_counts_until = self._timer() + AGAIN_SECONDS
@@ -266,7 +268,7 @@ class _ModelConnection:
                     answer = _AnswerStream(response, request, self._key, seconds, self._timer)
                     yield from answer.read()
                     return
-                body = _beginning(response)
+                body = _read_start(response)
             if not self._learn(payload, response.status_code, body):
                 raise self._failure(response.status_code, body, request)
 
@@ -290,9 +292,9 @@ class _ModelConnection:
                 yield response
         except (httpx.HTTPError, httpx.StreamError, OSError) as exc:
             halt.check()
-            raise _trouble(exc, self._url.host, seconds) from exc
+            raise _to_failure(exc, self._url.host, seconds) from exc
         except LlmFailed:
-            halt.check()  # what is cut short looks like an answer without its end
+            halt.check()  # a cancelled answer looks like an incomplete one
             raise
 
     def _learn(self, payload: dict[str, Any], status: int, body: bytes) -> bool:
@@ -307,27 +309,27 @@ class _ModelConnection:
     def _failure(self, status: int, body: bytes, request: ChatRequest) -> LlmFailed:
         if (status in chat.BAD_REQUEST or status >= 500) and chat.is_too_long(body):
             return ContextTooLong(_TOO_LONG)
-        told = _extract_error(body, self._key, request)
-        said = f" ({told})" if told else ""
+        error = _extract_error(body, self._key, request)
+        detail = f" ({error})" if error else ""
         if status in (401, 403):
             return LlmFailed(
-                f"the model's server does not take the key, status {status}{said}: set"
-                " llama.api_key_env to the variable that has it"
+                f"the model server rejects the key, status {status}{detail}: set"
+                " llama.api_key_env to the variable that holds it"
             )
         if status == 404 or 300 <= status < 400:
             return LlmFailed(
-                f"the model's server has no such address or model, status {status}{said}: look at"
+                f"the model server has no such address or model, status {status}{detail}: check"
                 " llama.endpoint and llama.model"
             )
         if status in chat.BUSY:
-            return LlmFailed(f"the model's server is too busy, status {status}{said}")
+            return LlmFailed(f"the model server is too busy, status {status}{detail}")
         if status >= 500:
-            return LlmFailed(f"the model's server failed, status {status}{said}")
-        return LlmFailed(f"the model's server refused the request, status {status}{said}")
+            return LlmFailed(f"the model server failed, status {status}{detail}")
+        return LlmFailed(f"the model server refused the request, status {status}{detail}")
 
 
 class _AbortableSocket:
-    """The connection of one answer, which whoever halts it cuts."""
+    """The socket of one answer, which a cancel shuts down."""
 
     def __init__(self, halt: CancelToken) -> None:
         self._halt = halt
@@ -337,19 +339,19 @@ class _AbortableSocket:
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
             stream = info["return_value"]
             self._socket = stream.get_extra_info("socket")
-            if self._halt.is_set():  # it was too early for a cut
+            if self._halt.is_set():  # cancelled before there was a socket
                 stream.close()
                 self._halt.check()
 
     def abort(self) -> None:
         if self._socket is not None:
-            # Not TLS's own: it would wait for the other side.
+            # The shutdown of TLS would wait for the other side.
             with suppress(OSError):
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 class _AnswerStream:
-    """One answer, as it comes."""
+    """The stream of one answer."""
 
     def __init__(
         self,
@@ -368,9 +370,9 @@ class _AnswerStream:
         self._calls = CallAssembler()
         self._finish: str | None = None
         self._size = 0
-        self._begun = False  # there is something of an answer, be it empty
-        self._done = False  # the server says that this was all
-        self._spoke = timer()
+        self._has_choice = False  # a choice has arrived, even if it is empty
+        self._done = False  # the server has sent the end
+        self._last_delta = timer()
 
     def read(self) -> Iterator[StreamPart]:
         try:
@@ -381,10 +383,10 @@ class _AnswerStream:
                 yield from self._read_events()
         except (event_stream.EventTooLong, TooManyCalls) as exc:
             raise LlmFailed(_ENDLESS) from exc
-        if not self._begun and (self._done or "event-stream" not in self._kind):
+        if not self._has_choice and (self._done or "event-stream" not in self._kind):
             raise LlmFailed(_NO_ANSWER)
         if not self._done and self._finish is None:
-            raise _ConnectionLost("the model's server broke off in the middle of its answer")
+            raise _ConnectionLost("the model server broke off in the middle of its answer")
         taken = [call.call_id for message in self._request.messages for call in message.calls]
         yield StreamEnd(
             calls=self._calls.finish(taken, lambda: f"call_{uuid.uuid4().hex}"),
@@ -398,8 +400,8 @@ class _AnswerStream:
                 return
             size = self._size
             yield from self._parse_chunk(data)
-            if self._size > size:  # pieces of a call are said too
-                self._spoke = self._timer()
+            if self._size > size:  # deltas of a call count too
+                self._last_delta = self._timer()
 
     def _pieces(self, limit: int) -> Iterator[bytes]:
         received = 0
@@ -407,8 +409,8 @@ class _AnswerStream:
             received += len(piece)
             if received > limit:
                 raise LlmFailed(_ENDLESS)
-            # Comments and empty pieces keep a connection alive, not an answer.
-            if self._timer() - self._spoke > self._seconds:
+            # Comments and empty deltas keep the connection alive, but are no answer.
+            if self._timer() - self._last_delta > self._seconds:
                 raise LlmFailed(_format_silence(self._seconds))
             yield piece
 
@@ -420,16 +422,16 @@ class _AnswerStream:
         if chunk.error is not None:
             if chat.is_too_long(data):
                 raise ContextTooLong(_TOO_LONG)
-            told = _extract_error(data, self._key, self._request)
-            raise LlmFailed("the model's server failed" + (f": {told}" if told else ""))
+            error = _extract_error(data, self._key, self._request)
+            raise LlmFailed("the model server failed" + (f": {error}" if error else ""))
         for choice in (chunk.choices or [])[:1]:
-            self._begun = True
-            yield from self._pieces_of(choice.delta or choice.message or _Delta())
+            self._has_choice = True
+            yield from self._parse_delta(choice.delta or choice.message or _Delta())
             self._finish = choice.finish_reason or self._finish
 
-    def _pieces_of(self, delta: _Delta) -> Iterator[StreamPart]:
+    def _parse_delta(self, delta: _Delta) -> Iterator[StreamPart]:
         self._size += sum(
-            len(each or "") for each in (delta.content, delta.reasoning_content, delta.reasoning)
+            len(text or "") for text in (delta.content, delta.reasoning_content, delta.reasoning)
         )
         for call in delta.tool_calls or ():
             self._size += self._calls.add(call)
@@ -443,14 +445,14 @@ class _AnswerStream:
 
 def _payload(request: ChatRequest, model: str) -> dict[str, Any]:
     payload: dict[str, Any] = {
-        "messages": [_message(each) for each in request.messages],
+        "messages": [_message(message) for message in request.messages],
         "max_tokens": request.max_tokens,
         "stream": True,
     }
     if request.temperature is not None:
         payload["temperature"] = request.temperature
     if request.tools:
-        payload["tools"] = [_tool(each) for each in request.tools]
+        payload["tools"] = [_tool(tool) for tool in request.tools]
     if model:
         payload["model"] = model
     return payload
@@ -463,7 +465,7 @@ def _message(message: Message) -> dict[str, Any]:
             {
                 "id": call.call_id,
                 "type": "function",
-                # Some servers refuse a conversation in which a model once wrote no JSON.
+                # Some servers refuse a conversation with arguments that are not JSON.
                 "function": {
                     "name": call.name,
                     "arguments": call.arguments if call.parsed_arguments is not None else "{}",
@@ -485,7 +487,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _beginning(response: httpx.Response) -> bytes:
+def _read_start(response: httpx.Response) -> bytes:
     body = bytearray()
     for piece in response.iter_bytes():
         body += piece
@@ -495,49 +497,49 @@ def _beginning(response: httpx.Response) -> bytes:
 
 
 def _extract_error(body: bytes, key: str, request: ChatRequest | None = None) -> str:
-    """What the server says of its error, unless that is what it was told."""
+    """Return the error message of the server, unless it quotes the conversation."""
     try:
-        found = msgspec.json.decode(body)
+        error = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return ""
-    if isinstance(found, dict):
-        found = found.get("error", found.get("message", found.get("detail")))
-    if isinstance(found, dict):
-        found = found.get("message")
-    if not isinstance(found, str):
+    if isinstance(error, dict):
+        error = error.get("error", error.get("message", error.get("detail")))
+    if isinstance(error, dict):
+        error = error.get("message")
+    if not isinstance(error, str):
         return ""
     if key:
-        found = found.replace(key, "***")  # before it is cut
-    text = _flat(found)
+        error = error.replace(key, "***")  # before cutting the text
+    text = _flat(error)
     if request is not None and _echoes(text[: _MAX_ERROR_CHARS + _ECHO], request):
         return ""
     return text[:_MAX_ERROR_CHARS]
 
 
 def _echoes(text: str, request: ChatRequest) -> bool:
-    """Whether it has a longer piece of the conversation, or a whole message."""
+    """Return whether the text contains a long piece of the conversation, or a whole message."""
     pieces = [text[at : at + _ECHO] for at in range(max(len(text) - _ECHO + 1, 0))]
     for message in request.messages:
-        for each in (message.content, *(call.arguments for call in message.calls)):
-            said = _flat(each)
-            if (len(said) >= _WHOLE and said in text) or any(piece in said for piece in pieces):
+        for part in (message.content, *(call.arguments for call in message.calls)):
+            sent = _flat(part)
+            if (len(sent) >= _WHOLE and sent in text) or any(piece in sent for piece in pieces):
                 return True
     return False
 
 
 def _flat(text: str) -> str:
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def _trouble(exc: Exception, host: str, seconds: float) -> LlmFailed:
+def _to_failure(exc: Exception, host: str, seconds: float) -> LlmFailed:
     if isinstance(exc, httpx.ReadTimeout | httpx.WriteTimeout):
         return LlmFailed(_format_silence(seconds))
     if isinstance(exc, chat.NOT_SENT):
         return _ConnectionLost(
-            f"the model's server at {host} cannot be reached ({type(exc).__name__})"
+            f"the model server at {host} cannot be reached ({type(exc).__name__})"
         )
-    return _ConnectionLost(f"the connection to the model's server was lost ({type(exc).__name__})")
+    return _ConnectionLost(f"the connection to the model server was lost ({type(exc).__name__})")
 
 
 def _format_silence(seconds: float) -> str:
-    return f"the model's server has been silent for {seconds:g} s (runs.turn_seconds)"
+    return f"the model server has been silent for {seconds:g} s (runs.turn_seconds)"

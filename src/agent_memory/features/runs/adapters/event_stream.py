@@ -1,4 +1,4 @@
-"""Server-sent events, as model servers write them: read piece by piece, forgiving what it can."""
+"""A tolerant parser for the server-sent events of model servers."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,11 +6,11 @@ MAX_EVENT_BYTES = 4 << 20
 
 
 class EventTooLong(ValueError):
-    """There is no end of it."""
+    """An event exceeds MAX_EVENT_BYTES."""
 
 
 def events(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of each, as soon as its last byte is there; also of one that its end cuts short."""
+    """Yield the data of each event as soon as it is complete, and of a last incomplete one."""
     data: list[bytes] = []
     size = 0
     for line in _lines(pieces):
@@ -31,8 +31,8 @@ def events(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Each ends with LF, CRLF or CR; a CR at the end of a piece may have its LF in the next."""
-    begun = bytearray()
+    """Yield lines. They end with LF, CRLF or CR; a CRLF may be split between two pieces."""
+    buffer = bytearray()
     skip_lf = False
     for piece in pieces:
         if skip_lf and piece:
@@ -41,13 +41,13 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if not piece:
             continue
         skip_lf = piece.endswith(b"\r")
-        begun += piece
-        if len(begun) > MAX_EVENT_BYTES + len(piece):
+        buffer += piece
+        if len(buffer) > MAX_EVENT_BYTES + len(piece):
             raise EventTooLong
         if b"\n" not in piece and b"\r" not in piece:
             continue
-        *whole, rest = bytes(begun).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        begun = bytearray(rest)
+        *whole, rest = bytes(buffer).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        buffer = bytearray(rest)
         yield from whole
-    if begun:
-        yield bytes(begun)
+    if buffer:
+        yield bytes(buffer)

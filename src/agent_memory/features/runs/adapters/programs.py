@@ -1,4 +1,4 @@
-"""Programs that agents have run: in their folder, with little of ours, and never longer than us."""
+"""Programs that agents run: in their folder, with a small environment, ended with the daemon."""
 
 import contextlib
 import os
@@ -17,10 +17,10 @@ from agent_memory.kernel.errors import ToolFailed
 from agent_memory.platform.processes.process import SupervisedProcess
 
 GLANCE_SECONDS = 0.1
-LAST_GLANCE_SECONDS = 0.01  # once it has closed its output: it ends with that, as a rule
-LAST_BYTES = 1 << 20  # that are read of what a program has left in its pipe
+LAST_GLANCE_SECONDS = 0.01  # after it closed its output: most programs end then
+LAST_BYTES = 1 << 20  # read at most from the pipe of an ended program
 _CHUNK = 1 << 16
-# What programs need to run at all. No key, no agent of keys, nothing that leads to this daemon.
+# The variables that programs need. No keys, no SSH agent, nothing that leads to this daemon.
 _PASSED = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"})
 _SET = {
     "TERM": "dumb",
@@ -28,23 +28,23 @@ _SET = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    # A folder may be made to look like a bare repository, whose configuration names programs.
+    # A hostile folder can look like a bare repository, whose configuration names programs.
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "safe.bareRepository",
     "GIT_CONFIG_VALUE_0": "explicit",
 }
-# The daemon's umask would keep what they write from all others. No word is part of the script.
+# The daemon's umask would hide new files from other users. The shell does not parse the words.
 _WITH_UMASK = ("/bin/sh", "-c", 'umask 022; exec "$@"', "sh")
 
 
-def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {
+def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    variables = {
         name: value
         for name, value in environ.items()
         if name in _PASSED or (name.startswith("LC_") and name[3:].isalpha())
     }
-    kept.setdefault("PATH", os.defpath)
-    return kept | _SET
+    variables.setdefault("PATH", os.defpath)
+    return variables | _SET
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class SupervisedPrograms:
         halt: CancelToken,
     ) -> CommandResult:
         halt.check()
-        variables = environment(self.environ)
+        variables = build_environment(self.environ)
         if "/" not in words[0] and shutil.which(words[0], path=variables["PATH"]) is None:
-            raise ToolFailed(f"there is no program {words[0]} on the daemon's PATH")
+            raise ToolFailed(f"there is no program {words[0]} on the PATH of the daemon")
         deadline = time.monotonic() + seconds
         with folder.hold_descriptor() as descriptor:
             try:
@@ -78,40 +78,41 @@ class SupervisedPrograms:
             except OSError as exc:
                 raise ToolFailed(f"{words[0]} cannot be run: {exc.strerror}") from exc
             assert process.stdout is not None  # noqa: S101
-            kept = HeadTailBuffer(most)
+            output = HeadTailBuffer(most)
             with process.stdout as stream:
                 try:
-                    code = _follow(process, stream, kept, deadline, halt)
+                    code = _follow(process, stream, output, deadline, halt)
                 finally:
                     if process.returncode is None:
                         process.stop(grace_seconds=0)
-                _drain(stream, kept)
-        return CommandResult(code=code, output=kept.text())
+                _drain(stream, output)
+        return CommandResult(code=code, output=output.text())
 
 
 def _follow(
     process: SupervisedProcess,
     stream: IO[bytes],
-    kept: HeadTailBuffer,
+    output: HeadTailBuffer,
     deadline: float,
     halt: CancelToken,
 ) -> int | None:
-    """How it ended, or None after the deadline. Raises Cancelled."""
+    """Read the output until the end, and return the exit code, or None after the deadline. Raises
+    Cancelled."""
     woken, waking = os.pipe()
     os.set_blocking(waking, False)
-    poll = select.poll()  # which takes descriptors of any number
+    poll = select.poll()  # select.select is limited to descriptors below 1024
     poll.register(stream.fileno(), select.POLLIN)
     poll.register(woken, select.POLLIN)
     glance = GLANCE_SECONDS
     try:
         with halt.on_cancel(lambda: _wake(waking)):
             while (left := deadline - time.monotonic()) > 0:
-                ready = [each for each, _ in poll.poll(1_000 * min(glance, left))]
+                ready = [descriptor for descriptor, _ in poll.poll(1_000 * min(glance, left))]
                 halt.check()
                 if stream.fileno() in ready:
                     data = os.read(stream.fileno(), _CHUNK)
                     if data:
-                        kept.add(data)
+                        output.add(data)
                         continue
                     poll.unregister(stream.fileno())
                     glance = LAST_GLANCE_SECONDS
@@ -123,8 +124,8 @@ def _follow(
         os.close(waking)
 
 
-def _drain(stream: IO[bytes], kept: HeadTailBuffer) -> None:
-    """What it had written when it ended. Others may have the pipe still."""
+def _drain(stream: IO[bytes], output: HeadTailBuffer) -> None:
+    """Read the rest of the pipe without waiting: child processes may still hold it open."""
     poll = select.poll()
     poll.register(stream.fileno(), select.POLLIN)
     taken = 0
@@ -133,7 +134,7 @@ def _drain(stream: IO[bytes], kept: HeadTailBuffer) -> None:
         if not data:
             break
         taken += len(data)
-        kept.add(data)
+        output.add(data)
 
 
 def _wake(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""Tool calls as they come in a stream: in pieces, by index, and not always as the API says."""
+"""Tool calls assembled from the deltas of a stream. Servers deviate from the API in details."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class CallDelta(msgspec.Struct, frozen=True):
 
 
 class TooManyCalls(ValueError):
-    """More than anybody would use."""
+    """An answer has more than MAX_CALLS calls."""
 
 
 @dataclass(slots=True)
@@ -36,67 +36,65 @@ class _PartialCall:
 
 class CallAssembler:
     def __init__(self) -> None:
-        self._begun: list[_PartialCall] = []
+        self._partial: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
 
     def add(self, delta: CallDelta) -> int:
-        """How much it was."""
+        """Add a delta, and return its size."""
         function = delta.function or FunctionDelta()
         piece = _PartialCall(delta.id or "", function.name or "", _text(function.arguments))
-        begun = self._find_call(delta.index, piece)
-        if piece.call_id != begun.call_id:
-            begun.call_id += piece.call_id
-        if piece.name != begun.name:  # some servers say it with every piece
-            begun.name += piece.name
-        begun.arguments += piece.arguments
+        call = self._find_call(delta.index, piece)
+        if piece.call_id != call.call_id:
+            call.call_id += piece.call_id
+        if piece.name != call.name:  # some servers repeat it in every delta
+            call.name += piece.name
+        call.arguments += piece.arguments
         return 1 + len(piece.call_id) + len(piece.name) + len(piece.arguments)
 
     def _find_call(self, index: int | None, piece: _PartialCall) -> _PartialCall:
-        begun = (
+        call = (
             self._by_index.get(index)
             if index is not None
-            else (self._begun[-1] if self._begun else None)
+            else (self._partial[-1] if self._partial else None)
         )
-        if begun is None or _is_another(piece, begun):
-            if len(self._begun) >= MAX_CALLS:
+        if call is None or _begins_another(piece, call):
+            if len(self._partial) >= MAX_CALLS:
                 raise TooManyCalls
-            begun = _PartialCall()
-            self._begun.append(begun)
+            call = _PartialCall()
+            self._partial.append(call)
         if index is not None:
-            self._by_index[index] = begun
-        return begun
+            self._by_index[index] = call
+        return call
 
     def finish(self, taken: Iterable[CallId], new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
-        """All of them, each with an id that no other has and none of those taken."""
+        """Return all calls. Replace ids that are invalid, repeated or already taken."""
         used: set[str] = set(taken)
         calls: list[ToolCall] = []
-        for begun in self._begun:
-            if not (begun.name or begun.arguments):
+        for call in self._partial:
+            if not (call.name or call.arguments):
                 continue
-            sound = begun.call_id.isascii() and begun.call_id.isprintable()
-            sound = sound and 0 < len(begun.call_id) <= MAX_ID and begun.call_id not in used
-            call_id = begun.call_id if sound else new_id()
+            valid = call.call_id.isascii() and call.call_id.isprintable()
+            valid = valid and 0 < len(call.call_id) <= MAX_ID and call.call_id not in used
+            call_id = call.call_id if valid else new_id()
             used.add(call_id)
             calls.append(
-                ToolCall(
-                    call_id=CallId(call_id), name=begun.name, arguments=begun.arguments or "{}"
-                )
+                ToolCall(call_id=CallId(call_id), name=call.name, arguments=call.arguments or "{}")
             )
         return tuple(calls)
 
 
-def _is_another(piece: _PartialCall, begun: _PartialCall) -> bool:
-    """Servers that know no parallel calls give all the same index, others none: then it shows in
-    what is told only once of a call."""
+def _begins_another(piece: _PartialCall, call: _PartialCall) -> bool:
+    """Return whether a delta begins another call. Some servers send one index for all calls, or no
+    index: then the fields that a call has only once tell it."""
     if not piece.name:
         return False
-    if piece.call_id and begun.call_id and piece.call_id != begun.call_id:
+    if piece.call_id and call.call_id and piece.call_id != call.call_id:
         return True
-    if not begun.arguments:
+    if not call.arguments:
         return False
-    if piece.name != begun.name:
+    if piece.name != call.name:
         return True
-    return not piece.call_id and bool(piece.arguments.strip()) and _is_whole(begun.arguments)
+    return not piece.call_id and bool(piece.arguments.strip()) and _is_whole(call.arguments)
 
 
 def _is_whole(arguments: str) -> bool:

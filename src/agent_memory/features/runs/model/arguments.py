@@ -1,5 +1,5 @@
-"""Arguments: what a model gives a tool, held against the tool's schema. Models err: what is meant
-beyond doubt is taken, and all else is answered with what to change."""
+"""The arguments of a tool call, checked against the schema of the tool. A value that is clear
+beyond doubt is accepted ("3" for 3); any other error tells the model what to change."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class Arguments:
 def define_tool(
     name: str, description: str, required: Sequence[str] = (), /, **properties: Schema
 ) -> ToolSpec:
-    """A tool with the schema of its arguments."""
+    """Define a tool with the schema of its arguments."""
     parameters = {
         "type": "object",
         "properties": properties,
@@ -59,26 +59,26 @@ def define_flag(description: str) -> Schema:
 
 
 def strip_limits(spec: ToolSpec) -> ToolSpec:
-    """As a model is given it: without the limits, which cost tokens and tell it nothing. Servers
-    make grammars of them, and the longest of ours is more than those can have."""
+    """Return the spec for the model, without limits: they cost tokens and do not help it. Servers
+    build grammars from them, and our highest limits are too large for that."""
     properties = {
-        name: {key: value for key, value in each.items() if key not in _LIMITS}
-        for name, each in spec.parameters["properties"].items()
+        name: {key: value for key, value in schema.items() if key not in _LIMITS}
+        for name, schema in spec.parameters["properties"].items()
     }
     rest = {key: value for key, value in spec.parameters.items() if key not in _LIMITS}
     return replace(spec, parameters={**rest, "properties": properties})
 
 
-def parse_arguments(spec: ToolSpec, given: str) -> Arguments:
-    """The arguments of a call, each as the schema has it. Raises ToolFailed."""
+def parse_arguments(spec: ToolSpec, text: str) -> Arguments:
+    """Parse the arguments of a call as its schema says. Raises ToolFailed."""
     properties: Mapping[str, Mapping[str, Any]] = spec.parameters.get("properties", {})
     values: dict[str, str | int | bool] = {}
-    for name, value in _object(given).items():
+    for name, value in _parse_object(text).items():
         schema = properties.get(name)
         if schema is None:
             known = ", ".join(properties) or "none"
             raise ToolFailed(f"{spec.name} has no argument {_quote_name(name)}; it takes: {known}")
-        if value is not None:  # many models write all that they leave out
+        if value is not None:  # many models send null for an omitted argument
             values[name] = _check_value(name, value, schema)
     missing = [name for name in spec.parameters.get("required", ()) if name not in values]
     if missing:
@@ -86,18 +86,18 @@ def parse_arguments(spec: ToolSpec, given: str) -> Arguments:
     return Arguments(values)
 
 
-def _object(given: str) -> dict[str, Any]:
-    if len(given) > MAX_CHARS:
+def _parse_object(text: str) -> dict[str, Any]:
+    if len(text) > MAX_CHARS:
         raise ToolFailed(f"the arguments have more than {MAX_CHARS:,} characters")
     try:
-        found = json.loads(given) if given.strip() else {}
+        values = json.loads(text) if text.strip() else {}
     except ValueError as exc:
         raise ToolFailed(f"the arguments are not JSON: {exc}") from exc
     except RecursionError as exc:
-        raise ToolFailed("the arguments are not JSON: they are nested too deep") from exc
-    if not isinstance(found, dict):
+        raise ToolFailed("the arguments are not JSON: they are nested too deeply") from exc
+    if not isinstance(values, dict):
         raise ToolFailed('the arguments must be a JSON object, such as {"name": "value"}')
-    return found
+    return values
 
 
 def _check_value(name: str, value: Any, schema: Mapping[str, Any]) -> str | int | bool:
@@ -105,9 +105,9 @@ def _check_value(name: str, value: Any, schema: Mapping[str, Any]) -> str | int 
     if kind == "string" and isinstance(value, str):
         return _text(name, value, schema)
     if kind == "boolean":
-        meant = _FLAGS.get(value.lower()) if isinstance(value, str) else value
-        if isinstance(meant, bool):
-            return meant
+        flag = _FLAGS.get(value.lower()) if isinstance(value, str) else value
+        if isinstance(flag, bool):
+            return flag
     if kind == "integer" and (number := _number(value)) is not None:
         return _within(name, number, schema)
     raise ToolFailed(f"{name} must be {_NAMES[kind]}, not {_kind(value)}")
@@ -117,7 +117,9 @@ def _text(name: str, value: str, schema: Mapping[str, Any]) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as exc:
-        raise ToolFailed(f"{name} is not valid Unicode: it holds half of a surrogate pair") from exc
+        raise ToolFailed(
+            f"{name} is not valid Unicode: it contains half of a surrogate pair"
+        ) from exc
     least, most = schema.get("minLength", 0), schema.get("maxLength", MAX_CHARS)
     if len(value) < least:
         raise ToolFailed(f"{name} must not be empty")
@@ -146,18 +148,14 @@ def _within(name: str, value: int, schema: Mapping[str, Any]) -> int:
 
 
 def _kind(value: Any) -> str:
-    """By kind alone: a value may be of any length."""
+    """Name the type of a value. The value itself may be too long for a message."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
         return "a number"
-    return (
-        "a string"
-        if isinstance(value, str)
-        else "a list"
-        if isinstance(value, list)
-        else "an object"
-    )
+    if isinstance(value, str):
+        return "a string"
+    return "a list" if isinstance(value, list) else "an object"
 
 
 def _quote_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Chats: what a model is given in a conversation, and what it says piece by piece."""
+"""Requests to a chat model, and the parts of its streamed answer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool that the model wants to use. `arguments` is JSON as the model wrote it: it may be
-    none."""
+    """A request of the model to call a tool. `arguments` is the model's text: it may not be valid
+    JSON."""
 
     call_id: CallId
     name: str
@@ -31,17 +31,17 @@ class ToolCall:
 
 
 def parse_arguments(arguments: str) -> dict[str, Any] | None:
-    """What a model wrote, where it is what it should be."""
+    """Return the arguments if they are a JSON object, else None."""
     try:
-        found = json.loads(arguments)
+        parsed = json.loads(arguments)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return parsed if isinstance(parsed, dict) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """`calls` are those of an assistant's; `call_id` tells which of them a tool's answers."""
+    """One message. An assistant has `calls`; a tool's message has the `call_id` it answers."""
 
     role: Role
     content: str
@@ -51,7 +51,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """What a model may use. `parameters` is a JSON schema of an object."""
+    """A tool offered to the model. `parameters` is the JSON schema of an object."""
 
     name: str
     description: str
@@ -63,7 +63,7 @@ class ChatRequest:
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     max_tokens: int
-    temperature: float | None = None  # the server's own
+    temperature: float | None = None  # None: the server's default
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of what a model thinks before it answers."""
+    """A piece of the reasoning before the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEnd:
-    """The last thing a model says. `whole` is False where it ran into `max_tokens`."""
+    """The end of the answer. `whole` is False if it was cut at `max_tokens`."""
 
     calls: tuple[ToolCall, ...] = ()
     whole: bool = True

@@ -1,4 +1,4 @@
-"""Commands: what a model may have run, and what is kept of what they print."""
+"""Commands of a model: which ones are allowed, and how much of their output is returned."""
 
 import shlex
 from collections.abc import Sequence
@@ -11,68 +11,68 @@ _OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "
 
 
 def split_command(command: str, allowed: Sequence[str]) -> list[str]:
-    """The words of a command, if it begins with all words of one that is allowed. Raises
+    """Split a command into words, if it begins with all words of an allowed one. Raises
     ToolFailed."""
     if "\0" in command:
-        raise ToolFailed("a command must not hold a zero byte")
+        raise ToolFailed("a command must not contain a zero byte")
     try:
-        found = shlex.split(command)
+        words = shlex.split(command)
     except ValueError as exc:
-        raise ToolFailed(f"the command cannot be read: {exc}") from exc
-    if not found:
+        raise ToolFailed(f"the command cannot be parsed: {exc}") from exc
+    if not words:
         raise ToolFailed("the command is empty")
-    if not any(_begins(found, each) for each in allowed):
+    if not any(_begins(words, prefix) for prefix in allowed):
         raise ToolFailed(
-            f"{shlex.join(found[:2])} is not allowed; it may run: {', '.join(allowed)}"
+            f"{shlex.join(words[:2])} is not allowed; allowed are: {', '.join(allowed)}"
         )
     if operators := sorted(_OPERATORS.intersection(_split_raw(command))):
         raise ToolFailed(
-            f"there is no shell: one program and its arguments, without {operators[0]}"
+            f"there is no shell: give one program and its arguments, without {operators[0]}"
         )
-    return found
+    return words
 
 
 def _split_raw(command: str) -> list[str]:
-    """The words with their quotes: what is quoted is meant for the program."""
+    """Split into words that keep their quotes: a quoted operator is meant for the program."""
     try:
         return shlex.split(command, posix=False)
-    except ValueError:  # quotes within quotes, which only shells know
+    except ValueError:  # nested quotes, which only a shell understands
         return []
 
 
-def _begins(found: Sequence[str], allowed: str) -> bool:
+def _begins(words: Sequence[str], allowed: str) -> bool:
     try:
-        wanted = shlex.split(allowed)
-    except ValueError:  # a setting that nobody can mean
+        prefix = shlex.split(allowed)
+    except ValueError:  # an invalid setting allows nothing
         return False
-    return bool(wanted) and list(found[: len(wanted)]) == wanted
+    return bool(prefix) and list(words[: len(prefix)]) == prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """How a program ended. `code` is None where it was ended, because it took too long."""
+    """The result of a program. `code` is None if it was stopped because it took too long."""
 
     code: int | None
     output: str
 
 
 def format_result(ran: CommandResult, seconds: float) -> str:
-    """What it printed, and how it ended where that was not well: a command that fails is a result
-    to be read. Raises ToolFailed where it did not end."""
+    """Return the output, with the exit code of a failed command. A failure is a normal result for
+    the model. Raises ToolFailed if the program was stopped."""
     output = ran.output.rstrip("\n")
     if ran.code is None:
         lead = f"{output}\n" if output else ""
-        raise ToolFailed(f"{lead}ended: it took longer than {seconds:g} s")
+        raise ToolFailed(f"{lead}stopped: it took longer than {seconds:g} s")
     if not ran.code:
         return output or "(no output)"
-    number = ran.code if ran.code > 0 else 128 - ran.code  # as shells tell of signals
+    number = ran.code if ran.code > 0 else 128 - ran.code  # the convention of shells for signals
     how = f"exit code {number}" if ran.code > 0 else f"exit code {number} (signal {-ran.code})"
     return f"{output}\n{how}" if output else how
 
 
 @dataclass(slots=True)
 class HeadTailBuffer:
-    """The beginning and the end of a stream of bytes, of which the middle may be left out."""
+    """A buffer for the start and the end of a byte stream. It drops the middle if needed."""
 
     most: int
     head: bytearray = field(default_factory=bytearray)
@@ -91,5 +91,5 @@ class HeadTailBuffer:
     def text(self) -> str:
         if not self.left_out:
             return (self.head + self.tail).decode("utf-8", "replace")
-        head, tail = (each.decode("utf-8", "replace") for each in (self.head, self.tail))
-        return f"{head}\n[{self.left_out:,} bytes are left out here]\n{tail}"
+        head, tail = (part.decode("utf-8", "replace") for part in (self.head, self.tail))
+        return f"{head}\n[{self.left_out:,} bytes omitted here]\n{tail}"

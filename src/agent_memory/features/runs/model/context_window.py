@@ -1,4 +1,4 @@
-"""Windows: what of a conversation a model is given, so that it fits and there is room to answer."""
+"""The context window: the part of a conversation that fits, with room for the answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from agent_memory.features.runs.model.chats import Message, Role
 from agent_memory.features.runs.model.machine import ContextSnapshot, MessageStats
 from agent_memory.kernel.errors import ContextTooLong
 
-MESSAGE_TOKENS = 4  # around each: its role, and where it begins and ends
+MESSAGE_TOKENS = 4  # overhead of counted message: its role and delimiters
 LEFT_OUT = "[left out to make room]"
 LEFT_OUT_TOKENS = MESSAGE_TOKENS + 8
 
@@ -18,12 +18,12 @@ class CountedMessage(NamedTuple):
     tokens: int
 
 
-Exchange = tuple[CountedMessage, ...]  # from what a user says up to what is said next
+Exchange = tuple[CountedMessage, ...]  # from one message of the user up to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWindow:
-    """What is sent: the system's message, then history, then the current run."""
+    """The messages of a request: the system prompt, then history, then the current run."""
 
     size: int
     tool_tokens: int
@@ -34,11 +34,11 @@ class ContextWindow:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        return tuple(each.message for each in (self.system, *self.history, *self.current))
+        return tuple(counted.message for counted in (self.system, *self.history, *self.current))
 
     @property
     def room(self) -> int:
-        """Tokens that are left for an answer."""
+        """The tokens left for the answer."""
         return self.size - self.to_snapshot().total_tokens
 
     def add_answer(self, answer: CountedMessage) -> "ContextWindow":
@@ -49,15 +49,15 @@ class ContextWindow:
             context_size=self.size,
             system_tokens=self.system.tokens,
             tool_tokens=self.tool_tokens,
-            history_tokens=sum(each.tokens for each in self.history),
-            memory_tokens=sum(each.tokens for each in self.current),
+            history_tokens=_total(self.history),
+            memory_tokens=_total(self.current),
             history_messages=len(self.history),
             memory_messages=len(self.current),
             history_budget=self.history_budget,
             messages=(
                 _stats(self.system, "system"),
-                *(_stats(each, "history") for each in self.history),
-                *(_stats(each, "memory") for each in self.current),
+                *(_stats(counted, "history") for counted in self.history),
+                *(_stats(counted, "memory") for counted in self.current),
             ),
         )
 
@@ -71,48 +71,52 @@ def fit_window(
     history: Sequence[Exchange],
     current: Sequence[CountedMessage],
 ) -> ContextWindow:
-    """As much of the latest history as fits, exchange by exchange, with `answer` tokens left. Where
-    the run itself is too long, what tools gave it earlier is left out. Raises ContextTooLong."""
+    """Fit the latest history, exchange by exchange, and leave `answer` tokens free. If the run
+    itself is too long, drop its oldest tool results. Raises ContextTooLong."""
     room = size - answer - tool_tokens - system.tokens
-    kept = _drop_results(current, room)
-    budget = room - sum(each.tokens for each in kept)
+    fitted = _drop_results(current, room)
+    budget = room - _total(fitted)
     if budget < 0:
         needed = size - answer - budget
         raise ContextTooLong(
-            f"the prompt, the tools and what the run has done take {needed:,} tokens; the model's"
-            f" context has {size:,}, of which {answer:,} are for the answer: ask for less at once,"
+            f"the prompt, the tools and this run take {needed:,} tokens; the model's context has"
+            f" {size:,}, and {answer:,} of them are reserved for the answer: ask for less at once,"
             " raise llama.context_size, or lower the agent's answer_tokens"
         )
-    left, chosen = budget, list[Exchange]()
+    left, fitting = budget, list[Exchange]()
     for exchange in reversed(history):
-        left -= sum(each.tokens for each in exchange)
+        left -= _total(exchange)
         if left < 0:
             break
-        chosen.insert(0, exchange)
+        fitting.insert(0, exchange)
     return ContextWindow(
         size=size,
         tool_tokens=tool_tokens,
         system=system,
-        history=tuple(each for exchange in chosen for each in exchange),
+        history=tuple(message for exchange in fitting for message in exchange),
         history_budget=budget,
-        current=kept,
+        current=fitted,
     )
 
 
 def _drop_results(current: Sequence[CountedMessage], room: int) -> tuple[CountedMessage, ...]:
-    """The oldest results of tools give way; those that the model has not seen yet stay."""
-    kept = list(current)
-    over = sum(each.tokens for each in kept) - room
-    seen = max(
-        (at for at, each in enumerate(kept) if each.message.role is Role.ASSISTANT), default=0
-    )
-    for at, each in enumerate(kept[:seen]):
+    """Drop the oldest tool results, except those that the model has not seen yet."""
+    messages = list(current)
+    over = _total(messages) - room
+    answers = (at for at, (message, _) in enumerate(messages) if message.role is Role.ASSISTANT)
+    seen = max(answers, default=0)
+    for at, counted in enumerate(messages[:seen]):
         if over <= 0:
             break
-        if each.message.role is Role.TOOL and each.tokens > LEFT_OUT_TOKENS:
-            over -= each.tokens - LEFT_OUT_TOKENS
-            kept[at] = CountedMessage(replace(each.message, content=LEFT_OUT), LEFT_OUT_TOKENS)
-    return tuple(kept)
+        if counted.message.role is Role.TOOL and counted.tokens > LEFT_OUT_TOKENS:
+            over -= counted.tokens - LEFT_OUT_TOKENS
+            message = replace(counted.message, content=LEFT_OUT)
+            messages[at] = CountedMessage(message, LEFT_OUT_TOKENS)
+    return tuple(messages)
+
+
+def _total(messages: Sequence[CountedMessage]) -> int:
+    return sum(counted.tokens for counted in messages)
 
 
 def _stats(counted: CountedMessage, source: str) -> MessageStats:

@@ -1,4 +1,4 @@
-"""Edits: what a change makes of a text, and the difference as people read it."""
+"""Edits of texts, and readable differences."""
 
 import difflib
 import re
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from agent_memory.features.runs.model.workspaces import escape_hidden, quote_path
 from agent_memory.kernel.errors import ToolFailed
 
-MAX_COMPARED = 2_000  # lines; comparing takes up to the cube of them
+MAX_COMPARED = 2_000  # lines; difflib may take cubic time
 CONTEXT = 3
-NEAREST = 5  # lines that are shown of what may have been meant
+NEAREST = 5  # lines shown as a suggestion
 _LOOKED_AT = 20_000  # lines
 _WORDS = re.compile(r"\w+")
 _LINE_CHARS = 300
@@ -18,29 +18,29 @@ _NO_END = "\\ No newline at end of file"
 
 
 def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> str:
-    """The text with the one place changed that is meant, or all of them. Raises ToolFailed."""
+    """Replace the only occurrence, or all if `everywhere`. Raises ToolFailed."""
     if old == new:
         raise ToolFailed("old_string and new_string are the same: nothing would change")
     count = text.count(old)
-    if not count and "\r\n" in text and "\r" not in old:  # nobody sees how lines end
+    if not count and "\r\n" in text and "\r" not in old:  # models do not see line endings
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
         count = text.count(old)
     if not count:
         raise ToolFailed(f"old_string is not in the file{_instead(text, old)}")
     if count > 1 and not everywhere:
         raise ToolFailed(
-            f"old_string is in the file {count} times ({_places(text, old)}): make it longer, so"
-            " that it is there once, or set replace_all"
+            f"old_string occurs {count} times ({_places(text, old)}): make it longer, so that it"
+            " occurs once, or set replace_all"
         )
     return text.replace(old, new)
 
 
 def render_diff(path: str, before: str | None, after: str) -> str:
-    """As a unified diff, with nothing in it that a terminal would obey. `before` is None of a file
-    that is new."""
+    """Render a unified diff without terminal control characters. `before` is None for a new
+    file."""
     name = quote_path(path)
     if before == after:
-        return f"no change of {name}"
+        return f"no change in {name}"
     head = (f"--- {'/dev/null' if before is None else 'a/' + name}", f"+++ b/{name}")
     if before is None and not after:
         return "\n".join((*head, "(an empty file)"))
@@ -48,7 +48,7 @@ def render_diff(path: str, before: str | None, after: str) -> str:
 
 
 def truncate_text(text: str, most: int) -> str:
-    """So many characters at most, whole lines, and told where it was cut."""
+    """Cut a text to whole lines of at most this many characters, and note the cut."""
     if len(text) <= most:
         return text
     room = max(0, most - _NOTE_CHARS)
@@ -59,7 +59,7 @@ def truncate_text(text: str, most: int) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Cut at line feeds alone: other signs that end lines for some are part of theirs."""
+    """Split at line feeds only: other line separators are part of a line."""
     lines = text.split("\n")
     last = lines.pop()
     return [*lines, f"{last}\n{_NO_END}"] if last else lines
@@ -89,10 +89,10 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
         yield _header(group, first)
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                yield from (f" {_escape_line(each)}" for each in a[i1:i2])
+                yield from (f" {_escape_line(line)}" for line in a[i1:i2])
                 continue
-            yield from (f"-{_escape_line(each)}" for each in a[i1:i2])
-            yield from (f"+{_escape_line(each)}" for each in b[j1:j2])
+            yield from (f"-{_escape_line(line)}" for line in a[i1:i2])
+            yield from (f"+{_escape_line(line)}" for line in b[j1:j2])
 
 
 def _header(group: Sequence[tuple[str, int, int, int, int]], first: int) -> str:
@@ -123,31 +123,31 @@ def _places(text: str, old: str) -> str:
 
 
 def _instead(text: str, old: str) -> str:
-    """What may have been meant: the lines that are nearest to its first."""
-    wanted = next((line.strip() for line in old.split("\n") if line.strip()), "")
-    if not wanted or not text.strip():
-        return ": it is empty" if not text.strip() else ""
+    """Suggest the lines that are most similar to the first line of `old`."""
+    target = next((line.strip() for line in old.split("\n") if line.strip()), "")
+    if not target or not text.strip():
+        return ": the file is empty" if not text.strip() else ""
     lines = text.split("\n", _LOOKED_AT)[:_LOOKED_AT]
-    at = next((number for number, line in enumerate(lines) if line.strip() == wanted), None)
+    at = next((number for number, line in enumerate(lines) if line.strip() == target), None)
     if at is None:
-        at = _nearest(lines, wanted)
+        at = _nearest(lines, target)
     if at is None:
-        return ": read it first"
+        return ": read the file first"
     some = [line[:_LINE_CHARS] for line in lines[at : at + min(NEAREST, old.count("\n") + 2)]]
     return (
-        f". It must be exactly as there, also in blanks and line ends. From line {at + 1} on it"
-        f" reads:\n{chr(10).join(some)}"
+        ". It must match exactly, including blanks and line endings. The file has from line"
+        f" {at + 1}:\n{chr(10).join(some)}"
     )
 
 
-def _nearest(lines: Sequence[str], wanted: str) -> int | None:
-    words = set(_WORDS.findall(wanted))
+def _nearest(lines: Sequence[str], target: str) -> int | None:
+    words = set(_WORDS.findall(target))
     if not words:
         return None
-    best, place = 0.4, None  # less in common is chance
+    best, place = 0.4, None  # less in common is a coincidence
     for number, line in enumerate(lines):
-        there = set(_WORDS.findall(line[:_LINE_CHARS]))
-        share = len(words & there) / len(words | there)
+        others = set(_WORDS.findall(line[:_LINE_CHARS]))
+        share = len(words & others) / len(words | others)
         if share > best:
             best, place = share, number
     return place

@@ -1,7 +1,7 @@
-"""History: the events of a session as what a model is given of an earlier conversation.
+"""The events of a session as messages for a model.
 
-Every call has its result right behind it, and nobody speaks twice in a row, whatever was cut off,
-forgotten or done by several at once.
+Every call is followed by its result, and roles alternate, even if events were cut off, forgotten or
+written by several agents at once.
 """
 
 from collections.abc import Sequence
@@ -17,45 +17,45 @@ from agent_memory.features.runs.model.run_events import ARGUMENTS, ASKED, CALL_I
 from agent_memory.features.secrets.model.secrets import is_marked
 from agent_memory.kernel.ids import EventId
 
-Exchange = tuple[Message, ...]  # from a user's message up to before the next one
+Exchange = tuple[Message, ...]  # from one message of the user up to the next
 
 MAX_EVENTS = 2_000
 MAX_CHARS = 2_000_000
 NO_ANSWER = "[no answer]"
 INTERRUPTED = "[interrupted]"
-NOT_REPEATED = "[what memory gave is not repeated here]"
+NOT_REPEATED = "[the result from memory is not repeated here]"
 
 
 def build_exchanges(events: Sequence[Event]) -> list[Exchange]:
-    """The conversation, oldest first. A run without its prompt is left out, and of agents that
-    others run, what they did with tools."""
+    """Build the conversation, oldest first. Omit runs without their prompt, and the tool calls of
+    agents other than ours."""
     messages: list[Message] = []
     for group in _groups(events):
-        said = _run(group) if event_metadata.get_run_id(group[0]) else _talk(group)
-        for each in said:
-            _add(messages, each)
-    found: list[list[Message]] = []
-    for each in messages:
-        if each.role is Role.USER:
-            found.append([each])
-        elif found:
-            found[-1].append(each)
-    return [tuple(each) for each in found]
+        is_run = event_metadata.get_run_id(group[0])
+        for message in _run_messages(group) if is_run else _other_messages(group):
+            _add(messages, message)
+    exchanges: list[list[Message]] = []
+    for message in messages:
+        if message.role is Role.USER:
+            exchanges.append([message])
+        elif exchanges:
+            exchanges[-1].append(message)
+    return [tuple(exchange) for exchange in exchanges]
 
 
 def find_missing_prompts(events: Sequence[Event]) -> list[EventId]:
-    """Of the runs that are there in part: where events were read from the end, it is further up."""
-    there = {event.event_id for event in events}
+    """Return the ids of prompts whose runs are only partly in `events`."""
+    present = {event.event_id for event in events}
     firsts = (
         run_events.build_event_id(run, 1)
         for event in events
         if (run := event_metadata.get_run_id(event))
     )
-    return [each for each in dict.fromkeys(firsts) if each not in there]
+    return [event_id for event_id in dict.fromkeys(firsts) if event_id not in present]
 
 
 def _groups(events: Sequence[Event]) -> list[list[Event]]:
-    """Each run whole, where it began, also if others went on beside it."""
+    """Group the events of event run at its start, even if others ran at the same time."""
     runs: dict[str, list[Event]] = {}
     groups: list[list[Event]] = []
     last = ""
@@ -75,8 +75,8 @@ def _groups(events: Sequence[Event]) -> list[list[Event]]:
     return groups
 
 
-def _run(events: Sequence[Event]) -> list[Message]:
-    prompt = next((each for each in events if each.type is EventType.USER_MESSAGE), None)
+def _run_messages(events: Sequence[Event]) -> list[Message]:
+    prompt = next((event for event in events if event.type is EventType.USER_MESSAGE), None)
     if prompt is None:
         return []
     words: dict[int, str] = {}
@@ -98,8 +98,8 @@ def _run(events: Sequence[Event]) -> list[Message]:
     return messages
 
 
-def _talk(events: Sequence[Event]) -> list[Message]:
-    """What others said, without what was told them of us."""
+def _other_messages(events: Sequence[Event]) -> list[Message]:
+    """Return the messages of other agents, without the context that our hooks injected."""
     messages: list[Message] = []
     for event in events:
         text = transcripts.strip_injected(event.text) if event.type in transcripts.SPOKEN else ""
@@ -113,7 +113,7 @@ def _talk(events: Sequence[Event]) -> list[Message]:
 
 
 def _add(messages: list[Message], message: Message) -> None:
-    """Joined with the one before, where the same has just spoken."""
+    """Append a message, or join it with the last one of the same role."""
     last = messages[-1] if messages else message
     if messages and last.role is message.role is not Role.TOOL and not last.calls:
         both = "\n\n".join(filter(None, (last.content, message.content)))
@@ -127,7 +127,7 @@ def _build_answer(content: str, calls: tuple[ToolCall, ...] = ()) -> Message:
 
 
 def _calls(events: Sequence[Event]) -> list[ToolCall]:
-    """With the ids that they had, where these tell one from the other."""
+    """Return the calls with their own ids if these are unique, else with the event ids."""
     ids = [event.metadata.get(CALL_ID, "") for event in events]
     if not all(ids) or len(set(ids)) < len(ids):
         ids = [event.event_id for event in events]
@@ -142,10 +142,10 @@ def _calls(events: Sequence[Event]) -> list[ToolCall]:
 
 
 def _arguments(event: Event) -> str:
-    found = event.metadata.get(ARGUMENTS, "")
-    if is_marked(found) and not chats.parse_arguments(found):
-        return "{}"  # what was taken out has left no JSON
-    return found
+    arguments = event.metadata.get(ARGUMENTS, "")
+    if is_marked(arguments) and not chats.parse_arguments(arguments):
+        return "{}"  # redaction made it invalid JSON
+    return arguments
 
 
 def _result(event: Event) -> str:
@@ -157,8 +157,8 @@ def _result(event: Event) -> str:
 
 
 def _ending(events: Sequence[Event]) -> str:
-    """In place of an answer that never came."""
-    stop = next((each for each in events if each.type is EventType.ASSISTANT_STOP), None)
+    """Return a note for a missing answer."""
+    stop = next((event for event in events if event.type is EventType.ASSISTANT_STOP), None)
     outcome = "" if stop is None else stop.metadata.get(OUTCOME, "")
     if stop is None or not outcome:
         return INTERRUPTED
@@ -169,5 +169,5 @@ def _ending(events: Sequence[Event]) -> str:
 
 
 def _number(event: Event, name: str) -> int:
-    found = event.metadata.get(name, "")
-    return int(found) if found.isascii() and found.isdigit() and len(found) < 10 else 0
+    value = event.metadata.get(name, "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0

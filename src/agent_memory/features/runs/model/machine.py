@@ -1,13 +1,12 @@
-"""Runs: an agent at work on one prompt, as a machine without I/O.
+"""The state machine of a run: an agent that works on one prompt. It does no I/O.
 
     idle ── start ──> preparing ──> thinking ──> deciding ──> thinking ...
                           │            │            │
                           └────────────┴────────────┴──> ended: completed, cancelled or failed
 
-`step` takes what a client commands or what the world answers, and gives what the client is to be
-told, what is to be done, and what is to be remembered, in this order of happening. Whatever comes
-in which order: a run ends once, nothing is told after its end, and no call is remembered without
-what came of it.
+`step` takes a command of the client or the result of an effect. It returns events for the client,
+effects to perform, and records for the event log, in the order in which they happen. For any order
+of inputs: a run ends once, no event follows its end, and every recorded call has a recorded result.
 """
 
 from dataclasses import dataclass, replace
@@ -28,13 +27,13 @@ from agent_memory.kernel.errors import AgentMemoryError
 RunId = NewType("RunId", str)
 
 NOT_STARTED = "the first command must be a start"
-SECOND_START = "a run goes on in this stream already: start another one in a stream of its own"
-NOT_RUN = "not run: the run was ended before it was decided on"
-NOBODY_LEFT = "the client had closed its side: nobody could decide"
-STOPPED = "stopped: the run was ended while it ran, and a part of it may have been done"
+SECOND_START = "this stream already has a run: start another one in a stream of its own"
+NOT_RUN = "not run: the run ended before a decision"
+CLIENT_CLOSED = "the client closed its side before a decision"
+STOPPED = "stopped: the run ended during this call, and a part of it may have been done"
 
 
-# What a client commands.
+# Commands of the client.
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +70,12 @@ class Cancel:
 Command = Start | Approve | Deny | Cancel
 
 
-# What the world answers.
+# Results of effects.
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A start, with the id that its run is given."""
+    """A start, with the id of its run."""
 
     run_id: RunId
     start: Start
@@ -84,12 +83,12 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class InputClosed:
-    """The client will command nothing more. It still wants its answer."""
+    """The client sends no more commands. It still waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """All that the start named is there."""
+    """Everything that the start names exists."""
 
     session_id: str
     agent_name: str
@@ -99,7 +98,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """It cannot go on: something named is not there, the model gives no answer, the daemon ends."""
+    """The run cannot continue: a named thing is missing, the model fails, or the daemon stops."""
 
     error: str
     kind: type[AgentMemoryError] = AgentMemoryError
@@ -120,7 +119,7 @@ class MessageStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSnapshot:
-    """How the context is used. `memory` is the current run."""
+    """The use of the context, in tokens. `memory` is the current run."""
 
     context_size: int
     system_tokens: int
@@ -147,7 +146,7 @@ class ContextSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFinished:
-    """The model has said all of this turn."""
+    """The end of the model's answer in this turn. `whole` is False if the answer was cut."""
 
     snapshot: ContextSnapshot
     proposals: tuple[Proposal, ...] = ()
@@ -182,7 +181,7 @@ Input = (
 )
 
 
-# What the client is told.
+# Events for the client.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,12 +265,12 @@ RunEvent = (
 )
 
 
-# What is to be done.
+# Effects.
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Find what the start names. Answered with Ready or Broken."""
+    """Load what the start names. The result is Ready or RunError."""
 
     run_id: RunId
     start: Start
@@ -279,22 +278,22 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Have the model go on. Answered with pieces and Turned, or Broken."""
+    """Ask the model for its next turn. The result is deltas and TurnFinished, or RunError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Use this tool. Answered with Worked or NotWorked."""
+    """Call this tool. The result is ToolSucceeded or ToolErrored."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Whatever is being done is no longer wanted."""
+    """Cancel every effect in progress."""
 
 
-# What is to be remembered.
+# Records for the event log.
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +303,7 @@ class Prompted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """`calls` are what it wants to use, each of which is remembered by a `Used` of its own."""
+    """An answer of the model. Each of its `calls` is recorded by its own `ToolUsed`."""
 
     content: str
     calls: tuple[ToolCall, ...] = ()
@@ -338,7 +337,7 @@ class Phase(Enum):
 
 
 class _CallStage(Enum):
-    WAITING = 0  # for the client
+    WAITING = 0  # for a decision of the client
     APPROVED = 1
     DENIED = 2
     RUNNING = 3
@@ -362,109 +361,109 @@ class State:
     run_id: RunId = RunId("")
     turn: int = 0
     max_turns: int = 0
-    content: str = ""  # of this turn, so far
+    content: str = ""  # of this turn so far
     reasoning: str = ""
     calls: tuple[_PendingCall, ...] = ()
     denied: bool = False
-    hung_up: bool = False
+    input_closed: bool = False
 
 
 Transition = tuple[State, tuple[Output, ...]]
 
 
-def step(state: State, given: Input) -> Transition:
-    """What follows from it. What does not fit the moment is passed by: it was late."""
-    if isinstance(given, Begin) and state.phase is not Phase.IDLE:
-        told = (Failed(given.run_id, SECOND_START),)
-        return state, () if state.phase is Phase.ENDED else told
-    if isinstance(given, InputClosed):
-        state = replace(state, hung_up=True)
+def step(state: State, incoming: Input) -> Transition:
+    """Return the next state and its outputs. Ignore inputs that come too late."""
+    if isinstance(incoming, Begin) and state.phase is not Phase.IDLE:
+        failed = (Failed(incoming.run_id, SECOND_START),)
+        return state, () if state.phase is Phase.ENDED else failed
+    if isinstance(incoming, InputClosed):
+        state = replace(state, input_closed=True)
     match state.phase:
         case Phase.IDLE:
-            return _step_idle(state, given)
+            return _step_idle(state, incoming)
         case Phase.PREPARING:
-            return _step_preparing(state, given)
+            return _step_preparing(state, incoming)
         case Phase.THINKING:
-            return _step_thinking(state, given)
+            return _step_thinking(state, incoming)
         case Phase.DECIDING:
-            return _step_deciding(state, given)
+            return _step_deciding(state, incoming)
         case Phase.ENDED:
             return state, ()
         case _:
             assert_never(state.phase)
 
 
-def to_message(kept: Recorded) -> Message | None:
-    """As the model is given it in the turns that follow."""
-    match kept:
+def to_message(record: Recorded) -> Message | None:
+    """Return the message that shows a record to the model in later turns, if there is one."""
+    match record:
         case Prompted(text):
             return Message(role=Role.USER, content=text)
         case Answered():
-            return Message(role=Role.ASSISTANT, content=kept.content, calls=kept.calls)
+            return Message(role=Role.ASSISTANT, content=record.content, calls=record.calls)
         case ToolUsed():
-            failed = kept.outcome is not Outcome.COMPLETED
-            text = f"error: {kept.text}" if failed else kept.text
-            return Message(role=Role.TOOL, content=text, call_id=kept.call.call_id)
+            failed = record.outcome is not Outcome.COMPLETED
+            text = f"error: {record.text}" if failed else record.text
+            return Message(role=Role.TOOL, content=text, call_id=record.call.call_id)
         case RunFinished():
             return None
         case _:
-            assert_never(kept)
+            assert_never(record)
 
 
-def _step_idle(state: State, given: Input) -> Transition:
-    match given:
+def _step_idle(state: State, incoming: Input) -> Transition:
+    match incoming:
         case Begin(run_id, start):
             return replace(state, phase=Phase.PREPARING, run_id=run_id), (Prepare(run_id, start),)
         case RunError():
-            return replace(state, phase=Phase.ENDED), (_build_failure(state, given),)
+            return replace(state, phase=Phase.ENDED), (_build_failure(state, incoming),)
         case Approve() | Deny() | Cancel() | InputClosed():
             return replace(state, phase=Phase.ENDED), (Failed(state.run_id, NOT_STARTED),)
         case _:
             return state, ()
 
 
-def _step_preparing(state: State, given: Input) -> Transition:
-    """Nothing of it is remembered before all that it needs is there."""
-    match given:
+def _step_preparing(state: State, incoming: Input) -> Transition:
+    """Record nothing before everything that the run needs is ready."""
+    match incoming:
         case Ready():
-            told = Started(
-                run_id=state.run_id, session_id=given.session_id, agent_name=given.agent_name
+            started = Started(
+                run_id=state.run_id, session_id=incoming.session_id, agent_name=incoming.agent_name
             )
-            after = replace(state, phase=Phase.THINKING, turn=1, max_turns=given.max_turns)
-            return after, (Prompted(given.prompt), told, Ask())
+            after = replace(state, phase=Phase.THINKING, turn=1, max_turns=incoming.max_turns)
+            return after, (Prompted(incoming.prompt), started, Ask())
         case RunError():
-            return replace(state, phase=Phase.ENDED), (Abort(), _build_failure(state, given))
+            return replace(state, phase=Phase.ENDED), (Abort(), _build_failure(state, incoming))
         case Cancel():
             return replace(state, phase=Phase.ENDED), (Abort(), RunCancelled(state.run_id))
         case _:
             return state, ()
 
 
-def _step_thinking(state: State, given: Input) -> Transition:
-    match given:
+def _step_thinking(state: State, incoming: Input) -> Transition:
+    match incoming:
         case TextDelta(text):
-            return replace(state, content=state.content + text), (given,)
+            return replace(state, content=state.content + text), (incoming,)
         case ReasoningDelta(text):
-            return replace(state, reasoning=state.reasoning + text), (given,)
+            return replace(state, reasoning=state.reasoning + text), (incoming,)
         case TurnFinished():
-            return _finish_turn(state, given)
+            return _finish_turn(state, incoming)
         case Cancel() | RunError():
-            return _end_run(state, given)
+            return _end_run(state, incoming)
         case _:
             return state, ()
 
 
-def _finish_turn(state: State, given: TurnFinished) -> Transition:
-    calls = tuple(each.call for each in given.proposals)
-    told = (
-        Answered(content=state.content, calls=calls, whole=given.whole),
-        TurnCompleted(content=state.content, reasoning=state.reasoning, snapshot=given.snapshot),
-        ContextUsed(given.snapshot),
+def _finish_turn(state: State, incoming: TurnFinished) -> Transition:
+    calls = tuple(proposal.call for proposal in incoming.proposals)
+    outputs = (
+        Answered(content=state.content, calls=calls, whole=incoming.whole),
+        TurnCompleted(content=state.content, reasoning=state.reasoning, snapshot=incoming.snapshot),
+        ContextUsed(incoming.snapshot),
     )
     if not calls:
         end = Completed(run_id=state.run_id, content=state.content, reasoning=state.reasoning)
         return replace(state, phase=Phase.ENDED), (
-            *told,
+            *outputs,
             RunFinished(outcome=Outcome.COMPLETED),
             end,
         )
@@ -475,12 +474,12 @@ def _finish_turn(state: State, given: TurnFinished) -> Transition:
         reasoning="",
         calls=tuple(_PendingCall(call=call) for call in calls),
     )
-    after, more = _deny_waiting(after) if state.hung_up else (after, ())
-    return after, (*told, ToolsProposed(given.proposals), *more)
+    after, more = _deny_waiting(after) if state.input_closed else (after, ())
+    return after, (*outputs, ToolsProposed(incoming.proposals), *more)
 
 
-def _step_deciding(state: State, given: Input) -> Transition:
-    match given:
+def _step_deciding(state: State, incoming: Input) -> Transition:
+    match incoming:
         case Approve(call_id):
             return _decide_call(state, call_id, _CallStage.APPROVED, "")
         case Deny(call_id, reason):
@@ -492,21 +491,21 @@ def _step_deciding(state: State, given: Input) -> Transition:
         case InputClosed():
             return _deny_waiting(state)
         case Cancel() | RunError():
-            return _end_run(state, given)
+            return _end_run(state, incoming)
         case _:
             return state, ()
 
 
 def _deny_waiting(state: State) -> Transition:
-    """Whatever still waits for a decision is denied."""
-    for at, each in enumerate(state.calls):
-        if each.stage is _CallStage.WAITING:
-            state = _update_call(state, at, _CallStage.DENIED, NOBODY_LEFT)
+    """Deny all calls that wait for a decision."""
+    for at, pending in enumerate(state.calls):
+        if pending.stage is _CallStage.WAITING:
+            state = _update_call(state, at, _CallStage.DENIED, CLIENT_CLOSED)
     return _advance(state)
 
 
 def _decide_call(state: State, call_id: CallId, stage: _CallStage, reason: str) -> Transition:
-    """The first decision on a call counts."""
+    """Apply a decision to a call. Only the first one counts."""
     at = _find(state, call_id, _CallStage.WAITING)
     if at is None:
         return state, ()
@@ -518,22 +517,22 @@ def _finish_call(state: State, call_id: CallId, outcome: Outcome, text: str) -> 
     if at is None:
         return state, ()
     done = outcome is Outcome.COMPLETED
-    told = ToolCallCompleted(call_id, text) if done else ToolCallFailed(call_id, text)
+    event = ToolCallCompleted(call_id, text) if done else ToolCallFailed(call_id, text)
     after, more = _advance(_update_call(state, at, _CallStage.DONE))
-    return after, (ToolUsed(call=state.calls[at].call, outcome=outcome, text=text), told, *more)
+    return after, (ToolUsed(call=state.calls[at].call, outcome=outcome, text=text), event, *more)
 
 
 def _advance(state: State) -> Transition:
-    """In the model's order: the next call that is decided on, or what follows the last."""
+    """Run the next decided call, in the model's order, or end the turn after the last one."""
     outputs: list[Output] = []
-    for at, each in enumerate(state.calls):
-        if each.stage is _CallStage.DENIED:
-            outputs.append(_record_denial(each))
+    for at, pending in enumerate(state.calls):
+        if pending.stage is _CallStage.DENIED:
+            outputs.append(_record_denial(pending))
             state = replace(_update_call(state, at, _CallStage.DONE), denied=True)
-        elif each.stage is _CallStage.APPROVED:
-            outputs += [ToolCallStarted(each.call.call_id), Execute(each.call)]
+        elif pending.stage is _CallStage.APPROVED:
+            outputs += [ToolCallStarted(pending.call.call_id), Execute(pending.call)]
             return _update_call(state, at, _CallStage.RUNNING), tuple(outputs)
-        elif each.stage is not _CallStage.DONE:
+        elif pending.stage is not _CallStage.DONE:
             return state, tuple(outputs)
     outputs.append(ToolsCompleted())
     if state.denied:
@@ -547,39 +546,39 @@ def _advance(state: State) -> Transition:
     return after, (*outputs, Ask())
 
 
-def _end_run(state: State, given: Cancel | RunError) -> Transition:
-    """Before its time. What was begun is remembered as far as it came."""
+def _end_run(state: State, incoming: Cancel | RunError) -> Transition:
+    """End a run early. Record a partial answer and unfinished calls."""
     outputs: list[Output] = [Abort()]
     if state.content:
         outputs.append(Answered(content=state.content, whole=False))
-    for each in state.calls:
-        if each.stage is _CallStage.DENIED:
-            outputs.append(_record_denial(each))
-        elif each.stage is not _CallStage.DONE:
-            text = STOPPED if each.stage is _CallStage.RUNNING else NOT_RUN
-            outputs.append(ToolUsed(call=each.call, outcome=Outcome.CANCELLED, text=text))
-    if isinstance(given, Cancel):
+    for pending in state.calls:
+        if pending.stage is _CallStage.DENIED:
+            outputs.append(_record_denial(pending))
+        elif pending.stage is not _CallStage.DONE:
+            text = STOPPED if pending.stage is _CallStage.RUNNING else NOT_RUN
+            outputs.append(ToolUsed(call=pending.call, outcome=Outcome.CANCELLED, text=text))
+    if isinstance(incoming, Cancel):
         outputs += [RunFinished(outcome=Outcome.CANCELLED), RunCancelled(state.run_id)]
     else:
         outputs += [
-            RunFinished(outcome=Outcome.FAILED, error=given.error),
-            _build_failure(state, given),
+            RunFinished(outcome=Outcome.FAILED, error=incoming.error),
+            _build_failure(state, incoming),
         ]
     return replace(state, phase=Phase.ENDED), tuple(outputs)
 
 
-def _build_failure(state: State, given: RunError) -> Failed:
-    return Failed(state.run_id, given.error, given.kind)
+def _build_failure(state: State, incoming: RunError) -> Failed:
+    return Failed(state.run_id, incoming.error, incoming.kind)
 
 
-def _record_denial(given: _PendingCall) -> ToolUsed:
-    text = f"denied: {given.reason}" if given.reason else "denied"
-    return ToolUsed(call=given.call, outcome=Outcome.DENIED, text=text)
+def _record_denial(denied: _PendingCall) -> ToolUsed:
+    text = f"denied: {denied.reason}" if denied.reason else "denied"
+    return ToolUsed(call=denied.call, outcome=Outcome.DENIED, text=text)
 
 
 def _find(state: State, call_id: CallId, stage: _CallStage) -> int | None:
-    for at, each in enumerate(state.calls):
-        if each.call.call_id == call_id and each.stage is stage:
+    for at, pending in enumerate(state.calls):
+        if pending.call.call_id == call_id and pending.stage is stage:
             return at
     return None
 

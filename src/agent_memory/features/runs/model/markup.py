@@ -1,5 +1,4 @@
-"""HTML as text that can be read. Pure, and slow with what is made to be slow: call it where it can
-be ended."""
+"""HTML as readable text. A hostile page can make it slow: call it in a process with a timeout."""
 
 import re
 from html.parser import HTMLParser
@@ -20,7 +19,7 @@ _TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 def render_text(markup: str, url: str) -> str:
-    """The title, and all that is text, by lines; links with where they lead."""
+    """Render the title and the text of a page, with the targets of its links."""
     parser = _Reader(url)
     parser.feed(markup)
     parser.close()
@@ -37,7 +36,7 @@ class _Reader(HTMLParser):
         self._in_title = False
         self._pre = 0
         self._link = ""
-        self._said = 0  # parts there were when the link began
+        self._link_start = 0  # number of parts before the link
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _SKIPPED:
@@ -57,7 +56,7 @@ class _Reader(HTMLParser):
             self._pre += tag == "pre"
         elif tag == "a":
             self._link = next((value or "" for name, value in attrs if name == "href"), "")
-            self._said = len(self._parts)
+            self._link_start = len(self._parts)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in _SKIPPED:
@@ -96,13 +95,13 @@ class _Reader(HTMLParser):
             self._parts.append(text)
 
     def _end_link(self) -> None:
-        said = "".join(self._parts[self._said :]).strip()
+        text = "".join(self._parts[self._link_start :]).strip()
         link, self._link = self._link, ""
-        if not said or not link or link.startswith("#"):
+        if not text or not link or link.startswith("#"):
             return
         try:
-            where = urljoin(self._url, link)
+            target = urljoin(self._url, link)
         except ValueError:
             return
-        if where.startswith(("http://", "https://")) and where != said:
-            self._add(f" ({where})")
+        if target.startswith(("http://", "https://")) and target != text:
+            self._add(f" ({target})")

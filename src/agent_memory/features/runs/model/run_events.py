@@ -1,7 +1,7 @@
-"""Diaries: what is remembered of a run, as events of its session, and by what they are known.
+"""The records of a run as events of its session.
 
-An id tells the run and the place in it, so that time and id together are the order of keeping.
-What is said to a tool and what came of it are one event: neither is ever there without the other.
+The id of an event contains the run and the number in it, so time and id together give the order.
+A tool call and its result are one event: neither is stored without the other.
 """
 
 import json
@@ -37,14 +37,14 @@ TURN, ARGUMENTS, CALL_ID, ASKED, RECALLED = (
 MAX_ARGUMENT_BYTES = 16 << 10
 MAX_RUN_ID_CHARS = 64
 MAX_CALL_ID_CHARS = 200
-_SHORTER = (4_000, 2_000, 1_000)  # characters that a value may keep
+_SHORTER = (4_000, 2_000, 1_000)  # limits of a value in characters, tried in turn
 _LEFT_OUT = " [...]"
 _NOTHING = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """Whose run it is. What is empty is not told."""
+    """The metadata of a run. Empty fields are omitted."""
 
     run_id: RunId
     session_id: SessionId
@@ -61,41 +61,38 @@ class RunInfo:
 
 
 def build_event_id(run_id: str, number: int) -> EventId:
-    """Of what was kept as this one, counted from 1."""
+    """Return the id of the event with this number in the run, counted from 1."""
     return EventId(f"run-{run_id}-{number:06}")
 
 
 def build_event(
-    about: RunInfo, kept: Recorded, *, number: int, turn: int, at_ms: Millis
+    info: RunInfo, record: Recorded, *, number: int, turn: int, at_ms: Millis
 ) -> Event | None:
-    """What is recorded of it; nothing of an answer without words. `turn` is that of the model."""
-    metadata = {RUN_ID: str(about.run_id), "agent": about.agent}
-    metadata |= {"project": about.project, "branch": about.branch}
-    match kept:
+    """Build the event of a record; None for an empty answer. `turn` counts answers of the model."""
+    metadata = {RUN_ID: str(info.run_id), "agent": info.agent}
+    metadata |= {"project": info.project, "branch": info.branch}
+    match record:
         case Prompted(text):
             what, role, text = EventType.USER_MESSAGE, EventRole.USER, _own(text)
-            metadata |= {"trigger": RUN, "skill": about.skill}
+            metadata |= {"trigger": RUN, "skill": info.skill}
         case Answered():
-            what, role, text = (
-                EventType.ASSISTANT_MESSAGE,
-                EventRole.ASSISTANT,
-                _own(kept.content),
-            )
-            metadata |= {TURN: str(turn), "cut": "" if kept.whole else "true"}
+            what, role = EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT
+            text = _own(record.content)
+            metadata |= {TURN: str(turn), "cut": "" if record.whole else "true"}
             if not text:
                 return None
         case ToolUsed():
             what, role = EventType.TOOL_RESULT, EventRole.TOOL
-            text, told = _describe_use(kept)
-            metadata |= {TURN: str(turn), **told}
+            text, details = _describe_use(record)
+            metadata |= {TURN: str(turn), **details}
         case RunFinished():
             what, role, text = EventType.ASSISTANT_STOP, EventRole.SYSTEM, ""
-            metadata |= {OUTCOME: kept.outcome.value, "error": _own(kept.error)}
+            metadata |= {OUTCOME: record.outcome.value, "error": _own(record.error)}
         case _:
-            assert_never(kept)
+            assert_never(record)
     return Event(
-        event_id=build_event_id(about.run_id, number),
-        session_id=about.session_id,
+        event_id=build_event_id(info.run_id, number),
+        session_id=info.session_id,
         at_ms=at_ms,
         type=what,
         role=role,
@@ -109,10 +106,10 @@ def build_event(
 
 
 def withhold_event(event: Event) -> Event:
-    """The same without what was said, which may not be kept: that it happened is no secret. Nor are
-    names that everyone chose from a list, but who knows what a model calls a tool."""
-    kept = (RUN_ID, TURN, OUTCOME, "trigger", "cut")
-    metadata = {name: value for name, value in event.metadata.items() if name in kept}
+    """Return the event without its text and without names that a model or a user chose: any of
+    them may contain the secret. The fact that it happened is not secret."""
+    harmless = (RUN_ID, TURN, OUTCOME, "trigger", "cut")
+    metadata = {name: value for name, value in event.metadata.items() if name in harmless}
     if event.type is EventType.TOOL_RESULT:
         metadata[ARGUMENTS] = _NOTHING
         if event.metadata.get("error"):
@@ -122,39 +119,39 @@ def withhold_event(event: Event) -> Event:
 
 
 def restore_names(event: Event, withheld: Event) -> Event:
-    """What was withheld, and yet who did it and with which tool."""
-    kept = ("agent", "project", "branch", "tool_name", CALL_ID)
-    names = {name: value for name, value in event.metadata.items() if name in kept}
+    """Return the withheld event with the names of the agent, the project and the tool."""
+    restored = ("agent", "project", "branch", "tool_name", CALL_ID)
+    names = {name: value for name, value in event.metadata.items() if name in restored}
     return replace(withheld, metadata={**names, **withheld.metadata})
 
 
-def _describe_use(kept: ToolUsed) -> tuple[str, dict[str, str]]:
-    """In the words that hooks have for it: what was asked, what was written, what came of it."""
-    use = tool_use.parse_use(kept.call.name, Fields(kept.call.parsed_arguments or {}))
+def _describe_use(record: ToolUsed) -> tuple[str, dict[str, str]]:
+    """Render a tool call and its result in the format of hooks."""
+    use = tool_use.parse_use(record.call.name, Fields(record.call.parsed_arguments or {}))
     asked = use.render_text("")
-    # A refusal is no memory, whatever was asked for.
-    recalled = use.is_own and kept.outcome is Outcome.COMPLETED
-    result = "" if recalled else _own(kept.text)
+    # An error of a memory tool is no recalled content: store it.
+    recalled = use.is_own and record.outcome is Outcome.COMPLETED
+    result = "" if recalled else _own(record.text)
     metadata = {
         **use.metadata(),
-        CALL_ID: kept.call.call_id[:MAX_CALL_ID_CHARS],
-        ARGUMENTS: _arguments(kept.call.arguments),
+        CALL_ID: record.call.call_id[:MAX_CALL_ID_CHARS],
+        ARGUMENTS: _arguments(record.call.arguments),
         ASKED: str(asked.count("\n") + 1),
-        OUTCOME: kept.outcome.value,
+        OUTCOME: record.outcome.value,
         RECALLED: "true" if recalled else "",
-        "error": "" if kept.outcome is Outcome.COMPLETED else "true",
+        "error": "" if record.outcome is Outcome.COMPLETED else "true",
     }
     return f"{asked}\n{result}" if result else asked, metadata
 
 
 def _arguments(text: str) -> str:
-    """As the model wrote them; where that is long, each value cut so that it is JSON still."""
+    """Return the arguments. If they are too long, shorten their values, so that they stay JSON."""
     if _fits(text):
         return transcripts.fit_text(text)
-    found = chats.parse_arguments(text) or {}
+    parsed = chats.parse_arguments(text) or {}
     for limit in _SHORTER:
         try:
-            shorter = json.dumps(_shorten_value(found, limit), ensure_ascii=False)
+            shorter = json.dumps(_shorten_value(parsed, limit), ensure_ascii=False)
         except RecursionError:
             break
         if _fits(shorter):
@@ -177,6 +174,6 @@ def _shorten_value(value: object, limit: int) -> object:
 
 
 def _own(text: str) -> str:
-    """Without what we put into it ourselves; else as it is, to the last blank."""
+    """Remove injected context. Without any, return the text unchanged, including blanks."""
     own = transcripts.strip_injected(text)
     return text if own == text.strip() else own

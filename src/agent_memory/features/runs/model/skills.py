@@ -1,9 +1,9 @@
-"""Skills: instructions for a task, with a place for what the user adds to its name.
+"""Skills: instructions for a task, with placeholders for arguments.
 
-`skills/<name>/SKILL.md` begins with lines between two `---`: its name, and a description by which
-an agent knows when it helps. What follows is the body. In it, `$ARGUMENTS` stands for all that the
-user wrote after the skill's name, and `$1` to `$9` for its words. `$$1` and `$$ARGUMENTS` are how
-the body writes these signs themselves; every other `$` is a `$`.
+`skills/<name>/SKILL.md` begins with a header between two `---` lines: a name, and a description
+that tells an agent when to use the skill. The body follows. In it, `$ARGUMENTS` stands for the text
+after the name of the skill, and `$1` to `$9` for its words. Write `$$1` and `$$ARGUMENTS` for these
+signs themselves; every other `$` is a `$`.
 """
 
 import re
@@ -20,8 +20,8 @@ MAX_DESCRIPTION_CHARS = 1_024
 MAX_ARGUMENT_CHARS = 64_000
 MAX_RENDERED_CHARS = 512_000
 _KNOWN = ("name", "description")
-# Of the open format of skills: they say nothing to us, and do no harm.
-_PASSED_BY = (
+# Keys of the open format of skills that we ignore.
+_IGNORED = (
     "allowed-tools",
     "argument-hint",
     "compatibility",
@@ -46,29 +46,31 @@ class Skill:
 
 
 def parse_skill(name: str, text: str) -> Skill:
-    """The skill of this `SKILL.md`. Raises ConfigError."""
+    """Parse a `SKILL.md`. Raises ConfigError."""
     where = f"skills/{name}/{SKILL_FILE}"
     if wrong := profiles.check_name(name, "a skill"):
         raise ConfigError(f"skills/{name[:80]}: {wrong}")
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != _EDGE:
         raise ConfigError(
-            f"{where}:1: it must begin with a line {_EDGE}, then `name:` and `description:`,"
+            f"{where}:1: the file must begin with a line {_EDGE}, then `name:` and `description:`,"
             f" then {_EDGE} again"
         )
     last = next((at for at, line in enumerate(lines) if at and line.rstrip() == _EDGE), None)
     if last is None:
-        raise ConfigError(f"{where}:1: there is no second line {_EDGE} to end what this begins")
+        raise ConfigError(f"{where}:1: the second line {_EDGE}, which ends the header, is missing")
     problems: list[str] = []
-    found = dict(_entries(lines[1:last], where, problems))
-    named, description = found.get("name", ""), found.get("description", "")
+    header = dict(_entries(lines[1:last], where, problems))
+    named, description = header.get("name", ""), header.get("description", "")
     if named and named != name:
         problems.append(
-            f"{where}:{_line(lines, 'name')}: it is named {named[:80]!r}, and its folder {name!r}:"
-            " both must be the same"
+            f"{where}:{_line(lines, 'name')}: the name {named[:80]!r} differs from the"
+            f" folder {name!r}: make them the same"
         )
     if not description and not problems:
-        problems.append(f"{where}:{last + 1}: there is no description: say what the skill is for")
+        problems.append(
+            f"{where}:{last + 1}: the description is missing: say when to use the skill"
+        )
     if len(description) > MAX_DESCRIPTION_CHARS:
         problems.append(
             f"{where}:{_line(lines, 'description')}: description has {len(description):,}"
@@ -76,36 +78,35 @@ def parse_skill(name: str, text: str) -> Skill:
         )
     body = "\n".join(lines[last + 1 :]).strip()
     if not body:
-        problems.append(f"{where}:{last + 1}: nothing follows: write what is to be done")
+        problems.append(f"{where}:{last + 1}: the body is empty: write the instructions")
     if problems:
         raise ConfigError("\n".join(problems))
     return Skill(name=name, description=description, body=body)
 
 
 def render_skill(skill: Skill, arguments: str) -> str:
-    """The body with the arguments in their places; at its end where it has none for them. What
-    stands in the arguments is never taken for a place. Raises InvalidInput where it grows too
-    long."""
-    given = arguments.strip()
-    if len(given) > MAX_ARGUMENT_CHARS:
+    """Insert the arguments into the body, or append them if it has no placeholder. Placeholders in
+    the arguments themselves stay as they are. Raises InvalidInput if the result is too long."""
+    arguments = arguments.strip()
+    if len(arguments) > MAX_ARGUMENT_CHARS:
         raise InvalidInput(
-            f"the arguments have {len(given):,} characters; the limit is {MAX_ARGUMENT_CHARS:,}"
+            f"the arguments have {len(arguments):,} characters; the limit is {MAX_ARGUMENT_CHARS:,}"
         )
     places = list(_PLACE.finditer(skill.body))
-    named = {found[2] for found in places if not found[1]}
-    words = _words(given) if named - {"ARGUMENTS"} else []
+    named = {place[2] for place in places if not place[1]}
+    words = _words(arguments) if named - {"ARGUMENTS"} else []
     pieces: list[str] = []
     size = at = 0
-    for found in places:
-        if found[1]:
-            value = found[0][1:]
-        elif found[2] == "ARGUMENTS":
-            value = given
+    for place in places:
+        if place[1]:
+            value = place[0][1:]
+        elif place[2] == "ARGUMENTS":
+            value = arguments
         else:
-            number = int(found[2])
+            number = int(place[2])
             value = words[number - 1] if number <= len(words) else ""
-        pieces += [skill.body[at : found.start()], value]
-        at = found.end()
+        pieces += [skill.body[at : place.start()], value]
+        at = place.end()
         size += len(value)
         if size > MAX_RENDERED_CHARS:
             raise InvalidInput(
@@ -113,19 +114,19 @@ def render_skill(skill: Skill, arguments: str) -> str:
                 f" {MAX_RENDERED_CHARS:,} characters: shorten them"
             )
     text = "".join((*pieces, skill.body[at:]))
-    return text if named or not given else f"{text}\n\nArguments: {given}"
+    return text if named or not arguments else f"{text}\n\nArguments: {arguments}"
 
 
-def _words(given: str) -> list[str]:
-    """As a shell would split them. Where quotes do not match they are what was meant: don't."""
+def _words(text: str) -> list[str]:
+    """Split like a shell. Unmatched quotes are literal, as in "don't"."""
     try:
-        return shlex.split(given)
+        return shlex.split(text)
     except ValueError:
-        return given.split()
+        return text.split()
 
 
 def _entries(lines: list[str], where: str, problems: list[str]) -> Iterator[tuple[str, str]]:
-    """`key: value`, also where the value goes on in lines that are indented."""
+    """Yield each `key: value`. A value may continue on indented lines."""
     at = 0
     seen: set[str] = set()
     while at < len(lines):
@@ -133,21 +134,21 @@ def _entries(lines: list[str], where: str, problems: list[str]) -> Iterator[tupl
         at += 1
         if not line.strip() or line.startswith("#"):
             continue
-        found = _ENTRY.match(line)
+        entry = _ENTRY.match(line)
         more: list[str] = []
         while at < len(lines) and (lines[at][:1] in (" ", "\t") or not lines[at].strip()):
             more.append(lines[at].strip())
             at += 1
-        if found is None:
-            problems.append(f"{where}:{number}: this is no `key: value`: {line.strip()[:80]!r}")
+        if entry is None:
+            problems.append(f"{where}:{number}: expected `key: value`, not {line.strip()[:80]!r}")
             continue
-        key, value = found[1], (found[2] or "").strip()
+        key, value = entry[1], (entry[2] or "").strip()
         if key in seen:
-            problems.append(f"{where}:{number}: {key} is there twice")
+            problems.append(f"{where}:{number}: {key} occurs twice")
         elif key in _KNOWN:
             yield key, _value(value, more)
-        elif key not in _PASSED_BY:
-            near = spelling.suggest_nearest(key, _KNOWN) or f"; known are {', '.join(_KNOWN)}"
+        elif key not in _IGNORED:
+            near = spelling.suggest_nearest(key, _KNOWN) or f"; known keys: {', '.join(_KNOWN)}"
             problems.append(f"{where}:{number}: unknown key {key[:80]!r}{near}")
         seen.add(key)
 
@@ -155,10 +156,10 @@ def _entries(lines: list[str], where: str, problems: list[str]) -> Iterator[tupl
 def _value(value: str, more: list[str]) -> str:
     if _BLOCK.match(value):
         value = ""
-    told = " ".join(filter(None, (value, *more)))
-    if len(told) > 1 and told[0] == told[-1] and told[0] in "\"'":
-        told = told[1:-1]
-    return told.strip()
+    text = " ".join(filter(None, (value, *more)))
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        text = text[1:-1]
+    return text.strip()
 
 
 def _line(lines: list[str], key: str) -> int:

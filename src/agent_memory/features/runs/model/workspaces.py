@@ -1,4 +1,4 @@
-"""Workspaces: the folder that an agent works in, as its tools see it."""
+"""The working folder of an agent, as its tools see it."""
 
 import hashlib
 import json
@@ -9,23 +9,24 @@ from enum import StrEnum
 from agent_memory.kernel.errors import ToolFailed
 
 MAX_PATH_CHARS = 4_096
-MAX_FILE_BYTES = 2 << 20  # of a file that is changed: it is read and written whole
+MAX_FILE_BYTES = 2 << 20  # of a changed file, which is read and written whole
 GIT = ".git"
-CHANGED = "it has changed since it was shown: read it again"
-NOTHING = ""  # the digest of a file that is not there
-_HALVES = re.compile("[\ud800-\udfff]")  # bytes that are no UTF-8, and what models make up
+CHANGED = "the file has changed since the preview: read it again"
+NOTHING = ""  # the digest of a missing file
+_HALVES = re.compile("[\ud800-\udfff]")  # from bytes that are not UTF-8, or written by a model
 
 
 class EntryKind(StrEnum):
     FILE = "file"
     FOLDER = "folder"
     LINK = "link"
-    OTHER = "other"  # devices, pipes, sockets: none of them is ever opened
+    OTHER = "other"  # devices, pipes, sockets: never opened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderEntry:
-    """`path` is from the folder; bytes that are no UTF-8 are surrogates in it, see `shown`."""
+    """An entry. `path` is relative to the folder; bytes that are not UTF-8 are surrogates in it:
+    see `quote_path`."""
 
     path: str
     kind: EntryKind
@@ -33,15 +34,15 @@ class FolderEntry:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """More is there than is told, and why."""
+    """The end of an incomplete list, and the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileContent:
-    """What a file holds, or the beginning of it; `data` is None where there is none. `path` is
-    where it lies, from the folder, once links are followed."""
+    """The content of a file, or its start. `data` is None if the file does not exist. `path` is
+    relative to the folder, with links resolved."""
 
     path: str
     data: bytes | None
@@ -54,7 +55,7 @@ class FileContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
-    """Lines of a file, from `first` on (1 is the first of all) to before `next`."""
+    """Lines of a file, from `first` (counted from 1) up to but without `next`."""
 
     text: str
     first: int
@@ -67,29 +68,28 @@ def compute_digest(data: bytes) -> str:
 
 
 def check_writable(path: str) -> None:
-    """What git runs and obeys is there: whoever writes it has commands run that nobody allowed.
+    """Refuse to write to git's own files: git would run commands from them that nobody allowed.
     Raises ToolFailed."""
-    if any(each.casefold() == GIT for each in path.split("/")):
-        raise ToolFailed(f"{quote_path(path)} is git's own: it is not written to")
+    if any(part.casefold() == GIT for part in path.split("/")):
+        raise ToolFailed(f"{quote_path(path)} belongs to git: writing to it is not allowed")
 
 
 def is_binary(data: bytes) -> bool:
-    """By its beginning: no text has a zero in it, except in encodings that nobody can read here."""
+    """Return whether the start of the data contains a zero byte, which UTF-8 text never does."""
     return b"\0" in data[:8_192]
 
 
 def check_size(content: FileContent) -> None:
-    """It is changed whole or not at all. Raises ToolFailed."""
+    """Refuse a file that was not read whole. Raises ToolFailed."""
     if not content.whole:
         raise ToolFailed(
-            f"{quote_path(content.path)} has more than {MAX_FILE_BYTES >> 20} MiB:"
-            " too large to change"
+            f"{quote_path(content.path)} exceeds {MAX_FILE_BYTES >> 20} MiB: too large to change"
         )
 
 
 def decode_text(content: FileContent) -> str:
-    """The text of a file that is to be changed: what cannot be read exactly would not be written
-    back as it was."""
+    """Decode a file to be changed. Only valid UTF-8 is accepted, since other bytes could not be
+    written back unchanged. Raises ToolFailed."""
     data = content.data
     if data is None:
         raise ToolFailed(f"there is no file {quote_path(content.path)}")
@@ -103,40 +103,30 @@ def decode_text(content: FileContent) -> str:
 
 
 def quote_path(path: str) -> str:
-    """A name as it can be told: on one line, valid, with nothing that a terminal would obey. What
-    is quoted is so as in JSON."""
+    """Return a name for messages: one line of valid text without control characters. Quote as in
+    JSON if needed."""
     name = _HALVES.sub("\ufffd", path)
     return name if name.isprintable() else json.dumps(name)
 
 
 def replace_surrogates(text: str) -> str:
-    """Half a surrogate pair is no text that anyone could store or send."""
+    """Replace lone surrogates, which cannot be stored or sent."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def escape_hidden(text: str) -> str:
-    """Text of several lines in which nothing hides: what would move a cursor or turn the direction
-    of writing is told by its number."""
+    """Escape characters that are invisible, move the cursor or change the writing direction."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(
-        each if each in "\n\t" or each.isprintable() or (each.isspace() and each not in _MOVING)
-        else _escape_sign(each)
-        for each in text
+        char if char in "\n\t" or char.isprintable() or (char.isspace() and char not in _MOVING)
+        else _escape_char(char)
+        for char in text
     )  # fmt: skip
 
 
 _MOVING = frozenset("\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029")
 
 
-def _escape_sign(sign: str) -> str:
-    if sign == "\r":
-        return "\\r"
-    code = ord(sign)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+def _escape_char(char: str) -> str:
+    return char.encode("unicode_escape").decode()

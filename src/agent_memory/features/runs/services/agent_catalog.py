@@ -1,4 +1,4 @@
-"""Crew: the agents and skills that there are, read anew whenever someone asks."""
+"""The catalog of agents and skills. Their files are read again for each request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ AGENTS, SKILLS = "agents", "skills"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """An agent or a skill in a list. `problem` is what is wrong with its files, a line for each."""
+    """An agent or a skill in a list. `problem` says what is wrong with its files, line by line."""
 
     name: str
     description: str = ""
@@ -28,7 +28,7 @@ class AgentCatalog:
     files: CatalogFiles
 
     def load_agent(self, name: str) -> Profile:
-        """Raises NotFound, and ConfigError where its files are wrong."""
+        """Load an agent. Raises NotFound, and ConfigError if its files are invalid."""
         name = name or DEFAULT
         if not self.files.has(AGENTS, name):
             if name == DEFAULT:
@@ -37,44 +37,44 @@ class AgentCatalog:
         text = self.files.read(AGENTS, name, AGENT_FILE)
         prompt = self.files.read(AGENTS, name, PROMPT_FILE)
         if text is None and prompt is None:
-            raise ConfigError(f"agents/{name}: there is neither {AGENT_FILE} nor {PROMPT_FILE}")
+            raise ConfigError(f"agents/{name}: neither {AGENT_FILE} nor {PROMPT_FILE} exists")
         return profiles.parse_profile(name, text, prompt)
 
     def list_agents(self) -> list[CatalogEntry]:
-        return [self._agent_member(name) for name in self._agent_names()]
+        return [self._agent_entry(name) for name in self._agent_names()]
 
     def load_skill(self, name: str) -> Skill:
-        """Raises NotFound, and ConfigError where its file is wrong."""
+        """Load a skill. Raises NotFound, and ConfigError if its file is invalid."""
         if not self.files.has(SKILLS, name):
             raise self._missing(SKILLS, name, self.files.list_names(SKILLS), f"a file {SKILL_FILE}")
         text = self.files.read(SKILLS, name, SKILL_FILE)
         if text is None:
-            raise ConfigError(f"skills/{name}: there is no {SKILL_FILE}")
+            raise ConfigError(f"skills/{name}: {SKILL_FILE} is missing")
         return skills.parse_skill(name, text)
 
     def list_skills(self) -> list[CatalogEntry]:
-        return [self._skill_member(name) for name in self.files.list_names(SKILLS)]
+        return [self._skill_entry(name) for name in self.files.list_names(SKILLS)]
 
     def render(self, name: str, arguments: str) -> str:
-        """What a skill asks for with these arguments. Raises InvalidInput where they are too long,
-        and as `skill` does."""
+        """Render a skill as a prompt. Raises InvalidInput if the arguments are too long, and what
+        `load_skill` raises."""
         return skills.render_skill(self.load_skill(name), arguments)
 
     def _agent_names(self) -> list[str]:
         return sorted({DEFAULT, *self.files.list_names(AGENTS)})
 
-    def _agent_member(self, name: str) -> CatalogEntry:
+    def _agent_entry(self, name: str) -> CatalogEntry:
         if wrong := profiles.check_name(name, "an agent"):
             return CatalogEntry(name=name, problem=f"agents/{name[:80]!r}: {wrong}")
         try:
-            found = self.load_agent(name)
+            profile = self.load_agent(name)
         except (ConfigError, NotFound) as exc:
             return CatalogEntry(name=name, problem=str(exc))
         return CatalogEntry(
-            name=name, description=found.description, built_in=found is profiles.BUILT_IN
+            name=name, description=profile.description, built_in=profile is profiles.BUILT_IN
         )
 
-    def _skill_member(self, name: str) -> CatalogEntry:
+    def _skill_entry(self, name: str) -> CatalogEntry:
         if wrong := profiles.check_name(name, "a skill"):
             return CatalogEntry(name=name, problem=f"skills/{name[:80]!r}: {wrong}")
         try:
@@ -82,14 +82,14 @@ class AgentCatalog:
         except (ConfigError, NotFound) as exc:
             return CatalogEntry(name=name, problem=str(exc))
 
-    def _missing(self, kind: str, name: str, there: Sequence[str], needs: str) -> NotFound:
+    def _missing(self, kind: str, name: str, names: Sequence[str], needs: str) -> NotFound:
         what = kind.removesuffix("s")
         if wrong := profiles.check_name(name, f"{'an' if kind == AGENTS else 'a'} {what}"):
             return NotFound(wrong)
-        near = spelling.suggest_nearest(name, there)
-        shown = ", ".join(there[:20]) + (", ..." if len(there) > 20 else "")
-        has = f"there are {shown}" if there else "there are none yet"
+        near = spelling.suggest_nearest(name, names)
+        shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        known = f"there are {shown}" if names else "there are none yet"
         return NotFound(
-            f"there is no {what} {name[:80]!r}{near or '; ' + has};"
-            f" one is a folder {self.files.location}/{kind}/<name> with {needs}"
+            f"there is no {what} {name[:80]!r}{near or '; ' + known};"
+            f" to add one, create the folder {self.files.location}/{kind}/<name> with {needs}"
         )

@@ -1,4 +1,4 @@
-"""Framing: what a model is given for each turn of a run, counted in its own tokens."""
+"""The prompt of each turn of a run, counted in tokens of the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from agent_memory.kernel.cancellation import CancelToken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingOptions:
-    """How a model is to answer. None is as it comes."""
+    """Options for the model's answer. None is the default of the server."""
 
     temperature: float | None = None
     answer_tokens: int | None = None
@@ -25,19 +25,19 @@ class SamplingOptions:
 
 @dataclass(slots=True, kw_only=True)
 class PromptFrame:
-    """What stays the same for all turns of a run."""
+    """The parts of the prompt that stay the same in all turns of a run."""
 
     model: ChatModel
     size: int
     system: str
     tools: Sequence[ToolSpec]
-    definitions: str  # the tools, as the model is told of them
+    definitions: str  # of the tools, as the model gets them
     history: Sequence[tuple[Message, ...]]
     sampling: SamplingOptions
     _counted: list[Exchange] | None = field(default=None, init=False)
 
     def window(self, current: Sequence[Message], halt: CancelToken) -> ContextWindow:
-        """Raises ContextTooLong, and what the model raises."""
+        """Fit a run into the context. Raises ContextTooLong and the errors of the model."""
         system = Message(role=Role.SYSTEM, content=self.system)
         counted = self.count_messages([system, *current], halt)
         (tool_tokens,) = self.model.count_tokens([self.definitions], halt) if self.tools else (0,)
@@ -63,22 +63,22 @@ class PromptFrame:
     def count_messages(
         self, messages: Sequence[Message], halt: CancelToken
     ) -> list[CountedMessage]:
-        counts = self.model.count_tokens([_text(each) for each in messages], halt)
+        counts = self.model.count_tokens([_text(message) for message in messages], halt)
         return [
             CountedMessage(message, count + MESSAGE_TOKENS)
             for message, count in zip(messages, counts, strict=True)
         ]
 
     def _latest(self, halt: CancelToken) -> list[Exchange]:
-        """What might fit: nobody needs to know how long the rest is."""
-        found: list[Exchange] = []
+        """Count the latest exchanges, until they exceed the context."""
+        latest: list[Exchange] = []
         left = self.size
         for exchange in reversed(self.history):
-            found.insert(0, tuple(self.count_messages(exchange, halt)))
-            left -= sum(each.tokens for each in found[0])
+            latest.insert(0, tuple(self.count_messages(exchange, halt)))
+            left -= sum(counted.tokens for counted in latest[0])
             if left < 0:
                 break
-        return found
+        return latest
 
 
 def _text(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""Tooling: what an agent may do on this machine, each call shown before it is done."""
+"""The tools of a run. Each call has a preview that is shown before it runs."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,20 +36,20 @@ from agent_memory.platform.ports import Clock, Worker
 INSTRUCTIONS = "AGENTS.md"
 MAX_INSTRUCTIONS = 16 << 10  # bytes
 PREVIEW_CHARS = 20_000
-LEAST_CHARS = 1_000  # of a result: with less none tells anything
+LEAST_CHARS = 1_000  # of a result: a shorter one would be useless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """Who works, and where."""
+    """The agent of a run, its folder and its limits."""
 
     session_id: SessionId
-    agent: str  # as events tell it
-    folder: str = ""  # absolute; without one there are no tools for files and programs
-    project: str = ""  # recall prefers it
-    tools: frozenset[str] | None = None  # that the agent may use; None is all
-    commands: tuple[str, ...] = ()  # by the words that they begin with
-    output_chars: int = 20_000  # of one result
+    agent: str  # its name in events
+    folder: str = ""  # absolute; without it, there are no tools for files and programs
+    project: str = ""  # preferred by recall
+    tools: frozenset[str] | None = None  # allowed for the agent; None allows all
+    commands: tuple[str, ...] = ()  # allowed, by their first words
+    output_chars: int = 20_000  # at most, of one result
 
     @property
     def most(self) -> int:
@@ -67,45 +67,51 @@ class ToolsetBuilder:
     facts: Facts
     clock: Clock
     skills: RenderSkill | None = None
-    seconds: float = 120.0  # that a tool may take
+    seconds: float = 120.0  # limit of one call
 
-    def build(self, seat: ToolContext) -> "Toolset":
-        """Raises InvalidInput where the folder is none."""
-        folder = self.workspaces.open(seat.folder) if seat.folder else None
-        tools = [*self._of_files(seat, folder), *self._of_memory(seat)]
-        wanted = [each for each in tools if seat.tools is None or each.spec.name in seat.tools]
-        return Toolset(folder, {each.spec.name: each for each in wanted}, seat.most)
+    def build(self, context: ToolContext) -> "Toolset":
+        """Build the tools of a run. Raises InvalidInput if the folder is invalid."""
+        folder = self.workspaces.open(context.folder) if context.folder else None
+        tools = [*self._file_tools(context, folder), *self._other_tools(context)]
+        allowed = {
+            tool.spec.name: tool
+            for tool in tools
+            if context.tools is None or tool.spec.name in context.tools
+        }
+        return Toolset(folder, allowed, context.most)
 
-    def _of_files(self, seat: ToolContext, folder: Workspace | None) -> list[AgentTool]:
+    def _file_tools(self, context: ToolContext, folder: Workspace | None) -> list[AgentTool]:
         if folder is None:
             return []
         changes = FileChanges(folder)
-        found: list[AgentTool] = [
-            ReadFile(folder, seat.most),
+        tools: list[AgentTool] = [
+            ReadFile(folder, context.most),
             WriteFile(changes, PREVIEW_CHARS),
             EditFile(changes, PREVIEW_CHARS),
             ListFiles(folder, self.seconds),
-            SearchFiles(folder, self.patterns, self.seconds, seat.most),
+            SearchFiles(folder, self.patterns, self.seconds, context.most),
         ]
-        if seat.commands:
-            found.append(RunCommand(folder, self.programs, seat.commands, self.seconds, seat.most))
-        return found
+        if context.commands:
+            tools.append(
+                RunCommand(folder, self.programs, context.commands, self.seconds, context.most)
+            )
+        return tools
 
-    def _of_memory(self, seat: ToolContext) -> list[AgentTool]:
-        found: list[AgentTool] = [
-            WebFetch(self.pages, self.worker, self.seconds, seat.most),
+    def _other_tools(self, context: ToolContext) -> list[AgentTool]:
+        tools: list[AgentTool] = [
+            WebFetch(self.pages, self.worker, self.seconds, context.most),
             RecallMemory(
                 recall=self.recall,
-                project=seat.project,
-                session=seat.session_id,
+                project=context.project,
+                session=context.session_id,
                 since=self.clock.now(),
-                most=seat.most,
+                most=context.most,
             ),
-            Remember(self.facts, seat.agent),
+            Remember(self.facts, context.agent),
         ]
         if self.skills is not None:
-            found.append(SkillTool(self.skills))
-        return found
+            tools.append(SkillTool(self.skills))
+        return tools
 
 
 class Toolset:
@@ -115,32 +121,32 @@ class Toolset:
         self._folder = folder
         self._tools = tools
         self._most = most
-        self.specs = tuple(arguments.strip_limits(each.spec) for each in tools.values())
+        self.specs = tuple(arguments.strip_limits(tool.spec) for tool in tools.values())
 
     def preview(self, call: ToolCall) -> str:
-        """What it would do, or why it cannot; empty where the arguments tell it all."""
+        """Say what the call would do, or why it cannot run. Empty if its arguments say enough."""
         try:
             tool = self._tool(call)
-            told = tool.preview(call, arguments.parse_arguments(tool.spec, call.arguments))
+            preview = tool.preview(call, arguments.parse_arguments(tool.spec, call.arguments))
         except AgentMemoryError as exc:
-            # It may quote the model, or a file: nothing of that is for a terminal to obey.
+            # The message may quote the model or a file: escape codes must not reach a terminal.
             return edits.truncate_text(escape_hidden(f"cannot run: {exc}"), PREVIEW_CHARS)
-        return edits.truncate_text(told, PREVIEW_CHARS)
+        return edits.truncate_text(preview, PREVIEW_CHARS)
 
     def run(self, call: ToolCall, halt: CancelToken) -> str:
-        """What came of it. Raises ToolFailed and Cancelled."""
+        """Run the call and return its result. Raises ToolFailed and Cancelled."""
         halt.check()
         tool = self._tool(call)
         try:
-            told = tool.run(call, arguments.parse_arguments(tool.spec, call.arguments), halt)
+            result = tool.run(call, arguments.parse_arguments(tool.spec, call.arguments), halt)
         except (Cancelled, ToolFailed):
             raise
         except AgentMemoryError as exc:
             raise ToolFailed(str(exc)) from exc
-        return edits.truncate_text(replace_surrogates(told), self._most)
+        return edits.truncate_text(replace_surrogates(result), self._most)
 
     def instructions(self) -> str:
-        """What the folder's AGENTS.md tells; empty where there is none that can be read."""
+        """Return the text of AGENTS.md in the folder, or an empty string if it is not readable."""
         if self._folder is None:
             return ""
         with suppress(ToolFailed):

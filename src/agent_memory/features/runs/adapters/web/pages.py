@@ -1,4 +1,4 @@
-"""Pages of the web, fetched without a trace of the user: no cookies, no keys, no proxies."""
+"""Web pages, fetched without cookies, keys or proxies."""
 
 import codecs
 import ssl
@@ -27,7 +27,7 @@ from agent_memory.features.runs.model.workspaces import is_binary, quote_path
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 
-MAX_BYTES = 2 << 20  # as sent, and once more when it is unpacked
+MAX_BYTES = 2 << 20  # limit of the body, as sent and again when decompressed
 MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
@@ -37,7 +37,7 @@ _TEXTS = frozenset({
     "application/x-javascript", "application/x-ndjson", "application/x-sh", "application/x-yaml",
     "application/xhtml+xml", "application/xml", "application/yaml",
 })  # fmt: skip
-# Those that are found on pages; among the others are some that take long, or are none of text.
+# The charsets of web pages. Other codecs of Python may be slow or not for text.
 _CHARSETS = frozenset({
     "ascii", "big5", "euc_jp", "euc_kr", "gb18030", "gb2312", "gbk", "koi8-r", "koi8-u",
     "shift_jis", "utf-16", "utf-16-be", "utf-16-le", "utf-8", "utf-8-sig",
@@ -52,9 +52,8 @@ _HEADERS: tuple[tuple[bytes | str, bytes | str], ...] = (
 
 
 class HttpPages:
-    """`private` are hosts that may be asked though they are not public, each with or without its
-    port. How names are looked up, and by what way an address is reached, can be
-    told otherwise."""
+    """Fetches pages. `private` lists hosts that are allowed though not public, each with or without
+    a port. Tests replace `resolver` and `route`."""
 
     def __init__(
         self,
@@ -75,27 +74,27 @@ class HttpPages:
         return web.parse_target(url, self._private)
 
     def fetch(self, target: Target, /, *, seconds: float, halt: CancelToken) -> WebPage:
-        watch = Deadline(seconds, halt)
+        deadline = Deadline(seconds, halt)
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                found = self._request(target, watch)
-                halt.check()  # a connection that was cut may look like the end of a page
-                if isinstance(found, WebPage):
-                    return found
-                target = self._resolve_redirect(target, found)
+                answer = self._request(target, deadline)
+                halt.check()  # a cancelled connection may look like the end of a page
+                if isinstance(answer, WebPage):
+                    return answer
+                target = self._resolve_redirect(target, answer)
         except (httpcore.TimeoutException, TimeoutError) as exc:
             halt.check()
-            raise ToolFailed(f"{target.url}: it takes longer than {seconds:g} s") from exc
+            raise ToolFailed(f"{target.url}: the request took longer than {seconds:g} s") from exc
         except (httpcore.NetworkError, httpcore.ProtocolError) as exc:
             halt.check()
             raise ToolFailed(f"{target.url}: {_reason(exc)}") from exc
         finally:
-            watch.close()
+            deadline.close()
         raise ToolFailed(f"{target.url}: more than {MAX_REDIRECTS} redirects")
 
-    def _request(self, target: Target, watch: Deadline) -> WebPage | str:
-        """The page, or where it is said to be."""
-        network = CheckedNetwork(target, watch, self._resolver, self._route)
+    def _request(self, target: Target, deadline: Deadline) -> WebPage | str:
+        """Return the page, or the target of a redirect."""
+        network = CheckedNetwork(target, deadline, self._resolver, self._route)
         secure = self._get_context() if target.scheme == "https" else None
         with (
             httpcore.ConnectionPool(
@@ -114,14 +113,14 @@ class HttpPages:
         try:
             url = urljoin(target.url, location)
         except ValueError as exc:
-            raise ToolFailed(f"{target.url} redirects to nowhere") from exc
+            raise ToolFailed(f"{target.url} redirects to an invalid address") from exc
         following = self.resolve_url(url)
-        # What was approved was a public page: it has no say in what is private.
+        # The user approved a public page: it must not redirect to a private host.
         return replace(following, listed=following.listed and target.listed)
 
     def _get_context(self) -> ssl.SSLContext:
         with self._lock:
-            if self._context is None:  # on first use: it reads hundreds of certificates
+            if self._context is None:  # at first use: it loads hundreds of certificates
                 self._context = self._make_context()
             return self._context
 
@@ -135,20 +134,18 @@ def _page(url: str, headers: Mapping[str, str], chunks: Iterable[bytes]) -> WebP
     message["content-type"] = headers.get("content-type", "text/plain")[:1_000]
     kind = message.get_content_type()
     if not (kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+json", "+xml"))):
-        raise ToolFailed(f"{url} is no text, but {quote_path(kind)}")
+        raise ToolFailed(f"{url} is not text, but {quote_path(kind)}")
     data, whole = _body(url, headers.get("content-encoding", "").strip().lower(), chunks)
     charset = _charset(message.get_content_charset(""), data)
     if not charset.startswith("utf-16") and is_binary(data):
-        raise ToolFailed(f"{url} is no text")
+        raise ToolFailed(f"{url} is not text")
     return WebPage(url=url, kind=kind, text=data.decode(charset, "replace"), whole=whole)
 
 
 def _body(url: str, packed: str, chunks: Iterable[bytes]) -> tuple[bytes, bool]:
-    """All of it, or the beginning, and whether it is all."""
+    """Return the body up to MAX_BYTES, and whether it is complete."""
     if packed not in ("", "identity") and packed not in _PACKED:
-        raise ToolFailed(
-            f"{url} is packed in a way that is not known here: {quote_path(packed)[:80]}"
-        )
+        raise ToolFailed(f"{url} has an unknown content encoding: {quote_path(packed)[:80]}")
     unpacking = zlib.decompressobj(wbits=47) if packed in _PACKED else None
     data = bytearray()
     received = 0
@@ -160,7 +157,7 @@ def _body(url: str, packed: str, chunks: Iterable[bytes]) -> tuple[bytes, bool]:
             if len(data) > MAX_BYTES or received > MAX_BYTES:
                 return bytes(data[:MAX_BYTES]), False
     except zlib.error as exc:
-        raise ToolFailed(f"{url} is not packed as it says") from exc
+        raise ToolFailed(f"{url} does not match its content encoding") from exc
     return bytes(data), True
 
 
@@ -168,12 +165,11 @@ def _charset(named: str, data: bytes) -> str:
     if not named:
         return "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        found = codecs.lookup(named).name
+        charset = codecs.lookup(named).name
     except (LookupError, ValueError):
         return "utf-8"
-    return found if found in _CHARSETS else "utf-8"
+    return charset if charset in _CHARSETS else "utf-8"
 
 
 def _reason(exc: Exception) -> str:
-    said = quote_path(str(exc))[:300]
-    return said or "the connection was lost"
+    return quote_path(str(exc))[:300] or "the connection was lost"

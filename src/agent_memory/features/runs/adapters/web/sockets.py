@@ -1,7 +1,7 @@
-"""Connections to addresses that were looked at: httpcore's network, with our eyes.
+"""A network backend for httpcore that checks addresses.
 
-A name is looked up once for each connection, what it stands for is judged, and that very address is
-connected to: a name that means something else a moment later gains nothing.
+Each connection resolves the name once, checks the addresses, and connects to one of them. So a name
+that resolves differently a moment later (DNS rebinding) does no harm.
 """
 
 import contextlib
@@ -24,15 +24,15 @@ from agent_memory.kernel.errors import Cancelled, ToolFailed
 Resolver = Callable[[str, int], Sequence[str]]
 Address = tuple[str, int]
 Route = Callable[[str, int], Address]
-MAX_ADDRESSES = 3  # that are tried
-MAX_LOOKUPS = 16  # at once: nothing ends one that takes long
+MAX_ADDRESSES = 3  # tried at most
+MAX_LOOKUPS = 16  # at once: a slow lookup cannot be cancelled
 CONNECT_SECONDS = 10.0
 _lookups = threading.BoundedSemaphore(MAX_LOOKUPS)
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in infos))
 
 
 def direct_route(address: str, port: int) -> Address:
@@ -40,23 +40,23 @@ def direct_route(address: str, port: int) -> Address:
 
 
 class Deadline:
-    """How long it may take in all, and whether it is still wanted."""
+    """The total time limit of a request, and its cancellation."""
 
     def __init__(self, seconds: float, halt: CancelToken) -> None:
-        self._deadline = time.monotonic() + seconds
+        self._until = time.monotonic() + seconds
         self._halt = halt
         self._cut = ExitStack()
 
     def remaining(self) -> float:
-        """Raises Cancelled and TimeoutError."""
+        """Return the seconds left. Raises Cancelled and TimeoutError."""
         self._halt.check()
-        left = self._deadline - time.monotonic()
+        left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
 
     def on_cancel(self, call: Callable[[], None]) -> None:
-        """From now on it is called when nobody wants this any more."""
+        """Call this when the request is cancelled."""
         self._cut.enter_context(self._halt.on_cancel(call))
 
     def wait(self, event: threading.Event) -> None:
@@ -69,11 +69,13 @@ class Deadline:
 
 
 class CheckedNetwork(httpcore.NetworkBackend):
-    """To one target. Raises ToolFailed where it may not be asked."""
+    """Connects to one target only. Raises ToolFailed if it is not allowed."""
 
-    def __init__(self, target: Target, watch: Deadline, resolver: Resolver, route: Route) -> None:
+    def __init__(
+        self, target: Target, deadline: Deadline, resolver: Resolver, route: Route
+    ) -> None:
         self._target = target
-        self._watch = watch
+        self._deadline = deadline
         self._resolver = resolver
         self._route = route
 
@@ -81,17 +83,17 @@ class CheckedNetwork(httpcore.NetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ARG002  the watch has it
+        timeout: float | None = None,  # noqa: ARG002  the deadline limits it
         local_address: str | None = None,  # noqa: ARG002
         socket_options: Iterable[Any] | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
         if (host, port) != (self._target.host, self._target.port):
-            raise ToolFailed(f"{host}:{port} was not asked for")
+            raise ToolFailed(f"{host}:{port} is not the host of the request")
         addresses = self._resolve()
         if not self._target.listed and not all(map(web.is_public, addresses)):
             raise ToolFailed(
-                f"{host} is on this machine or in a private network: web_fetch asks public ones"
-                " only, and those of the setting runs.web_private"
+                f"{host} is on this machine or in a private network: web_fetch reads public hosts"
+                " only, and those in the setting runs.web_private"
             )
         failure: OSError | None = None
         for address in addresses[:MAX_ADDRESSES]:
@@ -99,37 +101,37 @@ class CheckedNetwork(httpcore.NetworkBackend):
                 return self._connect(address)
             except OSError as exc:
                 failure = exc
-        reason = getattr(failure, "strerror", None) or "nobody answers"
+        reason = getattr(failure, "strerror", None) or "no address answers"
         raise httpcore.ConnectError(reason) from failure
 
     def _connect(self, address: str) -> "_CheckedStream":
-        where = self._route(address, self._target.port)
-        family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
+        endpoint = self._route(address, self._target.port)
+        family = socket.AF_INET6 if ":" in endpoint[0] else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            sock.settimeout(min(self._watch.remaining(), CONNECT_SECONDS))
-            self._watch.on_cancel(lambda: _shut_down(sock))
-            sock.connect(where)
+            sock.settimeout(min(self._deadline.remaining(), CONNECT_SECONDS))
+            self._deadline.on_cancel(lambda: _shut_down(sock))
+            sock.connect(endpoint)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except BaseException:
             sock.close()
-            self._watch.remaining()
+            self._deadline.remaining()
             raise
-        return _CheckedStream(sock, self._watch)
+        return _CheckedStream(sock, self._deadline)
 
     def _resolve(self) -> list[str]:
         host = self._target.host
         with contextlib.suppress(ValueError):
             return [str(ip_address(host))]
         if not _lookups.acquire(blocking=False):
-            raise ToolFailed("too many names are being looked up: try again")
+            raise ToolFailed("too many host names are being resolved: try again")
         done = threading.Event()
-        found: list[str] = []
+        addresses: list[str] = []
         failed: list[OSError] = []
 
         def look_up() -> None:
             try:
-                found.extend(self._resolver(host, self._target.port))
+                addresses.extend(self._resolver(host, self._target.port))
             except (OSError, UnicodeError) as exc:
                 failed.append(exc if isinstance(exc, OSError) else OSError(str(exc)))
             finally:
@@ -137,18 +139,18 @@ class CheckedNetwork(httpcore.NetworkBackend):
                 done.set()
 
         threading.Thread(target=look_up, name="look-up", daemon=True).start()
-        self._watch.wait(done)
-        if failed or not found:
+        self._deadline.wait(done)
+        if failed or not addresses:
             raise ToolFailed(f"there is no host {host}")
-        return found
+        return addresses
 
 
 class _CheckedStream(httpcore.NetworkStream):
-    """Each step takes no longer than is left in all, whatever is asked for."""
+    """A stream whose steps share the deadline of the request."""
 
-    def __init__(self, sock: socket.socket, watch: Deadline) -> None:
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock
-        self._watch = watch
+        self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
         with self._step(httpcore.ReadTimeout, httpcore.ReadError):
@@ -171,10 +173,10 @@ class _CheckedStream(httpcore.NetworkStream):
             sock = ssl_context.wrap_socket(
                 self._sock, server_hostname=server_hostname, do_handshake_on_connect=False
             )
-            stream = _CheckedStream(sock, self._watch)
-            self._watch.on_cancel(lambda: _shut_down(sock))
+            stream = _CheckedStream(sock, self._deadline)
+            self._deadline.on_cancel(lambda: _shut_down(sock))
             try:
-                sock.settimeout(self._watch.remaining())
+                sock.settimeout(self._deadline.remaining())
                 sock.do_handshake()
             except BaseException:
                 sock.close()
@@ -191,7 +193,7 @@ class _CheckedStream(httpcore.NetworkStream):
         self, late: type[httpcore.TimeoutException], failed: type[httpcore.NetworkError]
     ) -> Iterator[None]:
         try:
-            self._sock.settimeout(self._watch.remaining())
+            self._sock.settimeout(self._deadline.remaining())
             yield
         except TimeoutError as exc:
             raise late from exc
@@ -202,6 +204,6 @@ class _CheckedStream(httpcore.NetworkStream):
 
 
 def _shut_down(sock: socket.socket) -> None:
-    """Whoever waits for it is woken; its number stays taken until they close it."""
+    """Wake the threads that wait for the socket. They close it themselves."""
     with contextlib.suppress(OSError):
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # TLS would say good-bye first, and wait
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # the shutdown of TLS would wait

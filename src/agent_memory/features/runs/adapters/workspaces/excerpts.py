@@ -1,4 +1,4 @@
-"""Lines of a file, of which as little is read as will do."""
+"""Lines of a file, read without loading the whole file."""
 
 import os
 from typing import IO
@@ -7,7 +7,7 @@ from agent_memory.features.runs.model.workspaces import Excerpt, is_binary
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 
-MAX_SCANNED = 256 << 20  # bytes, to reach a line
+MAX_SCANNED = 256 << 20  # bytes read to reach a line
 LINE_CHARS = 2_000
 _LINE_BYTES = 4 * LINE_CHARS
 _CHUNK = 1 << 18
@@ -17,7 +17,7 @@ _CUT = f" [cut: the line has more than {LINE_CHARS:,} characters]"
 def read_excerpt(
     file: IO[bytes], name: str, *, first: int, lines: int, chars: int, halt: CancelToken
 ) -> Excerpt:
-    """So many lines from the first on, as long as they have room. Raises ToolFailed."""
+    """Read lines from `first` on, up to the limits. Raises ToolFailed."""
     if is_binary(file.read(8_192)):
         raise ToolFailed(f"{name} is a binary file, not text")
     file.seek(0)
@@ -25,28 +25,28 @@ def read_excerpt(
     passed = scan.skip(first - 1)
     if passed < first - 1 or (first > 1 and scan.at_end()):
         count = scan.count(passed)
-        raise ToolFailed(f"{name} has {count} {'line' if count == 1 else 'lines'} only")
-    found: list[str] = []
+        raise ToolFailed(f"{name} has only {count} {'line' if count == 1 else 'lines'}")
+    excerpt: list[str] = []
     room = chars
-    while len(found) < lines and not scan.lost and not scan.at_end():
+    while len(excerpt) < lines and not scan.lost and not scan.at_end():
         line = scan.line()
         if len(line) + 1 > room:
-            if found:
+            if excerpt:
                 scan.back()
                 break
             line = line[: max(0, room - len(_CUT) - 1)] + _CUT
-        found.append(line)
+        excerpt.append(line)
         room -= len(line) + 1
     more = scan.lost or not scan.at_end()
-    return Excerpt(text="\n".join(found), first=first, next=first + len(found), more=more)
+    return Excerpt(text="\n".join(excerpt), first=first, next=first + len(excerpt), more=more)
 
 
 class ScanLimitReached(ToolFailed):
-    """What was to be reached is further into a file than one goes."""
+    """The line is further into the file than MAX_SCANNED."""
 
 
 class _Scan:
-    """All that is passed by counts, so that a file without end, or without lines, has one."""
+    """A reader that counts all bytes, to stop in a file that is endless or has no lines."""
 
     def __init__(self, file: IO[bytes], name: str, halt: CancelToken) -> None:
         self._file = file
@@ -55,10 +55,10 @@ class _Scan:
         self._left = MAX_SCANNED
         self._began = 0
         self._ended_whole = True
-        self.lost = False  # in a line that has no end as far as it is looked for
+        self.lost = False  # the end of a line was not reached
 
     def skip(self, lines: int) -> int:
-        """Past so many line ends; how many there were."""
+        """Skip this many line ends, and return how many there were."""
         passed = 0
         while passed < lines:
             chunk = self._chunk()
@@ -77,7 +77,7 @@ class _Scan:
         return passed
 
     def count(self, passed: int) -> int:
-        """The lines of a file that has ended, after so many ends of lines."""
+        """Return the number of lines of a file at its end, after `passed` line ends."""
         return passed if self._ended_whole else passed + 1
 
     def line(self) -> str:
@@ -108,6 +108,6 @@ class _Scan:
         self._left -= len(chunk)
         if self._left < 0:
             raise ScanLimitReached(
-                f"{self._name}: that is further than {MAX_SCANNED >> 20} MiB into the file"
+                f"{self._name}: the line is more than {MAX_SCANNED >> 20} MiB into the file"
             )
         return chunk

@@ -1,4 +1,4 @@
-"""Folders that agents work in, on this machine's disk."""
+"""The working folders of agents on disk."""
 
 import contextlib
 import os
@@ -33,15 +33,15 @@ from agent_memory.kernel.errors import ToolFailed
 from agent_memory.kernel.text import gitignore
 from agent_memory.kernel.text.gitignore import IgnoreFile
 
-# The daemon's umask keeps what it writes to itself. This is the user's work: as an editor leaves
-# it, for others of their group and for the programs of their machine to read.
+# The umask of the daemon would make new files private. These are the user's files: like an editor,
+# leave them readable for the group and for other programs.
 FILE_MODE = 0o644
-_PROCESSES = "/proc"  # this daemon among them, with its environment and all that it has open
+_PROCESSES = "/proc"  # contains the environment and the open files of this daemon
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedFolders:
-    """`barred` are folders and files that are closed to agents, wherever they work."""
+    """Opens working folders. `barred` lists folders and files that no agent may access."""
 
     barred: Sequence[str] = ()
 
@@ -51,8 +51,8 @@ class GuardedFolders:
 
 @dataclass(slots=True)
 class GuardedFolder:
-    """Its descriptor is closed once the last that uses it is done: the next file that is opened
-    would have its number, and a tool that still runs would go on in there."""
+    """A working folder. Its descriptor is closed after the last use: the next opened file gets the
+    same number, and a tool that still runs would work in that one."""
 
     _root: RootFolder
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -99,7 +99,7 @@ class GuardedFolder:
             if _is_file(spot):
                 yield FolderEntry(path=spot.path, kind=EntryKind.FILE)
                 return
-            parts = [each for each in spot.path.split("/") if each]
+            parts = [part for part in spot.path.split("/") if part]
             walk = Walk(
                 forbidden=self._root.list_forbidden(),
                 halt=halt,
@@ -147,24 +147,24 @@ class GuardedFolder:
             yield spot
 
     def _rules(self, parts: Sequence[str]) -> list[IgnoreFile]:
-        """Of the folders on the way to this one."""
-        found: list[IgnoreFile] = []
+        """Return the ignore rules of the folders above this one."""
+        rules: list[IgnoreFile] = []
         for depth in range(len(parts)):
             content = FileContent(path="", data=None)
             with contextlib.suppress(ToolFailed):
                 content = self.read(
                     "/".join((*parts[:depth], gitignore.NAME)), most=gitignore.MAX_BYTES
                 )
-            found.append(IgnoreFile.parse((content.data or b"").decode("utf-8", "replace")))
-        return found
+            rules.append(IgnoreFile.parse((content.data or b"").decode("utf-8", "replace")))
+        return rules
 
 
 def _is_file(spot: ResolvedPath) -> bool:
     if not spot.name:
         return False
     with wrap_os_errors(spot.path):
-        found = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False)
-    return stat.S_ISREG(found.st_mode)
+        mode = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False).st_mode
+    return stat.S_ISREG(mode)
 
 
 def _content(spot: ResolvedPath, most: int) -> FileContent:
@@ -177,7 +177,7 @@ def _content(spot: ResolvedPath, most: int) -> FileContent:
             more = file.read(min(1 << 20, most + 1 - len(data)))
             if more is None:
                 raise ToolFailed(
-                    f"{quote_path(spot.path)} gives nothing now: it is no file at rest"
+                    f"{quote_path(spot.path)} has no data now: it is not a regular file"
                 )
             if not more:
                 break
@@ -186,7 +186,7 @@ def _content(spot: ResolvedPath, most: int) -> FileContent:
 
 
 def _mode(spot: ResolvedPath, before: str) -> int:
-    """The permissions of what is written: those of the file that it replaces."""
+    """Return the permissions for the new file: those of the file that it replaces."""
     if before == NOTHING:
         return FILE_MODE
     with wrap_os_errors(spot.path):
@@ -206,9 +206,9 @@ def _replace(spot: ResolvedPath, data: bytes, before: str, mode: int) -> None:
             file.flush()
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        # As late as can be: what somebody else has written meanwhile is not to be lost.
-        found = _content(spot, MAX_FILE_BYTES)
-        if not found.whole or found.digest != before:
+        # As late as possible, so that no change by another process is lost.
+        content = _content(spot, MAX_FILE_BYTES)
+        if not content.whole or content.digest != before:
             raise ToolFailed(f"{quote_path(spot.path)}: {CHANGED}")
         if before == NOTHING:
             _link_new(spot, draft)
@@ -222,7 +222,7 @@ def _replace(spot: ResolvedPath, data: bytes, before: str, mode: int) -> None:
 
 
 def _link_new(spot: ResolvedPath, draft: str) -> None:
-    """A link fails where something is there by now, which a renaming would replace."""
+    """Create the file with a link, which fails if the name is taken; a rename would replace it."""
     try:
         os.link(
             draft,
@@ -233,7 +233,7 @@ def _link_new(spot: ResolvedPath, draft: str) -> None:
         )
     except FileExistsError as exc:
         raise ToolFailed(f"{quote_path(spot.path)}: {CHANGED}") from exc
-    except OSError:  # some disks have no links
+    except OSError:  # some file systems have no links
         os.rename(draft, spot.name, src_dir_fd=spot.folder, dst_dir_fd=spot.folder)
     else:
         os.unlink(draft, dir_fd=spot.folder)

@@ -1,4 +1,4 @@
-"""Patterns for lines, with RE2: in time in proportion to the text, whatever a model asks for."""
+"""Line patterns with RE2, which matches in linear time, whatever pattern a model sends."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -7,12 +7,12 @@ import re2
 
 from agent_memory.kernel.errors import ToolFailed
 
-MEMORY = 8 << 20  # for the states of an automaton; a pattern that needs more is refused
-LINE_BYTES = 400  # of a longer line, from a little before what was found
+MEMORY = 8 << 20  # for the automaton; a pattern that needs more is refused
+LINE_BYTES = 400  # shown of a longer line, around the match
 
 
 class _Match(Protocol):
-    """What is used of RE2's matches; the package comes without types."""
+    """The part of RE2's match that is used here: the package has no types."""
 
     def start(self) -> int: ...
 
@@ -33,7 +33,7 @@ class Re2Pattern:
                 return
             start = match.start()
             if start == len(data) and data.endswith(b"\n"):
-                return  # behind the last line
+                return  # after the last line
             begin = data.rfind(b"\n", 0, start) + 1
             end = data.find(b"\n", start)
             end = len(data) if end < 0 else end
@@ -55,13 +55,13 @@ class Re2Patterns:
             raw = exc.args[0] if exc.args else b""
             reason = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
             raise ToolFailed(
-                f"the pattern cannot be used: {reason} (RE2's syntax: no lookaround, no references)"
+                f"invalid pattern: {reason} (RE2 syntax: no lookaround, no backreferences)"
             ) from exc
 
 
-def _text(line: bytes, found: int) -> str:
-    """The line, or where it is long the piece of it around what was found."""
+def _text(line: bytes, match_at: int) -> str:
+    """Decode a line, cut around the match if it is long."""
     if len(line) > LINE_BYTES:
-        begin = max(0, found - LINE_BYTES // 4)
+        begin = max(0, match_at - LINE_BYTES // 4)
         line = line[begin : begin + LINE_BYTES]
     return line.decode("utf-8", "replace").rstrip("\r")

@@ -1,8 +1,8 @@
-"""The way from a folder's descriptor to a name below it, one part at a time.
+"""Resolution of paths below a folder, one part at a time from its descriptor.
 
-No path is ever handed to the kernel, which would follow what it finds there: each part is opened in
-the folder before it, never through a link. Links are read and followed by hand, so that whoever
-swaps a folder for a link between two steps gains nothing: the step fails, or it was inside.
+The kernel never gets a whole path, because it would follow links. Each part is opened in the folder
+before it, without following links; links are read and followed here. So replacing a folder by a
+link between two steps does no harm: the step fails, or it stays inside.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from typing import Self
 from agent_memory.features.runs.model.workspaces import MAX_PATH_CHARS, check_writable, quote_path
 from agent_memory.kernel.errors import InvalidInput, ToolFailed
 
-MAX_LINKS = 40  # as Linux has it
+MAX_LINKS = 40  # the limit of Linux
 MAX_PARTS = 255
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not waiting for who may write to a pipe one day, nor taking a terminal for ours.
+# Do not wait for the writer of a pipe, and do not acquire a controlling terminal.
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER_MODE = 0o755
 
@@ -30,7 +30,7 @@ Identity = tuple[int, int]
 
 
 class FolderMissing(ToolFailed):
-    """A folder on the way is not there. `path` is where it would lead."""
+    """A folder of the path does not exist. `path` is the resolved path."""
 
     def __init__(self, folder: str, path: str) -> None:
         super().__init__(f"there is no folder {quote_path(folder)}")
@@ -39,8 +39,8 @@ class FolderMissing(ToolFailed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedPath:
-    """A name in an open folder, which is the folder itself where the name is empty. `path` is from
-    the root, with all links followed."""
+    """A name in an open folder, or the folder itself if the name is empty. `path` is relative to
+    the root, with all links resolved."""
 
     folder: int
     name: str
@@ -49,8 +49,8 @@ class ResolvedPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootFolder:
-    """A folder that was opened once, whatever its path leads to later. `names` are the paths that
-    it is known by; `barred` those of folders and files that are closed to all."""
+    """A folder held by its descriptor, even if its path changes later. `names` are the paths that
+    lead to it; `barred` are the paths of forbidden folders and files."""
 
     descriptor: int
     names: tuple[tuple[str, ...], ...]
@@ -58,56 +58,55 @@ class RootFolder:
 
     @classmethod
     def open(cls, folder: str, barred: Sequence[str]) -> Self:
-        """Raises InvalidInput."""
+        """Open a working folder. Raises InvalidInput."""
         if not Path(folder).is_absolute() or "\0" in folder:
-            raise InvalidInput(f"the folder to work in must be an absolute path, not {folder!r}")
+            raise InvalidInput(f"the working folder must be an absolute path, not {folder!r}")
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError as exc:
-            raise InvalidInput(f"there is no folder {folder} to work in") from exc
+            raise InvalidInput(f"the working folder {folder} does not exist") from exc
         except NotADirectoryError as exc:
-            raise InvalidInput(f"{folder} is no folder to work in") from exc
+            raise InvalidInput(f"the working folder {folder} is not a folder") from exc
         except UnicodeEncodeError as exc:
-            raise InvalidInput(f"the folder to work in has no such name: {folder!r}") from exc
+            raise InvalidInput(f"the working folder has an invalid name: {folder!r}") from exc
         except OSError as exc:
             raise InvalidInput(f"the folder {folder} cannot be opened: {exc.strerror}") from exc
         root = cls(descriptor=descriptor, names=_names(folder, descriptor), barred=tuple(barred))
         try:
-            inside = any(each in root.list_forbidden() for each in _parents(descriptor))
+            inside = any(parent in root.list_forbidden() for parent in _parents(descriptor))
         except OSError as exc:
             root.close()
             raise InvalidInput(f"the folder {folder} cannot be opened: {exc.strerror}") from exc
         if inside:
             root.close()
-            raise InvalidInput(f"{folder} is closed to agents: none works in there")
+            raise InvalidInput(f"{folder} is closed to agents: choose another working folder")
         return root
 
     def list_forbidden(self) -> frozenset[Identity]:
-        """By what they are, not by name; looked at anew, since one may come to be."""
-        found: set[Identity] = set()
-        for each in self.barred:
+        """Return the identities of barred files. Read each time, since one may be created later."""
+        forbidden: set[Identity] = set()
+        for path in self.barred:
             with contextlib.suppress(OSError):
-                found.add(identity(Path(each).stat()))
-        return frozenset(found)
+                forbidden.add(identity(Path(path).stat()))
+        return frozenset(forbidden)
 
     @contextmanager
     def resolve_path(
         self, path: str, *, making: bool = False, writing: bool = False
     ) -> Iterator[ResolvedPath]:
-        """Where a path leads. `making`: folders on the way that are not there are made. Raises
-        ToolFailed."""
-        trail = _SafePath(self, making=making, writing=writing)
+        """Resolve a path. `making` creates missing folders. Raises ToolFailed."""
+        resolver = _PathResolver(self, making=making, writing=writing)
         try:
-            spot = trail.follow(path)
-            trail.check(spot)
+            spot = resolver.follow(path)
+            resolver.check(spot)
             yield spot
         finally:
-            trail.close()
+            resolver.close()
 
     def split_inside(self, path: str) -> list[str]:
-        """The parts of a path below the root. Raises ToolFailed."""
+        """Return the parts of a path below the root. Raises ToolFailed."""
         if "\0" in path:
-            raise ToolFailed("a path must not hold a zero byte")
+            raise ToolFailed("a path must not contain a zero byte")
         if len(path) > MAX_PATH_CHARS:
             raise ToolFailed(f"the path has more than {MAX_PATH_CHARS:,} characters")
         parts = _parts(path)
@@ -122,8 +121,8 @@ class RootFolder:
         os.close(self.descriptor)
 
 
-class _SafePath:
-    """The folders that were entered, each open as long as one may go back to it."""
+class _PathResolver:
+    """Resolves one path. Entered folders stay open, since `..` may return to them."""
 
     def __init__(self, root: RootFolder, *, making: bool, writing: bool) -> None:
         self._root = root
@@ -133,10 +132,10 @@ class _SafePath:
         self._entered: list[tuple[str, int]] = []
 
     def check(self, spot: ResolvedPath) -> None:
-        """A single file may be barred too, by whatever name it is known here."""
+        """Refuse a barred file, whatever its name here."""
         with contextlib.suppress(OSError):
-            found = os.stat(spot.name or ".", dir_fd=spot.folder, follow_symlinks=False)
-            if identity(found) in self._forbidden:
+            status = os.stat(spot.name or ".", dir_fd=spot.folder, follow_symlinks=False)
+            if identity(status) in self._forbidden:
                 raise access_error(spot.path)
 
     def follow(self, path: str) -> ResolvedPath:
@@ -200,19 +199,19 @@ class _SafePath:
             return os.open(name, FOLDER, dir_fd=self._top)
         if not self._making or ".." in following:
             raise FolderMissing(self._path(name), self._path(name, *following))
-        made = True
+        created = True
         try:
             os.mkdir(name, _FOLDER_MODE, dir_fd=self._top)
         except FileExistsError:
-            made = False
+            created = False
         descriptor = os.open(name, FOLDER, dir_fd=self._top)
-        if made:
-            os.fchmod(descriptor, _FOLDER_MODE)  # whatever the daemon's umask
+        if created:
+            os.fchmod(descriptor, _FOLDER_MODE)  # independent of the daemon's umask
         return descriptor
 
 
 def open_folder(spot: ResolvedPath, forbidden: frozenset[Identity]) -> int:
-    """The folder that is there, anew: who reads the names in it moves a place in the descriptor."""
+    """Open the folder again: reading its names moves the position of a descriptor."""
     with wrap_os_errors(spot.path):
         descriptor = os.open(spot.name or ".", FOLDER, dir_fd=spot.folder)
     if identity(os.fstat(descriptor)) in forbidden:
@@ -222,8 +221,8 @@ def open_folder(spot: ResolvedPath, forbidden: frozenset[Identity]) -> int:
 
 
 def open_file(spot: ResolvedPath) -> int | None:
-    """The regular file that is there; None where nothing is. All else is not so much as opened:
-    to open a device may be to use it."""
+    """Open a regular file, or return None if it does not exist. Nothing else is opened: opening a
+    device may already use it."""
     if not spot.name:
         raise ToolFailed(f"{quote_path(spot.path) or 'this'} is a folder")
     with wrap_os_errors(spot.path):
@@ -240,20 +239,20 @@ def open_file(spot: ResolvedPath) -> int | None:
     return descriptor
 
 
-def _check_regular(found: os.stat_result, spot: ResolvedPath) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check_regular(status: os.stat_result, spot: ResolvedPath) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise ToolFailed(f"{quote_path(spot.path)} is a folder")
-    if stat.S_ISLNK(found.st_mode):  # it was none a moment ago
+    if stat.S_ISLNK(status.st_mode):  # replaced since it was resolved
         raise ToolFailed(f"{quote_path(spot.path)} has just been changed into a link")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ToolFailed(
-            f"{quote_path(spot.path)} is no regular file: a device, a pipe or a socket"
+            f"{quote_path(spot.path)} is not a regular file, but a device, a pipe or a socket"
         )
 
 
 @contextmanager
 def wrap_os_errors(path: str) -> Iterator[None]:
-    """What the system says, as a failure of the tool."""
+    """Turn OSError into ToolFailed."""
     try:
         yield
     except OSError as exc:
@@ -262,19 +261,19 @@ def wrap_os_errors(path: str) -> Iterator[None]:
 
 
 def escape_error(path: str) -> ToolFailed:
-    return ToolFailed(f"{quote_path(path)} leads outside of the folder to work in")
+    return ToolFailed(f"{quote_path(path)} leads outside of the working folder")
 
 
 def access_error(path: str) -> ToolFailed:
-    return ToolFailed(f"{quote_path(path)} is closed to agents: no tool goes in there")
+    return ToolFailed(f"{quote_path(path)} is closed to agents")
 
 
-def identity(found: os.stat_result) -> Identity:
-    return found.st_dev, found.st_ino
+def identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino
 
 
 def _link(name: str, folder: int) -> str | None:
-    """What a link says; None where it is none, or nothing."""
+    """Return the target of a link, or None if it is not a link or does not exist."""
     try:
         return os.readlink(name, dir_fd=folder)
     except OSError as exc:
@@ -284,24 +283,23 @@ def _link(name: str, folder: int) -> str | None:
 
 
 def _parts(path: str) -> list[str]:
-    return [each for each in path.split("/") if each not in ("", ".")]
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _names(folder: str, descriptor: int) -> tuple[tuple[str, ...], ...]:
-    """The path that was given, and the one without links, as long as it leads there."""
+    """Return the path as given and the real path, if they still lead to the folder."""
     here = identity(os.fstat(descriptor))
-    found: dict[tuple[str, ...], None] = {}
+    names: dict[tuple[str, ...], None] = {}
     for path in (folder, os.path.realpath(folder)):
         parts = tuple(_parts(path))
         with contextlib.suppress(OSError):
             if ".." not in parts and identity(Path(path).stat()) == here:
-                found[parts] = None
-    return tuple(found)
+                names[parts] = None
+    return tuple(names)
 
 
 def _parents(descriptor: int) -> Iterator[Identity]:
-    """The folder itself, and all that it is in. They are not opened: many may be gone through and
-    not be read."""
+    """Yield the folder and its parents. They are not opened: some may be unreadable."""
     path, before = ".", None
     while (here := identity(os.stat(path, dir_fd=descriptor))) != before:
         yield here

@@ -1,4 +1,4 @@
-"""A walk through folders, by their descriptors, that ends."""
+"""A bounded walk through folders by their descriptors."""
 
 import os
 import time
@@ -19,8 +19,8 @@ from agent_memory.kernel.errors import ToolFailed
 from agent_memory.kernel.text import gitignore
 from agent_memory.kernel.text.gitignore import IgnoreFile
 
-MAX_NAMES = 20_000  # of one folder: they are sorted, so all of them are held
-MAX_DEPTH = 40  # each is an open descriptor
+MAX_NAMES = 20_000  # of one folder: all are held in memory to be sorted
+MAX_DEPTH = 40  # each level holds an open descriptor
 _GLANCE = 1_000
 
 
@@ -29,25 +29,25 @@ class Walk:
     forbidden: frozenset[Identity]
     halt: CancelToken
     left: int  # entries
-    until: float  # by the clock that never goes back
+    until: float  # monotonic time
     deep: bool
 
     def entries(
         self, folder: int, parts: Sequence[str], rules: Sequence[IgnoreFile]
     ) -> Iterator[FolderEntry | Truncated]:
-        """`rules` are those of the folders above this one."""
+        """Yield the entries. `rules` are those of the folders above this one."""
         if self.deep:
             rules = [*rules, _rules(folder)]
         names, more = self._names(folder)
         for name, kind in names:
             if not self.left:
-                yield Truncated("there are more files than are looked at")
+                yield Truncated("there are too many files: give a path")
                 return
             self.left -= 1
             self.halt.check()
             if time.monotonic() > self.until:
                 self.left = 0
-                yield Truncated("it takes too long: name a path")
+                yield Truncated("the walk takes too long: give a path")
                 return
             path = (*parts, name)
             is_folder = kind is EntryKind.FOLDER
@@ -56,39 +56,38 @@ class Walk:
             inner = self._open_folder(folder, name) if is_folder else None
             try:
                 if is_folder and inner is None:
-                    continue  # it is ours, or gone, or not to be read
+                    continue  # forbidden, removed or not readable
                 yield FolderEntry(path="/".join(path), kind=kind)
                 if inner is None or not self.deep:
                     continue
                 if len(path) >= MAX_DEPTH:
-                    yield Truncated(f"{quote_path('/'.join(path))} is too deep to look into")
+                    yield Truncated(f"{quote_path('/'.join(path))} is too deep to list")
                     continue
-                for each in self.entries(inner, path, rules):
-                    yield each
-                    if isinstance(each, Truncated) and not self.left:
+                for entry in self.entries(inner, path, rules):
+                    yield entry
+                    if isinstance(entry, Truncated) and not self.left:
                         return
             finally:
                 if inner is not None:
                     os.close(inner)
         if more:
-            yield Truncated(
-                f"{quote_path('/'.join(parts)) or 'this folder'} has more than {MAX_NAMES:,} names"
-            )
+            name = quote_path("/".join(parts)) or "this folder"
+            yield Truncated(f"{name} has more than {MAX_NAMES:,} entries")
 
     def _names(self, folder: int) -> tuple[list[tuple[str, EntryKind]], bool]:
-        found: list[tuple[str, EntryKind]] = []
+        names: list[tuple[str, EntryKind]] = []
         try:
-            with os.scandir(folder) as names:
-                for each in names:
-                    if len(found) == MAX_NAMES:
-                        return sorted(found), True
-                    if not len(found) % _GLANCE:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if len(names) == MAX_NAMES:
+                        return sorted(names), True
+                    if not len(names) % _GLANCE:
                         self.halt.check()
-                    if each.name != GIT:
-                        found.append((each.name, _kind(each)))
+                    if entry.name != GIT:
+                        names.append((entry.name, _kind(entry)))
         except OSError as exc:
             raise ToolFailed(f"a folder cannot be read: {exc.strerror}") from exc
-        return sorted(found), False
+        return sorted(names), False
 
     def _open_folder(self, folder: int, name: str) -> int | None:
         try:
@@ -101,12 +100,12 @@ class Walk:
         return inner
 
 
-def _kind(each: "os.DirEntry[str]") -> EntryKind:
-    if each.is_symlink():
+def _kind(entry: "os.DirEntry[str]") -> EntryKind:
+    if entry.is_symlink():
         return EntryKind.LINK
-    if each.is_dir(follow_symlinks=False):
+    if entry.is_dir(follow_symlinks=False):
         return EntryKind.FOLDER
-    return EntryKind.FILE if each.is_file(follow_symlinks=False) else EntryKind.OTHER
+    return EntryKind.FILE if entry.is_file(follow_symlinks=False) else EntryKind.OTHER
 
 
 def _rules(folder: int) -> IgnoreFile:

@@ -1,4 +1,4 @@
-"""Changes of files, as they were shown: what was approved is what is done, or nothing is."""
+"""Changes of files. The change that was previewed and approved is made exactly, or not at all."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,14 +15,14 @@ from agent_memory.features.runs.ports import Workspace
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 
-MAX_SHOWN = 64  # that wait to be made
+MAX_SHOWN = 64  # previewed changes that are not made yet
 
 Make = Callable[[FileContent], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedChange:
-    """A file as it is to be. `failure`: it cannot be, which is then what was shown."""
+    """The new content of a file, or the `failure` that the preview shows instead."""
 
     path: str = ""
     before: bytes | None = None
@@ -46,24 +46,24 @@ class PlannedChange:
         except UnicodeDecodeError:
             before = None
         if before is None:
-            note = f"replaces {len(self.before):,} bytes that are no UTF-8 text\n"
+            note = f"replaces {len(self.before):,} bytes that are not UTF-8 text\n"
             return note + edits.render_diff(self.path, None, self.after)
         return edits.render_diff(self.path, before, self.after)
 
 
 @dataclass(slots=True)
 class FileChanges:
-    """Of one run. Where a model wants several at once, each is shown on top of those before it."""
+    """The changes of one run. Each preview builds on the previewed changes before it."""
 
     folder: Workspace
     _shown: dict[ToolCall, PlannedChange] = field(default_factory=dict)
 
     def plan(self, call: ToolCall, path: str, make: Make) -> PlannedChange:
-        """What it would do, which is kept."""
+        """Plan a change for its preview, and store the plan."""
         self._shown.pop(call, None)
         if len(self._shown) >= MAX_SHOWN:
             plan = PlannedChange(
-                failure=f"more than {MAX_SHOWN} changes are waiting to be decided on"
+                failure=f"more than {MAX_SHOWN} changes wait for a decision: propose fewer at once"
             )
         else:
             plan = self._build_plan(path, make)
@@ -71,20 +71,20 @@ class FileChanges:
         return plan
 
     def apply(self, call: ToolCall, path: str, make: Make, halt: CancelToken) -> PlannedChange:
-        """Do it as it was shown, if it was. Raises ToolFailed."""
+        """Make the change as previewed, or plan it now. Raises ToolFailed."""
         plan = self._take_shown(call) or self._build_plan(path, make)
         if plan.failure:
             raise ToolFailed(plan.failure)
-        found = self.folder.read(path, most=MAX_FILE_BYTES)
-        if not found.whole or found.path != plan.path or found.digest != plan.digest:
+        content = self.folder.read(path, most=MAX_FILE_BYTES)
+        if not content.whole or content.path != plan.path or content.digest != plan.digest:
             raise ToolFailed(f"{quote_path(plan.path)}: {workspaces.CHANGED}")
         halt.check()
         self.folder.replace(plan.path, plan.after.encode(), plan.digest)
         return plan
 
     def _take_shown(self, call: ToolCall) -> PlannedChange | None:
-        """What was shown of it. Calls are made in the order in which they were shown: those before
-        it that are still here were denied, and nothing is to be shown on top of them."""
+        """Take the stored plan. Calls run in the order of their previews, so earlier plans that
+        are still stored were denied: drop them, since nothing may build on them."""
         if call not in self._shown:
             return None
         while next(iter(self._shown)) != call:
@@ -101,7 +101,7 @@ class FileChanges:
             workspaces.check_writable(content.path)
             after = make(content)
             if len(after.encode()) > MAX_FILE_BYTES:
-                raise ToolFailed(f"it would have more than {MAX_FILE_BYTES >> 20} MiB")
+                raise ToolFailed(f"the file would exceed {MAX_FILE_BYTES >> 20} MiB")
             return PlannedChange(path=content.path, before=content.data, after=after)
         except ToolFailed as exc:
             return PlannedChange(failure=str(exc))

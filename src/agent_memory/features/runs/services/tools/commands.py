@@ -1,4 +1,4 @@
-"""The tool that runs programs, of those that were allowed."""
+"""The tool that runs allowed programs."""
 
 import shlex
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ class RunCommand:
         ),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
-        words = commands.split_command(given.text("command"), self.allowed)
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
+        words = commands.split_command(args.text("command"), self.allowed)
         return f"$ {escape_hidden(shlex.join(words))}"
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
-        words = commands.split_command(given.text("command"), self.allowed)
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+        words = commands.split_command(args.text("command"), self.allowed)
         most = self.most - _NOTE_CHARS
         ran = self.programs.run(words, self.folder, seconds=self.seconds, most=most, halt=halt)
         return commands.format_result(ran, self.seconds)

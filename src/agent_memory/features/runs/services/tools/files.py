@@ -1,4 +1,4 @@
-"""Tools for the files of the folder that an agent works in."""
+"""Tools for the files of the working folder."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ MAX_SEARCHED = 256 << 20
 _NOTE_CHARS = 200
 _PATH = arguments.define_text("Path in the working folder.", least=1, most=MAX_PATH_CHARS)
 _WHERE = arguments.define_text(
-    "Path in the working folder; without it, all of it.", most=MAX_PATH_CHARS
+    "Path in the working folder. Default: the whole folder.", most=MAX_PATH_CHARS
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """Lines without numbers: what is read can be given to `edit_file` as it is."""
+    """Reads lines without numbers, so that the text can be passed to `edit_file` as it is."""
 
     folder: Workspace
     most: int
@@ -49,25 +49,25 @@ class ReadFile:
         "Read a text file.",
         ["path"],
         path=_PATH,
-        offset=arguments.define_number("First line, from 1 on.", least=1, most=1 << 40),
-        limit=arguments.define_number("How many lines.", least=1, most=MAX_LINES),
+        offset=arguments.define_number("First line, starting at 1.", least=1, most=1 << 40),
+        limit=arguments.define_number("Number of lines.", least=1, most=MAX_LINES),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
-        return _elsewhere(self.folder, given.text("path"))
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
+        return _elsewhere(self.folder, args.text("path"))
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
-        found = self.folder.read_lines(
-            given.text("path"),
-            first=given.number("offset", 1),
-            lines=given.number("limit", DEFAULT_LINES),
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+        excerpt = self.folder.read_lines(
+            args.text("path"),
+            first=args.number("offset", 1),
+            lines=args.number("limit", DEFAULT_LINES),
             chars=self.most - _NOTE_CHARS,
             halt=halt,
         )
-        if not found.more:
-            return found.text or "(the file is empty)"
-        lines = f"lines {found.first} to {found.next - 1}"
-        return f"{found.text}\n[{lines}; there is more: go on with offset {found.next}]"
+        if not excerpt.more:
+            return excerpt.text or "(the file is empty)"
+        lines = f"lines {excerpt.first} to {excerpt.next - 1}"
+        return f"{excerpt.text}\n[{lines}; there is more: continue with offset {excerpt.next}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +76,18 @@ class WriteFile:
     most: int
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "write_file",
-        "Write a text file whole. Folders on the way are made.",
+        "Write a whole text file. Missing folders are created.",
         ["path", "content"],
         path=_PATH,
-        content=arguments.define_text("All that is to be in it.", most=MAX_FILE_BYTES),
+        content=arguments.define_text("The whole content.", most=MAX_FILE_BYTES),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:
-        plan = self.changes.plan(call, given.text("path"), lambda _: given.text("content"))
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:
+        plan = self.changes.plan(call, args.text("path"), lambda _: args.text("content"))
         return plan.render(self.most)
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:
-        path, content = given.text("path"), given.text("content")
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:
+        path, content = args.text("path"), args.text("content")
         done = self.changes.apply(call, path, lambda _: content, halt)
         return f"written: {quote_path(done.path)}, {len(content):,} characters"
 
@@ -98,21 +98,21 @@ class EditFile:
     most: int
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "edit_file",
-        "Replace a piece of a text file. old_string must be exactly as in the file, and there once"
-        " unless replace_all is set.",
+        "Replace a piece of a text file. old_string must match the file exactly, and only once"
+        " unless replace_all is true.",
         ["path", "old_string", "new_string"],
         path=_PATH,
-        old_string=arguments.define_text("What is replaced.", least=1, most=MAX_FILE_BYTES),
-        new_string=arguments.define_text("What takes its place.", most=MAX_FILE_BYTES),
-        replace_all=arguments.define_flag("Replace it wherever it is."),
+        old_string=arguments.define_text("Text to replace.", least=1, most=MAX_FILE_BYTES),
+        new_string=arguments.define_text("Replacement text.", most=MAX_FILE_BYTES),
+        replace_all=arguments.define_flag("Replace every occurrence."),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:
-        plan = self.changes.plan(call, given.text("path"), lambda c: _apply_edit(c, given))
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:
+        plan = self.changes.plan(call, args.text("path"), lambda c: _apply_edit(c, args))
         return plan.render(self.most)
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:
-        done = self.changes.apply(call, given.text("path"), lambda c: _apply_edit(c, given), halt)
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:
+        done = self.changes.apply(call, args.text("path"), lambda c: _apply_edit(c, args), halt)
         return f"changed: {quote_path(done.path)}"
 
 
@@ -122,31 +122,33 @@ class ListFiles:
     seconds: float
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "list_files",
-        "List files and folders (these end with /). What git ignores is left out where recursive.",
+        "List files and folders (with a trailing /). A recursive list omits what git ignores.",
         path=_WHERE,
         pattern=arguments.define_text("Glob: *.py, src/**/test_*. Links are not followed."),
-        recursive=arguments.define_flag("Also what is in the folders there."),
+        recursive=arguments.define_flag("Include the content of subfolders."),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
-        _glob(given.text("pattern"))
-        return _elsewhere(self.folder, given.text("path"))
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
+        _glob(args.text("pattern"))
+        return _elsewhere(self.folder, args.text("path"))
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
-        pattern = given.text("pattern")
-        wanted = _glob(pattern)
-        deep = given.flag("recursive") or "/" in pattern or "**" in pattern
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+        pattern = args.text("pattern")
+        glob = _glob(pattern)
+        deep = args.flag("recursive") or "/" in pattern or "**" in pattern
         lines: list[str] = []
-        walked = _below(self.folder, given.text("path"), self.seconds, deep=deep, halt=halt)
-        for each in walked:
-            if isinstance(each, Truncated):
-                lines.append(f"[cut: {each.reason}]")
-            elif wanted is None or wanted.matches(each.below):
+        walked = _below(self.folder, args.text("path"), self.seconds, deep=deep, halt=halt)
+        for found in walked:
+            if isinstance(found, Truncated):
+                lines.append(f"[cut: {found.reason}]")
+            elif glob is None or glob.matches(found.below):
                 if len(lines) == MAX_LISTED:
-                    lines.append(f"[cut: more than {MAX_LISTED:,}; ask for less]")
+                    lines.append(
+                        f"[cut: more than {MAX_LISTED:,} entries; narrow the path or the pattern]"
+                    )
                     break
-                lines.append(_format_entry(each.entry))
-        return "\n".join(lines) or ("(nothing here)" if wanted is None else "(nothing matches)")
+                lines.append(_format_entry(found.entry))
+        return "\n".join(lines) or ("(nothing here)" if glob is None else "(nothing matches)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,67 +159,67 @@ class SearchFiles:
     most: int
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "search_files",
-        "Find lines by a regular expression (RE2; (?i) ignores case), except in what git ignores.",
+        "Find lines by a regular expression (RE2; (?i) ignores case). Omits what git ignores.",
         ["pattern"],
         pattern=arguments.define_text("Regular expression.", least=1, most=1_000),
         path=_WHERE,
-        glob=arguments.define_text("Only in files such as *.py."),
+        glob=arguments.define_text("Search only files that match this glob, such as *.py."),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
-        self.patterns.compile_pattern(given.text("pattern"))
-        _glob(given.text("glob"))
-        return _elsewhere(self.folder, given.text("path"))
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
+        self.patterns.compile_pattern(args.text("pattern"))
+        _glob(args.text("glob"))
+        return _elsewhere(self.folder, args.text("path"))
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
-        pattern = self.patterns.compile_pattern(given.text("pattern"))
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+        pattern = self.patterns.compile_pattern(args.text("pattern"))
         lines: list[str] = []
         room = self.most - _NOTE_CHARS
-        for line in self._find_lines(pattern, given, halt):
+        for line in self._find_lines(pattern, args, halt):
             room -= len(line) + 1
             if len(lines) == MAX_FOUND or room < 0:
-                lines.append("[cut: there is more; search for less]")
+                lines.append("[cut: there are more matches; narrow the search]")
                 break
             lines.append(line)
         return "\n".join(lines) or "(nothing found)"
 
     def _find_lines(
-        self, pattern: LinePattern, given: Arguments, halt: CancelToken
+        self, pattern: LinePattern, args: Arguments, halt: CancelToken
     ) -> Iterator[str]:
-        wanted = _glob(given.text("glob"))
+        glob = _glob(args.text("glob"))
         left = MAX_SEARCHED
-        walked = _below(self.folder, given.text("path"), self.seconds, deep=True, halt=halt)
-        for each in walked:
-            if isinstance(each, Truncated):
-                yield f"[cut: {each.reason}]"
+        walked = _below(self.folder, args.text("path"), self.seconds, deep=True, halt=halt)
+        for found in walked:
+            if isinstance(found, Truncated):
+                yield f"[cut: {found.reason}]"
                 continue
-            if each.entry.kind is not EntryKind.FILE:
+            if found.entry.kind is not EntryKind.FILE:
                 continue
-            if wanted is not None and not wanted.matches(each.below):
+            if glob is not None and not glob.matches(found.below):
                 continue
             if left <= 0:
-                yield "[cut: there is too much to search; name a path or a glob]"
+                yield "[cut: too much to search; give a path or a glob]"
                 return
-            content = self._read(each.entry.path)
+            content = self._read(found.entry.path)
             data = content.data or b""
             left -= len(data)
             if is_binary(data):
                 continue
             for number, line in pattern.find_lines(data):
-                yield f"{quote_path(each.entry.path)}:{number}: {line}"
+                yield f"{quote_path(found.entry.path)}:{number}: {line}"
             if not content.whole:
-                yield f"[cut: {quote_path(each.entry.path)} is searched in its beginning only]"
+                yield f"[cut: {quote_path(found.entry.path)} was searched only at its beginning]"
 
     def _read(self, path: str) -> FileContent:
         try:
             return self.folder.read(path, most=MAX_SEARCHED_FILE)
-        except ToolFailed:  # gone by now, or not to be read
+        except ToolFailed:  # removed meanwhile, or not readable
             return FileContent(path=path, data=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Below:
-    """An entry, and its path from where the walk began: patterns are about that."""
+    """An entry and its path from the start of the walk, which patterns match."""
 
     entry: FolderEntry
     below: str
@@ -227,29 +229,31 @@ def _below(
     folder: Workspace, path: str, seconds: float, *, deep: bool, halt: CancelToken
 ) -> Iterator[_Below | Truncated]:
     start = folder.resolve(path or ".")
-    for each in folder.walk(path or ".", deep=deep, most=MAX_VISITED, seconds=seconds, halt=halt):
-        if isinstance(each, Truncated):
-            yield each
-        elif each.path == start:  # a file, by its own name
-            yield _Below(each, each.path.rpartition("/")[2])
+    for found in folder.walk(path or ".", deep=deep, most=MAX_VISITED, seconds=seconds, halt=halt):
+        if isinstance(found, Truncated):
+            yield found
+        elif found.path == start:  # a file, by its own name
+            yield _Below(found, found.path.rpartition("/")[2])
         else:
-            yield _Below(each, each.path[len(start) + 1 :] if start else each.path)
+            yield _Below(found, found.path[len(start) + 1 :] if start else found.path)
 
 
-def _apply_edit(content: FileContent, given: Arguments) -> str:
+def _apply_edit(content: FileContent, args: Arguments) -> str:
     return edits.replace_text(
         decode_text(content),
-        given.text("old_string"),
-        given.text("new_string"),
-        everywhere=given.flag("replace_all"),
+        args.text("old_string"),
+        args.text("new_string"),
+        everywhere=args.flag("replace_all"),
     )
 
 
 def _elsewhere(folder: Workspace, path: str) -> str:
-    """Where it leads, if that is not where it says."""
-    place = folder.resolve(path or ".")
-    plain = "/".join(each for each in path.split("/") if each not in ("", "."))
-    return "" if path.startswith("/") or place == plain else f"leads to {quote_path(place) or '.'}"
+    """Return the target of a path that leads through a link, for the preview."""
+    target = folder.resolve(path or ".")
+    plain = "/".join(part for part in path.split("/") if part not in ("", "."))
+    return (
+        "" if path.startswith("/") or target == plain else f"leads to {quote_path(target) or '.'}"
+    )
 
 
 def _glob(pattern: str) -> Glob | None:
@@ -269,4 +273,4 @@ def _format_entry(entry: FolderEntry) -> str:
         case EntryKind.LINK:
             return f"{name} (link)"
         case EntryKind.OTHER:
-            return f"{name} (no file)"
+            return f"{name} (not a file)"

@@ -1,4 +1,4 @@
-"""Tools for the memory itself: to find in it, and to hold something for true."""
+"""Tools for the memory: search it, and store facts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from agent_memory.kernel.ids import Millis
 
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
-_OWN = 1.2  # how much more a hit of the own project counts
-_NOTHING = "(nothing is known of it)"
+_OWN = 1.2  # factor for hits of the own project
+_NOTHING = "(nothing found)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallMemory:
-    """What this run has said itself is left out: its model has that before it."""
+    """Searches the memory. Hits from this run are omitted: its model has them in the context."""
 
     recall: Recall
     project: str
@@ -37,28 +37,28 @@ class RecallMemory:
         "recall",
         "Search the memory of earlier conversations, decisions and facts.",
         ["query"],
-        query=arguments.define_text("What to look for.", least=1, most=MAX_QUERY_CHARS),
-        limit=arguments.define_number("How many at most.", least=1, most=MAX_LIMIT),
+        query=arguments.define_text("Search text.", least=1, most=MAX_QUERY_CHARS),
+        limit=arguments.define_number("Maximum number of results.", least=1, most=MAX_LIMIT),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
         return ""
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
-        limit = given.number("limit", DEFAULT_LIMIT)
-        found: dict[DocumentKey, Hit] = {}
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+        limit = args.number("limit", DEFAULT_LIMIT)
+        hits: dict[DocumentKey, Hit] = {}
         for scope in self._scopes():
             halt.check()
-            query = Query(text=given.text("query"), scope=scope, limit=2 * limit)
+            query = Query(text=args.text("query"), scope=scope, limit=2 * limit)
             for hit in self.recall.search(query).hits:
                 if not self._own_words(hit):
-                    found.setdefault(hit.document.key, hit)
-        best = sorted(found.values(), key=self._rank)[:limit]
+                    hits.setdefault(hit.document.key, hit)
+        best = sorted(hits.values(), key=self._rank)[:limit]
         return contexts.render_recalled(best, self.most) or _NOTHING
 
     def _scopes(self) -> Iterator[SearchScope]:
-        """What was there before the run is looked for by itself: there may be so many words of the
-        run's own that nothing else would be found."""
+        """Search the time before the run separately: the words of the run itself could crowd out
+        all other hits."""
         before = Millis(max(0, self.since - 1))
         yield SearchScope(until=before)
         if self.project:
@@ -79,29 +79,29 @@ class Remember:
     agent: str
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "remember",
-        "Keep a fact for later conversations. The same key with another value replaces it.",
+        "Store a fact for later conversations. A new value for the same key replaces the old one.",
         ["key", "value"],
-        key=arguments.define_text("Short name of it.", least=1, most=limits.NAME_CHARS),
-        value=arguments.define_text("What is true.", least=1, most=limits.VALUE_CHARS),
+        key=arguments.define_text("Short name of the fact.", least=1, most=limits.NAME_CHARS),
+        value=arguments.define_text("Value of the fact.", least=1, most=limits.VALUE_CHARS),
         type=arguments.define_text("Kind of fact, such as preference.", most=limits.NAME_CHARS),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
-        kind = given.text("type")
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
+        kind = args.text("type")
         lead = f"{kind}: " if kind else ""
-        return escape_hidden(f"{lead}{given.text('key')} = {given.text('value')}")
+        return escape_hidden(f"{lead}{args.text('key')} = {args.text('value')}")
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
         halt.check()
         fact = self.facts.claim(
             Claim(
                 agent_id=self.agent,
-                key=given.text("key").strip(),
-                value=given.text("value"),
-                fact_type=given.text("type").strip() or None,
+                key=args.text("key").strip(),
+                value=args.text("value"),
+                fact_type=args.text("type").strip() or None,
             )
         )
         if fact.times_confirmed > 1:
-            return f"confirmed: {fact.key} = {fact.value}, {fact.times_confirmed} times by now"
-        replaced = ", in place of another value" if fact.contradictions else ""
+            return f"confirmed: {fact.key} = {fact.value}, {fact.times_confirmed} times in all"
+        replaced = ", replacing another value" if fact.contradictions else ""
         return f"remembered: {fact.key} = {fact.value}{replaced}"

@@ -1,4 +1,4 @@
-"""What every tool is: what a model is told of it, what it would do, and doing it."""
+"""The interface of a tool."""
 
 from typing import ClassVar, Protocol
 
@@ -9,12 +9,12 @@ from agent_memory.kernel.cancellation import CancelToken
 
 
 class AgentTool(Protocol):
-    """Raises AgentMemoryError, whose message is for the model too."""
+    """A tool. Raises AgentMemoryError, whose message the model reads."""
 
     spec: ClassVar[chats.ToolSpec]
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:
-        """What it would do; empty where the arguments tell it all."""
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:
+        """Say what the call would do. Empty if its arguments say enough."""
         ...
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str: ...
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str: ...

@@ -1,4 +1,4 @@
-"""The tool that gives a model the text of a skill."""
+"""The tool that returns the text of a skill."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from agent_memory.features.runs.model.chats import ToolCall
 from agent_memory.kernel.cancellation import CancelToken
 
 RenderSkill = Callable[[str, str], str]
-"""The text of a skill, by its name and with these arguments. Raises NotFound."""
+"""Render a skill by its name and arguments. Raises NotFound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class SkillTool:
         "Get the instructions of a skill by its name.",
         ["name"],
         name=arguments.define_text("Name of the skill.", least=1, most=200),
-        arguments=arguments.define_text("What it is to be applied to.", most=20_000),
+        arguments=arguments.define_text("Arguments of the skill.", most=20_000),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
-        self.skills(given.text("name"), given.text("arguments"))  # or why there is none
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
+        self.skills(args.text("name"), args.text("arguments"))  # raises if it does not exist
         return ""
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
-        return self.skills(given.text("name"), given.text("arguments"))
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+        return self.skills(args.text("name"), args.text("arguments"))

@@ -1,4 +1,4 @@
-"""The tool that reads pages of the web."""
+"""The tool that reads web pages."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed, WorkerFailed
 from agent_memory.platform.ports import Worker
 
-READING_SECONDS = 10.0  # of a page that is large; one may be made to take for ever
+READING_SECONDS = 10.0  # limit: a hostile page could take forever
 _NOTE_CHARS = 200
 
 
@@ -25,16 +25,16 @@ class WebFetch:
     most: int
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "web_fetch",
-        "Read a page of the web as text.",
+        "Read a web page as text.",
         ["url"],
         url=arguments.define_text("http:// or https:// address.", least=1, most=MAX_URL_CHARS),
     )
 
-    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
-        return escape_hidden(f"GET {self.pages.resolve_url(given.text('url')).url}")
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
+        return escape_hidden(f"GET {self.pages.resolve_url(args.text('url')).url}")
 
-    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
-        target = self.pages.resolve_url(given.text("url"))
+    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+        target = self.pages.resolve_url(args.text("url"))
         page = self.pages.fetch(target, seconds=self.seconds, halt=halt)
         halt.check()
         text = self._text(page)
