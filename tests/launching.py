@@ -66,13 +66,15 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECOND
 
 
 def patch_launcher(folder: Path, old: str, new: str) -> Path:
-    """A copy of the launcher with one line changed."""
-    source = (LAUNCHER.parent / "launcher/relay.py").read_text()
-    assert source.count(old) == 1, old
+    """Copy the launcher, with one line changed."""
     copy = folder / LAUNCHER.name
     copy.write_text(LAUNCHER.read_text())
-    (folder / "launcher").mkdir()
-    (folder / "launcher/relay.py").write_text(source.replace(old, new))
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(LAUNCHER.parent / "launcher", folder / "launcher", ignore=ignore)
+    sources = {path: path.read_text() for path in (folder / "launcher").iterdir()}
+    assert sum(source.count(old) for source in sources.values()) == 1, old
+    for path, source in sources.items():
+        path.write_text(source.replace(old, new))
     return copy
 
 

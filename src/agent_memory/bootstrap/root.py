@@ -182,7 +182,7 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.ids import KnowledgeId
 from agent_memory.kernel.status import DaemonStatus, Damage, StoreCheck, StoreHealth, StoreRepair
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 from agent_memory.platform import durable, priority
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.llm.external import ExternalServer
@@ -313,8 +313,8 @@ class App:
         at_ms, _, data = given.partition(b"\n")
         return self.hooks.answer(
             Delivery(
-                name=relay.hook_name(arguments),
-                agent=relay.option(arguments, "--agent") or "",
+                name=command_client.hook_name(arguments),
+                agent=command_client.option(arguments, "--agent") or "",
                 folder=str(call.cwd),
                 environ=call.environ,
                 nonce=call.nonce,

@@ -38,7 +38,7 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import DaemonStatus, IndexesStatus, StoreHealth, StoreStats
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
 
 log = structlog.get_logger()
 
@@ -374,7 +374,7 @@ def _allow_files() -> None:
 
 
 def _is_served(folders: config.Folders) -> bool:
-    connection = relay.connect(str(folders.data))
+    connection = command_client.connect(str(folders.data))
     if connection is None:
         return False
     connection.close()
@@ -399,6 +399,6 @@ def _close_inherited(keep: int) -> None:
 
 
 def _reduce_environment() -> None:
-    kept = relay.daemon_environment(os.environ)
+    kept = starting.daemon_environment(os.environ)
     for name in os.environ.keys() - kept.keys():
         del os.environ[name]

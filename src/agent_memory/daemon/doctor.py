@@ -25,7 +25,7 @@ from agent_memory.interfaces import wire
 from agent_memory.interfaces.hooks.inputs import CHECK
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.kernel.status import CheckResult, Damage, Health
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
 
 SECONDS = 20.0  # for each program that is run
 SLOW_MS = 200  # a hook that takes longer is felt
@@ -115,9 +115,9 @@ def _check_daemon(
     environ: Mapping[str, str], config_file: Path | None, folders: config.Folders
 ) -> CheckResult:
     """Whether a hook is answered; a daemon is started if there is none."""
-    running = relay.connect(str(folders.data))
+    running = command_client.connect(str(folders.data))
     if running is None:
-        code = relay.start(None if config_file is None else str(config_file), by_hand=True)
+        code = starting.start(None if config_file is None else str(config_file), by_hand=True)
         if code:
             advice = f"see the message above, and {folders.data / 'logs/daemon.log'}"
             return _problem("daemon", f"it does not start (exit code {code})", advice)

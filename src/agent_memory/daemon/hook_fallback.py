@@ -19,19 +19,19 @@ from agent_memory.features.secrets.adapters.factory import build_filter
 from agent_memory.interfaces.hooks import inputs, preferences
 from agent_memory.interfaces.hooks.inputs import DRAIN, Delivery
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
 
 
 def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
     os.umask(0o077)
     delivery = Delivery(
-        name=relay.hook_name(arguments),
-        agent=relay.option(arguments, "--agent") or "",
-        folder=relay.working_folder(),
+        name=command_client.hook_name(arguments),
+        agent=command_client.option(arguments, "--agent") or "",
+        folder=command_client.working_folder(),
         environ=os.environ,
         nonce=nonce,
         at_ms=at_ms,
-        data=sys.stdin.buffer.read(relay.MAX_HOOK_BYTES),
+        data=sys.stdin.buffer.read(command_client.MAX_HOOK_BYTES),
     )
     try:
         told = inputs.parse_delivery(delivery).call
@@ -44,28 +44,30 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
         Spooling(
             spool=spool, secrets=build_filter(chosen.security.secrets, chosen.security.allow)
         ).keep(told)
-        notify_daemon(relay.config_file(arguments))
+        notify_daemon(command_client.config_file(arguments))
     except AgentMemoryError as exc:
-        relay.complain(f"error: the hook was not recorded: {exc}\n")
+        command_client.complain(f"error: the hook was not recorded: {exc}\n")
         return 1
     return 0
 
 
 def notify_daemon(config_file: str | None) -> None:
     """Have what is in the spool recorded: by the daemon that runs, or by one that we start."""
-    folder = relay.data_folder()
-    connection = relay.connect(folder)
+    folder = command_client.data_folder()
+    connection = command_client.connect(folder)
     if connection is None:
         start_later(Path(folder), config_file)
         return
-    call = relay.hello("hook", ["hook", DRAIN]) + relay.frame(relay.HOOK_INPUT, b"0\n")
-    with contextlib.closing(connection), contextlib.suppress(relay.ConnectionLost):
-        relay.send(connection, call)  # lost: the next daemon looks into the spool when it starts
+    call = command_client.hello("hook", ["hook", DRAIN])
+    call += command_client.frame(command_client.HOOK_INPUT, b"0\n")
+    with contextlib.closing(connection), contextlib.suppress(command_client.ConnectionLost):
+        # If the call is lost, the next daemon reads the spool at its start.
+        command_client.send(connection, call)
 
 
 def start_later(folder: Path, config_file: str | None) -> None:
     """Start a daemon, and wait for nothing. One start at a time, and not after one that failed."""
-    if relay.read_failed_start(str(folder / "start-failed"))[2]:
+    if starting.read_failed_start(str(folder / "start-failed"))[2]:
         return
     lock = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -75,7 +77,7 @@ def start_later(folder: Path, config_file: str | None) -> None:
     finally:
         os.close(lock)
     launcher = str(Path(__file__).parent.with_name("launch.py"))
-    command = [sys.executable, "-I", "-S", launcher, "memory", "hook", relay.START_DAEMON]
+    command = [sys.executable, "-I", "-S", launcher, "memory", "hook", command_client.START_DAEMON]
     subprocess.Popen(  # noqa: S603  ourselves
         [*command, *(("--config", config_file) if config_file else ())],
         stdin=subprocess.DEVNULL,

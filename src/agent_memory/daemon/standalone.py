@@ -22,7 +22,8 @@ from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, StorageLocked
 from agent_memory.kernel.status import CheckResult, StoreRepair
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
+from agent_memory.launcher.terminal import ask, page
 
 STOP_SECONDS = 15.0
 
@@ -34,14 +35,16 @@ class ProcessControl:
         folders = config.folders(os.environ)
         if options.foreground:
             return _be_the_daemon(options)
-        running = relay.connect(str(folders.data))
+        running = command_client.connect(str(folders.data))
         if running is not None:
             running.close()
             say(f"Daemon is already running (PID {runtime_files.find_lock_holder(folders)})\n")
             if _as_arguments(options) or options.config is not None:
-                relay.complain("note: it keeps its own settings; to change them, stop it first\n")
+                command_client.complain(
+                    "note: it keeps its own settings; to change them, stop it first\n"
+                )
             return 0
-        code = relay.start(
+        code = starting.start(
             None if options.config is None else str(options.config),
             by_hand=True,
             options=_as_arguments(options),
@@ -72,7 +75,7 @@ class ProcessControl:
         pid = runtime_files.find_lock_holder(folders)
         if pid is not None:
             return f"starting or stopping (PID {pid})"
-        _, _, message = relay.read_failed_start(str(folders.data / "start-failed"))
+        _, _, message = starting.read_failed_start(str(folders.data / "start-failed"))
         return message.rstrip("\n")
 
     def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
@@ -129,19 +132,19 @@ class ProcessChannel:
     """The caller is this process's own terminal."""
 
     def out(self, data: bytes, /) -> None:
-        relay.write(1, data)
+        command_client.write(1, data)
 
     def err(self, data: bytes, /) -> None:
-        relay.write(2, data)
+        command_client.write(2, data)
 
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
-        return relay.ask(prompt, hidden)
+        return ask(prompt, hidden)
 
     def read(self) -> bytes:
-        return os.read(0, relay.CHUNK)
+        return os.read(0, command_client.CHUNK)
 
     def page(self, data: bytes, /) -> None:
-        relay.page(data)
+        page(data)
 
 
 def main(program: str, arguments: list[str]) -> int:
@@ -150,7 +153,7 @@ def main(program: str, arguments: list[str]) -> int:
     call = CommandCall(
         program=program,
         arguments=tuple(arguments),
-        cwd=Path(relay.working_folder()),
+        cwd=Path(command_client.working_folder()),
         environ=dict(os.environ),
         input_is_terminal=os.isatty(0),
         output_is_terminal=os.isatty(1),
@@ -162,9 +165,9 @@ def main(program: str, arguments: list[str]) -> int:
     try:
         return Runner(PROGRAMS, _backend(), __version__, Observer()).run(call, terminal)
     except KeyboardInterrupt:
-        return relay.INTERRUPTED
+        return command_client.INTERRUPTED
     except BrokenPipeError:
-        return relay.BROKEN_PIPE
+        return command_client.BROKEN_PIPE
 
 
 def _backend() -> Backend:
