@@ -43,8 +43,8 @@ def test_each_command_ends_and_says_why(stopped: Home, tmp_path: Path) -> None:
 
     said = (
         f"error: the daemon (process {stopped.pid()}) has not answered for 1 s:"
-        f" `kill -CONT {stopped.pid()}` lets it go on if it was stopped,"
-        " `memory-daemon stop` ends it; what you asked for may still be done then\n"
+        f" if it was stopped, resume it with `kill -CONT {stopped.pid()}`;"
+        " `memory-daemon stop` ends it; your command may still take effect then\n"
     )
     assert answers == [Answer(command_client.STORAGE_ERROR, b"", said.encode())] * len(COMMANDS)
 
