@@ -1,4 +1,4 @@
-"""A command in a process of its own: the daemon itself, and what must work without one."""
+"""Run a command in its own process: the daemon itself, and commands that work without one."""
 
 import contextlib
 import os
@@ -29,19 +29,19 @@ STOP_SECONDS = 15.0
 
 
 class ProcessControl:
-    """Starts and stops the daemon of this user's data folder."""
+    """Control of the daemon of this user's data folder."""
 
     def start(self, options: StartOptions, say: Callable[[str], None], /) -> int:
         folders = config.folders(os.environ)
         if options.foreground:
-            return _be_the_daemon(options)
+            return _run_daemon(options)
         running = command_client.connect(str(folders.data))
         if running is not None:
             running.close()
             say(f"Daemon is already running (PID {runtime_files.find_lock_holder(folders)})\n")
             if _as_arguments(options) or options.config is not None:
                 command_client.complain(
-                    "note: it keeps its own settings; to change them, stop it first\n"
+                    "note: the running daemon keeps its settings; stop it to change them\n"
                 )
             return 0
         code = starting.start(
@@ -59,13 +59,13 @@ class ProcessControl:
         if pid is None:
             say("No daemon is running\n")
             return 0
-        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
             os.kill(pid, signal.SIGTERM)
-            os.kill(pid, signal.SIGCONT)  # one that is stopped would not get the other
+            os.kill(pid, signal.SIGCONT)  # a stopped process gets no other signal
         deadline = time.monotonic() + STOP_SECONDS
         while runtime_files.find_lock_holder(folders) == pid:
             if time.monotonic() > deadline:
-                raise AgentMemoryError(f"the daemon (PID {pid}) did not stop: see its log")
+                raise AgentMemoryError(f"the daemon (PID {pid}) did not stop; see its log")
             time.sleep(runtime_files.POLL_SECONDS)
         say("Daemon stopped\n")
         return 0
@@ -79,14 +79,12 @@ class ProcessControl:
         return message.rstrip("\n")
 
     def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
-
         from agent_memory.bootstrap import root
 
         folders = config.folders(os.environ)
         settings = config.load(os.environ, file=config_file).settings
-        lock = runtime_files.lock(
-            folders, 0.0, lambda: True
-        )  # a daemon that starts now waits for it
+        # A daemon that starts now waits for this lock.
+        lock = runtime_files.lock(folders, 0.0, lambda: True)
         try:
             return root.repair(
                 folders.data / Path(settings.storage.path or "db").expanduser(), done
@@ -106,9 +104,8 @@ class ProcessControl:
         pid = runtime_files.find_lock_holder(folders)
         if pid is not None:
             raise StorageLocked(
-                f"a daemon (PID {pid}) is running on {folders.data}: `memory-daemon stop` first"
+                f"a daemon (PID {pid}) is running on {folders.data}: run `memory-daemon stop` first"
             )
-
         runtime_files.prepare(folders.data)
         lock = runtime_files.lock(folders, 0.0, lambda: False)
         try:
@@ -129,7 +126,7 @@ class ProcessControl:
 
 
 class ProcessChannel:
-    """The caller is this process's own terminal."""
+    """The terminal of this process."""
 
     def out(self, data: bytes, /) -> None:
         command_client.write(1, data)
@@ -174,11 +171,11 @@ def _backend() -> Backend:
     return Backend(services=None, control=ProcessControl(), open_offline=_offline, own_db=None)
 
 
-# The daemon with its adapters, and gRPC, take longer to load than most of these commands to run
-# (1.1 s of 1.6): each is loaded by who needs it.
+# Loading the daemon with its adapters and gRPC takes longer than most of these commands run (1.1 s
+# of 1.6), so only the functions that need them import them.
 
 
-def _be_the_daemon(options: StartOptions) -> int:
+def _run_daemon(options: StartOptions) -> int:
     from agent_memory.daemon import daemon
 
     return daemon.run(
@@ -206,7 +203,7 @@ def _offline(db_path: Path) -> Iterator[Admin]:
 
 
 def _as_arguments(options: StartOptions) -> tuple[str, ...]:
-    """The same options for the background process."""
+    """Return the options as arguments of the background process."""
     arguments: list[str] = []
     for name, value in (
         ("--port", options.grpc_port),
