@@ -76,8 +76,8 @@ def run(start: DaemonOptions) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL)
     _share_heaps()
     _allow_files()
-    # The lock publishes our process number. A SIGTERM before the loop runs must not end the process,
-    # or the command that waits for this start would report a failure.
+    # The lock publishes our process number. A SIGTERM that comes before the loop runs must not end
+    # the process, or the command that waits for this start would report a failure.
     asked_to_stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: asked_to_stop.set())
     try:

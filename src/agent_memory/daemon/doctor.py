@@ -233,9 +233,7 @@ def _check_agent(
         text = f"{installed.off} in its {installed.scope} settings switches all hooks off"
         yield _problem(state.agent, text, "remove that setting")
     if installed.standing is InstallStatus.OUTDATED:
-        yield _warning(
-            state.agent, f"its {installed.scope} settings lack some of our hooks", repair
-        )
+        yield _warning(state.agent, f"its {installed.scope} settings are incomplete", repair)
     if installed.standing is InstallStatus.ELSEWHERE:
         text = f"its {installed.scope} settings call another installation"
         yield _warning(state.agent, text, repair)
@@ -257,19 +255,19 @@ def _is_installed(state: AgentState) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ran:
+class _ProcessResult:
     code: int
     out: str
     err: str
     millis: float
 
 
-def _run_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> _Ran:
+def _run_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> _ProcessResult:
     launcher = root.installing().launcher
     return _run([launcher.python, "-I", "-S", launcher.script, *arguments], environ)
 
 
-def _run(command: Sequence[str], environ: Mapping[str, str], data: str = "") -> _Ran:
+def _run(command: Sequence[str], environ: Mapping[str, str], data: str = "") -> _ProcessResult:
     started = time.monotonic()
     try:
         ran = subprocess.run(  # noqa: S603  our own; no shell
@@ -283,9 +281,9 @@ def _run(command: Sequence[str], environ: Mapping[str, str], data: str = "") -> 
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
-        return _Ran(code=-1, out="", err=str(exc), millis=0.0)
+        return _ProcessResult(code=-1, out="", err=str(exc), millis=0.0)
     millis = (time.monotonic() - started) * 1000
-    return _Ran(code=ran.returncode, out=ran.stdout, err=ran.stderr, millis=millis)
+    return _ProcessResult(code=ran.returncode, out=ran.stdout, err=ran.stderr, millis=millis)
 
 
 def _json(text: str) -> Any:
