@@ -39,7 +39,7 @@ class ForkedProcess:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Return the exit code, or a signal as a negative number, or None while the process runs."""
+        """Return the exit code, negative for a signal, or None while the process runs."""
         if self._code is None:
             self._code = self._server.ask({"ended": self.pid})
         return self._code
