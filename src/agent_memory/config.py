@@ -522,13 +522,8 @@ def find_project_file(start: Path) -> Path | None:
     folders = [start, *start.parents]
     depth = next((n for n, folder in enumerate(folders) if (folder / ".git").exists()), 0)
     candidates = [folder / PROJECT_FILE for folder in folders[: depth + 1]]
-    return next(
-        (path for path in candidates if os.path.lexists(path) and not _is_folder(path)), None
-    )
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
+    present = (path for path in candidates if os.path.lexists(path))
+    return next((path for path in present if path.is_symlink() or not path.is_dir()), None)
 
 
 def _keys(section: type, prefix: str) -> Iterator[Key]:
