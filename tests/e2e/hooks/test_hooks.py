@@ -94,7 +94,7 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The launcher as it is, but for its deadlines: a busy machine is no failure here."""
     return patch_launcher(
         tmp_path_factory.mktemp("patient"),
-        "allow(answering)",
+        "allow(answer_seconds)",
         "allow(60.0)",
     )
 
