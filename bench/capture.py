@@ -19,7 +19,7 @@ from pathlib import Path
 import pygit2
 
 from agent_memory import launch
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 from bench.processes import Daemon
 from bench.tables import render
 
@@ -120,14 +120,16 @@ def run(arguments: Sequence[str]) -> None:
 
 def through_socket(summary: str) -> None:
     """As the launcher does it."""
-    connection = relay.connect(relay.data_folder())
+    connection = command_client.connect(command_client.data_folder())
     if connection is None:
         raise RuntimeError("the daemon is gone")
     try:
-        relay.send(connection, relay.hello("memory", ["capture", "decisions", summary]))
+        command_client.send(
+            connection, command_client.hello("memory", ["capture", "decisions", summary])
+        )
         while True:
-            kind, payload = relay.receive(connection)
-            if kind == relay.EXIT:
+            kind, payload = command_client.receive(connection)
+            if kind == command_client.EXIT:
                 break
         if int.from_bytes(payload, "big"):
             raise RuntimeError(f"a capture ended with {payload!r}")

@@ -31,17 +31,17 @@ _ROOT = Path(__file__).parents[1]
 
 
 class ForkedProcess:
-    """A process of the nursery, with the methods of a `Popen` that tests use."""
+    """A process of the fork server, with the methods of `Popen` that tests use."""
 
-    def __init__(self, nursery: "ForkServer", pid: int) -> None:
+    def __init__(self, server: "ForkServer", pid: int) -> None:
         self.pid = pid
-        self._nursery = nursery
+        self._server = server
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, or the signal below 0, once it has ended."""
+        """Return the exit code, negative for a signal, or None while the process runs."""
         if self._code is None:
-            self._code = self._nursery.ask({"ended": self.pid})
+            self._code = self._server.ask({"ended": self.pid})
         return self._code
 
     def wait(self, seconds: float) -> int:
@@ -62,7 +62,7 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The process that has loaded the program, seen from a test."""
+    """A process that has loaded the package and forks daemons and commands for tests."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -83,8 +83,8 @@ class ForkServer:
     def start(
         self, environ: Mapping[str, str], stderr: Path, uid: int | None = None
     ) -> ForkedProcess:
-        """A daemon with these variables, that writes its errors to the end of this file; of
-        another user, if one is given."""
+        """Start a daemon with these variables, for another user if `uid` is set. Its errors are
+        appended to a file."""
         return self._fork(environ, "/", (os.devnull, os.devnull, stderr), (), uid)
 
     def run(
@@ -94,13 +94,13 @@ class ForkServer:
         cwd: Path,
         given: bytes = b"",
     ) -> tuple[int, bytes, bytes]:
-        """A command as the launcher starts it where no daemon is to run it: its exit code, what it
-        said and what it complained of."""
+        """Run a command as the launcher does without a daemon. Return its exit code, output and
+        errors."""
         with tempfile.TemporaryDirectory() as folder:
-            said, out, err = (Path(folder, name) for name in ("in", "out", "err"))
-            said.write_bytes(given)
+            source, out, err = (Path(folder, name) for name in ("in", "out", "err"))
+            source.write_bytes(given)
             decoded = [os.fsdecode(word) for word in words]
-            code = self._fork(environ, cwd, (said, out, err), decoded).wait(COMMAND_SECONDS)
+            code = self._fork(environ, cwd, (source, out, err), decoded).wait(COMMAND_SECONDS)
             return code, out.read_bytes(), err.read_bytes()
 
     def _fork(
@@ -134,12 +134,12 @@ class ForkServer:
         return answer
 
     def close(self) -> None:
-        """End it, and with it what is left of its daemons."""
+        """End the process and its remaining daemons."""
         self._process.communicate()
 
 
 def main() -> None:
-    """One request for each line: to fork, or to tell how a fork ended."""
+    """Answer requests, one per line: fork a process, or return the exit code of one."""
     living: set[int] = set()
     for line in sys.stdin.buffer:
         request = json.loads(line)
@@ -165,7 +165,7 @@ def _run_child(
     words: Sequence[str],
     uid: int | None,
 ) -> int:
-    """The daemon, or a command if there are words. The exit code."""
+    """Run the daemon, or a command if there are words. Return the exit code."""
     try:
         opened = [
             os.open(path, flags, 0o600)

@@ -1,4 +1,4 @@
-"""Commands as a user runs them: through the launcher, in an isolated home, in pipes or on a pty."""
+"""Run commands as a user does: through the launcher, in an isolated home, in pipes or on a pty."""
 
 import json
 import os
@@ -27,7 +27,7 @@ LAUNCHER = Path(launch.__file__).resolve()
 SECONDS = 40.0
 _TICK = 0.01
 
-# A session of its own whose controlling terminal is standard input: Ctrl-C then means something.
+# Make standard input the controlling terminal, so that Ctrl-C sends a signal.
 _TAKE_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
     "os.execv(sys.argv[1], sys.argv[1:])"
@@ -38,7 +38,7 @@ Word = str | bytes
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command said and how it ended; below 0 is a signal."""
+    """The output and exit code of a command. A negative code is a signal."""
 
     code: int
     out: bytes
@@ -66,18 +66,20 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECOND
 
 
 def patch_launcher(folder: Path, old: str, new: str) -> Path:
-    """A copy of the launcher with one line changed."""
-    source = (LAUNCHER.parent / "launcher/relay.py").read_text()
-    assert source.count(old) == 1, old
+    """Copy the launcher, with one line changed."""
     copy = folder / LAUNCHER.name
     copy.write_text(LAUNCHER.read_text())
-    (folder / "launcher").mkdir()
-    (folder / "launcher/relay.py").write_text(source.replace(old, new))
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(LAUNCHER.parent / "launcher", folder / "launcher", ignore=ignore)
+    sources = {path: path.read_text() for path in (folder / "launcher").iterdir()}
+    assert sum(source.count(old) for source in sources.values()) == 1, old
+    for path, source in sources.items():
+        path.write_text(source.replace(old, new))
     return copy
 
 
 class Running(subprocess.Popen[bytes]):
-    """A process that a failed test does not wait for."""
+    """A process that is killed at the end of its block."""
 
     def __exit__(
         self,
@@ -90,9 +92,9 @@ class Running(subprocess.Popen[bytes]):
 
 
 class Home:
-    """A user's folders, apart from all others. On exit its daemon is stopped and none is left.
+    """The folders of an isolated user. On exit its daemon is stopped and no process is left.
 
-    Its daemon embeds nothing unless told to: that takes time, and few tests look at it.
+    By default its daemon has no embedder, which takes time and which few tests need.
     """
 
     def __init__(self, *, embedder: str = "none", folder: Path | None = None) -> None:
@@ -161,7 +163,7 @@ class Home:
         cwd: Path | None = None,
         launcher: Path = LAUNCHER,
     ) -> Answer:
-        """One command, with pipes for its input and output."""
+        """Run a command, with pipes for its input and output."""
         return self.run_words(
             self.command(program, *arguments, launcher=launcher), given=given, env=env, cwd=cwd
         )
@@ -174,7 +176,7 @@ class Home:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> Answer:
-        """One command that no daemon runs, where it does not matter how it was started."""
+        """Run a command without a daemon and without the launcher, which is faster."""
         words = (program, *arguments)
         environ = {**self.environ, **(env or {})}
         return Answer(*ForkServer.get_shared().run(words, environ, cwd or self.work, given))
@@ -199,14 +201,14 @@ class Home:
         return Answer(done.returncode, done.stdout, done.stderr)
 
     def run_shell(self, script: str, *, given: bytes = b"") -> Answer:
-        """A bash script in which `$RUN` is the launcher."""
+        """Run a bash script in which `$RUN` is the launcher."""
         run = " ".join(str(word) for word in self.command("")[:-1])
         return self.run_words(["bash", "-c", script], given=given, env={"RUN": run})
 
     def begin(
         self, program: str, *arguments: Word, env: Mapping[str, str] | None = None
     ) -> "Running":
-        """A command that is running; used as a context, it does not outlive it."""
+        """Start a command. As a context manager, it is killed at the end of the block."""
         return self.begin_words(self.command(program, *arguments), env=env)
 
     def begin_words(
@@ -214,7 +216,7 @@ class Home:
     ) -> "Running":
         return Running(
             words,
-            bufsize=0,  # a byte that was not asked for stays in the pipe
+            bufsize=0,  # bytes that nobody has read stay in the pipe
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -241,7 +243,7 @@ class Home:
         )
 
     def serve(self) -> int:
-        """A daemon, unless one runs, where it does not matter how it was started: its process."""
+        """Start a daemon without the launcher, unless one runs. Return its process number."""
         running = self.pid()
         if running is not None:
             return running
@@ -253,7 +255,7 @@ class Home:
         return born.pid
 
     def fail_to_serve(self, **environ: str) -> Answer:
-        """A daemon that ends by itself, where it does not matter how it was started."""
+        """Run a daemon that fails to start, without the launcher."""
         stderr = self.folder / "daemon.stderr"
         born = ForkServer.get_shared().start({**self.environ, **environ}, stderr)
         return Answer(born.wait(SECONDS), b"", stderr.read_bytes())
@@ -265,7 +267,7 @@ class Home:
         return None
 
     def start_daemon(self, *options: Word) -> int:
-        """A daemon, started by hand: its process."""
+        """Start a daemon by hand. Return its process number."""
         answer = self.run("memory-daemon", "start", *options)
         assert answer.code == 0, answer
         pid = self.pid()
@@ -278,14 +280,14 @@ class Home:
         return found
 
     def hold_still(self) -> None:
-        """Run every job once more, and let none run by itself: what is derived stays as it is."""
+        """Run every job once more and pause it, so that derived data no longer changes."""
         for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
             for verb in ("pause", "run"):
                 answer = self.run("memory-daemon", "scheduler", verb, job)
                 assert answer.code == 0, answer
 
     def pid(self) -> int | None:
-        """The daemon's process, by the lock that it holds."""
+        """Return the number of the process that holds the daemon's lock."""
         return runtime_files.find_lock_holder(config.folders(self.environ))
 
     def log(self) -> str:
@@ -296,7 +298,7 @@ class Home:
         return sum(json.loads(line)["event"] == "daemon.ready" for line in self.log().splitlines())
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """End the daemon, if one runs, and wait until it has let go of the folder."""
+        """End the daemon, if one runs, and wait until it has released the folder."""
         pid = self.pid()
         if pid is not None:
             with suppress(ProcessLookupError):
@@ -304,7 +306,7 @@ class Home:
             wait_until(lambda: self.pid() != pid, "the daemon has let go of its lock")
 
     def processes(self) -> list[int]:
-        """Every process whose environment says that it belongs to this home."""
+        """Return the processes that belong to this home, by their environment."""
         mark = f"XDG_DATA_HOME={self.environ['XDG_DATA_HOME']}\0".encode()
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
@@ -315,7 +317,7 @@ class Home:
 
 
 class Screen:
-    """A command on a real terminal: keys go in, and what it shows is read until a text appears."""
+    """A command on a real terminal, which takes keys and whose output can be awaited."""
 
     def __init__(
         self,
@@ -359,7 +361,7 @@ class Screen:
 
     @property
     def text(self) -> str:
-        """All that was shown, with plain newlines."""
+        """The output so far, with plain newlines."""
         return self.shown.decode(errors="replace").replace("\r\n", "\n")
 
     @property
@@ -382,7 +384,7 @@ class Screen:
             self._read(left)
 
     def finish(self, seconds: float = SECONDS) -> int:
-        """Read to the end; the exit code."""
+        """Read to the end. Return the exit code."""
         deadline = time.monotonic() + seconds
         while self._process.poll() is None:
             assert time.monotonic() < deadline, f"it does not end: {self.text[-2000:]!r}"

@@ -15,7 +15,7 @@ from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 
 PAGES = Path(__file__).parent.parent / "docs/reference"
 WIDTH = 88
@@ -122,7 +122,7 @@ def failures() -> str:
                     (0, "Success."),
                     (1, "No daemon is running (`memory-daemon status`)."),
                     (runner.USAGE, "The command line is not valid."),
-                    (relay.BROKEN_PIPE, "The reader of the output closed the pipe."),
+                    (command_client.BROKEN_PIPE, "The reader of the output closed the pipe."),
                 ],
             ),
         ]

@@ -1,16 +1,15 @@
-"""Settings: files, environment and flags become frozen values, read once and handed on.
+"""Settings, read from files, the environment and flags into frozen values.
 
 Later layers win: defaults, the user's config.toml, memory.toml at the project's root, MEMORY_*
-variables, flags. The daemon reads at its start, without a project. A caller's command reads each
-time, and there the project's file may only tighten what the user has set: anybody may have written
-it. Each setting says how it can be tightened; those that do not say are the user's alone. A setting
-`by_hand` is loosened in the user's file only: a repository can have an agent start the daemon with
-variables.
+variables, flags. The daemon reads its settings once, at its start and without a project. Each
+command of a caller reads them again. A project's file may only tighten the user's settings, because
+anybody may have written it. `project` of a setting says how; a setting without it is the user's
+alone. A setting `by_hand` can be loosened only in the user's file, because a repository can make an
+agent start the daemon with variables of its choice.
 """
 
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -20,6 +19,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from agent_memory.kernel import spelling, toml_lines
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.platform.files import read_regular
 
 PROJECT_FILE = "memory.toml"
 ENVIRONMENT_PREFIX = "MEMORY_"
@@ -30,14 +30,15 @@ MAX_FILE_BYTES = 1 << 20
 MAX_PROJECT_FILE_BYTES = 64 << 10
 MAX_PROJECT_DOTS = 100  # in a line: the time to read a dotted key grows with its square
 MAX_PROJECT_ITEMS = 100  # of a list
-MAX_QUOTED_CHARS = 200  # of what a file says, in a message
+MAX_QUOTED_CHARS = 200  # of a file's text, in a message
 
 Applies = Literal["restart", "live", "personal"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectOverride:
-    """What a project may do to a setting, and the value that comes of the user's and its own."""
+    """A change that a project may make to a setting. `combine` returns the value for the user's and
+    the project's."""
 
     words: str
     combine: Callable[[Any, Any], Any]
@@ -48,14 +49,14 @@ LOWER = ProjectOverride("lower it", min)
 CHOOSE_LESS = ProjectOverride("choose less", lambda users, own: min(users, own, key=DETAILS.index))
 RAISE = ProjectOverride("raise it", max)
 SHORTEN = ProjectOverride(
-    "leave some out", lambda users, own: [each for each in users if each in own]
+    "leave some out", lambda users, own: [value for value in users if value in own]
 )
 EXTEND = ProjectOverride("add some", lambda users, own: list(dict.fromkeys((*users, *own))))
 
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
-    """A field of a section. `limits`: `minimum`, `maximum`, `choices`, `by_hand`; `project`, a
-    Tightening."""
+    """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `by_hand`; `project`, a
+    ProjectOverride."""
     metadata = {"doc": doc, "applies": applies, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -63,13 +64,14 @@ def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: A
 
 
 def live(default: Any, doc: str, **limits: Any) -> Any:
-    """A setting that acts on each command and hook. With `project` a project may tighten it."""
+    """Define a setting that takes effect with the next command or hook. With `project`, a project
+    may tighten it."""
     return setting(default, doc, applies="live", **limits)
 
 
 def personal(default: Any, doc: str) -> Any:
-    """A setting that acts on each command and hook, and that only the user sets, neither a project
-    nor an agent: by it something leaves this machine, or comes in."""
+    """Define a setting that takes effect with the next command or hook, and that no project or
+    agent can change: it lets data leave or enter this machine."""
     return setting(default, doc, applies="personal")
 
 
@@ -386,7 +388,7 @@ class Key:
     project: ProjectOverride | None = None
 
     def expects(self) -> str:
-        """What a value must be, in words."""
+        """Describe a valid value in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.type is bool:
@@ -403,7 +405,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSettings:
-    """The settings in force, and for each key that is not at its default, where it came from."""
+    """The settings in effect, the source of each value that is not the default, and the values that
+    were ignored."""
 
     settings: Settings
     sources: Mapping[str, str]
@@ -411,15 +414,15 @@ class LoadedSettings:
 
     def value(self, name: str) -> Any:
         key = find_key(name)
-        found: Any = self.settings
+        value: Any = self.settings
         for part in key.name.split("."):
-            found = getattr(found, part)
-        return found
+            value = getattr(value, part)
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """Where everything lives, by the XDG variables."""
+    """The folders of the user, by the XDG variables."""
 
     config: Path
     data: Path
@@ -435,7 +438,7 @@ def folders(environ: Mapping[str, str]) -> Folders:
     home = Path(environ.get("HOME") or "/")
 
     def base(name: str, fallback: str) -> Path:
-        # The XDG rules: a relative path is to be ignored.
+        # XDG: ignore a relative path.
         value = environ.get(name, "")
         return (Path(value) if value.startswith("/") else home / fallback) / "agent-memory"
 
@@ -456,7 +459,7 @@ def load(
     project_dir: Path | None = None,
     flags: Mapping[str, Any] | None = None,
 ) -> LoadedSettings:
-    """All layers that apply. `file` replaces the user's config.toml and must exist."""
+    """Load the layers that apply. `file` replaces the user's config.toml and must exist."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     ignored: list[str] = []
@@ -498,12 +501,12 @@ def load(
 
 
 def parse(name: str, text: str) -> Any:
-    """The value that `text` gives for this key."""
+    """Parse the text of a value for this key."""
     return _from_text(find_key(name), text, "the value")
 
 
 def find_key(name: str) -> Key:
-    """The key of this name, or an error that names the nearest."""
+    """Return the key of this name. Raise ConfigError, with the nearest name, if there is none."""
     try:
         return KEYS[name]
     except KeyError:
@@ -511,22 +514,16 @@ def find_key(name: str) -> Key:
 
 
 def find_project_file(start: Path) -> Path | None:
-    """memory.toml in this folder or the nearest above it, up to the repository's root.
+    """Return memory.toml in this folder or the nearest one above it, up to the repository's root.
 
-    Outside a repository only this folder counts: what lies above may be anyone's. Whatever has
-    that name is found, but a folder: what cannot be read has to be reported.
+    Outside a repository, look only in this folder: those above may belong to others. Return
+    anything of that name but a folder, so that `load` reports a file that it cannot read.
     """
     folders = [start, *start.parents]
-    depth = next((n for n, each in enumerate(folders) if (each / ".git").exists()), 0)
+    depth = next((n for n, folder in enumerate(folders) if (folder / ".git").exists()), 0)
     candidates = [folder / PROJECT_FILE for folder in folders[: depth + 1]]
-    return next((each for each in candidates if _is_no_folder(each)), None)
-
-
-def _is_no_folder(path: Path) -> bool:
-    try:
-        return not stat.S_ISDIR(path.lstat().st_mode)
-    except OSError:
-        return False
+    present = (path for path in candidates if os.path.lexists(path))
+    return next((path for path in present if path.is_symlink() or not path.is_dir()), None)
 
 
 def _keys(section: type, prefix: str) -> Iterator[Key]:
@@ -546,15 +543,15 @@ def _default(section: type) -> Any:
 
 def _build(section: type, prefix: str, values: Mapping[str, Any]) -> Any:
     if not any(name.startswith(prefix) for name in values):
-        return _default(section)  # it is frozen, and made anew for every hook it would cost
-    chosen: dict[str, Any] = {}
+        return _default(section)  # cached, because every hook reads the settings
+    known: dict[str, Any] = {}
     for item in fields(section):
         name = prefix + item.name
         if is_dataclass(item.type):
-            chosen[item.name] = _build(item.type, name + ".", values)  # type: ignore[arg-type]
+            known[item.name] = _build(item.type, name + ".", values)  # type: ignore[arg-type]
         elif name in values:
-            chosen[item.name] = values[name]
-    return section(**chosen)
+            known[item.name] = values[name]
+    return section(**known)
 
 
 def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
@@ -563,46 +560,38 @@ def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
         settings = list(_flatten(tomllib.loads(text), ""))
     except RecursionError as exc:
         raise ConfigError(f"{path} is not valid TOML: it is nested too deeply") from exc
-    except ValueError as exc:  # that of a number with too many digits is not the parser's own
+    except ValueError as exc:  # not TOMLDecodeError for a number with too many digits
         raise ConfigError(f"{path} is not valid TOML: {_cut(str(exc))}") from exc
     for name, value in settings:
         where = f"{path}:{toml_lines.find_line(text, name)}"
         if name not in KEYS:
-            said = _cut(name)
-            raise ConfigError(f"{where}: unknown setting {said!r}{_nearest(said)}")
+            unknown = _cut(name)
+            raise ConfigError(f"{where}: unknown setting {unknown!r}{_nearest(unknown)}")
         if project and isinstance(value, list) and len(value) > MAX_PROJECT_ITEMS:
             raise ConfigError(f"{where}: {name} has more than {MAX_PROJECT_ITEMS} values")
         yield name, _check_value(KEYS[name], value, where)
 
 
 def read_text(path: Path, *, project: bool = False) -> str:
-    """Read a file whole, within bounds. That of a project must be one, and no link to another."""
+    """Read a file whole, within limits. A project's file must not be a link."""
     if str(path) == os.devnull:
         return ""
     limit = MAX_PROJECT_FILE_BYTES if project else MAX_FILE_BYTES
-    # Opening a FIFO would wait for a writer.
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_NOFOLLOW if project else 0)
     try:
         if project and path.is_symlink():
             raise ConfigError(f"cannot read {path}: it is a link, and not a file of the project")
-        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigError(f"cannot read {path}: it is not a regular file")
-            data = file.read(limit + 1)
-        text = data.decode("utf-8")
+        text = read_regular(path, limit, follow_link=not project).decode("utf-8")
     except OSError as exc:
         raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path} is not valid TOML: {exc.reason} at byte {exc.start}") from exc
-    if len(data) > limit:
-        raise ConfigError(f"cannot read {path}: it is longer than {limit} bytes")
     if project and any(line.count(".") > MAX_PROJECT_DOTS for line in text.split("\n")):
         raise ConfigError(f"{path} has a line with more than {MAX_PROJECT_DOTS} dots")
     return text
 
 
 def _is_honored(tightened: Any, own: Any) -> bool:
-    """Whether a project got what its file says."""
+    """Tell whether the project's own value takes effect in full."""
     if isinstance(own, list):
         return set(own) <= set(tightened)
     return bool(tightened == own)
@@ -624,7 +613,8 @@ def _flatten(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
 
 
 def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """MEMORY_GRPC__PORT is grpc.port. Variables outside the known sections are someone else's."""
+    """Yield each variable with its setting and text: MEMORY_GRPC__PORT is grpc.port. Ignore
+    variables outside the known sections, which belong to other programs."""
     for variable, text in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
             continue
@@ -663,7 +653,7 @@ def _check_value(key: Key, value: Any, where: str) -> Any:
 def _fits(key: Key, value: Any) -> bool:
     if get_origin(key.type) is list:
         (member,) = get_args(key.type)
-        return isinstance(value, list) and all(type(each) is member for each in value)
+        return isinstance(value, list) and all(type(item) is member for item in value)
     if type(value) is not key.type and not (key.type is float and type(value) is int):
         return False
     if key.choices:

@@ -1,13 +1,16 @@
-"""`python -I -S launch.py memory ...`: the fastest way to run a command, for agents' hooks.
+"""`python -I -S launch.py memory ...`: the fastest way to run a command.
 
-It only loads `launcher/relay.py`: a script is compiled at every start, a module once.
+The hooks of agents that are installed already call this file by its path, so it must stay here.
+It loads the launcher as the package `launcher`, without importing `agent_memory`, and does nothing
+else: Python compiles a script at every start, and a module once.
 """
 
 import sys
 
 if __name__ == "__main__":
-    sys.path.insert(0, (__file__.rpartition("/")[0] or ".") + "/launcher")
-    import relay
+    package = type(sys)("launcher")
+    package.__path__ = [(__file__.rpartition("/")[0] or ".") + "/launcher"]
+    sys.modules["launcher"] = package
+    from launcher import command_client
 
-    del sys.path[0]
-    relay.run_and_exit()
+    command_client.run_and_exit()

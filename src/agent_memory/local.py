@@ -1,4 +1,4 @@
-"""The former name of `daemon.standalone`: service units that are installed still start it."""
+"""The former name of `daemon.standalone`: installed service units still start this module."""
 
 import sys
 

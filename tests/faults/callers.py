@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import grpc
 
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 from agent_memory.proto import checkpoints_pb2 as checkpoints
 from agent_memory.proto import memory_pb2 as pb
 from tests.faults.ledger import Unacknowledged
@@ -33,7 +33,7 @@ _FAILURES = (
     grpc.RpcError,
     http.client.HTTPException,
     OSError,
-    relay.ConnectionLost,
+    command_client.ConnectionLost,
     AssertionError,
     ValueError,
 )
@@ -100,14 +100,16 @@ class Callers:
     def hook(self, given: bytes, nonce: str, at_ms: int) -> bool:
         """Whether the daemon has answered; a launcher leaves it in the spool if not."""
         call = self._hello("hook", ["hook", "user-prompt"], nonce)
-        call += relay.frame(relay.HOOK_INPUT, b"%d\n" % at_ms + given)
+        call += command_client.frame(command_client.HOOK_INPUT, b"%d\n" % at_ms + given)
         with suppress(Unacknowledged):
             return self._converse(call)[1] != b""
         return False
 
     def drain(self) -> None:
         """Tell the daemon that something was left in the spool."""
-        call = self._hello("hook", ["hook", "drain"]) + relay.frame(relay.HOOK_INPUT, b"0\n")
+        call = self._hello("hook", ["hook", "drain"]) + command_client.frame(
+            command_client.HOOK_INPUT, b"0\n"
+        )
         with suppress(Unacknowledged):
             self._converse(call)
 
@@ -129,21 +131,21 @@ class Callers:
         return json.loads(out) if out.strip() else None
 
     def _converse(self, call: bytes) -> tuple[int, bytes, bytes]:
-        said = {relay.OUT: b"", relay.ERR: b""}
+        said = {command_client.OUT: b"", command_client.ERR: b""}
 
         def exchange() -> tuple[int, bytes, bytes]:
-            connection = relay.connect(str(self._home.data))
+            connection = command_client.connect(str(self._home.data))
             if connection is None:
                 raise Unacknowledged("no daemon")
             with closing(connection):
                 connection.settimeout(self._seconds)
                 connection.sendall(call)
                 while True:
-                    kind, payload = relay.receive(connection)
-                    if kind == relay.EXIT:
-                        return payload[0], said[relay.OUT], said[relay.ERR]
-                    if kind == relay.READ:
-                        connection.sendall(relay.frame(relay.INPUT, b""))
+                    kind, payload = command_client.receive(connection)
+                    if kind == command_client.EXIT:
+                        return payload[0], said[command_client.OUT], said[command_client.ERR]
+                    if kind == command_client.READ:
+                        connection.sendall(command_client.frame(command_client.INPUT, b""))
                     elif kind in said:
                         said[kind] += payload
 
@@ -152,11 +154,11 @@ class Callers:
     def _hello(self, program: str, words: Sequence[str], nonce: str = "") -> bytes:
         """The first frame of a launcher in the project's folder, without a terminal."""
         environ = [f"{name}={value}" for name, value in self._home.environ.items()]
-        fields = ["1", relay.VERSION, program, str(self._folder), "000", "0", "0"]
+        fields = ["1", command_client.VERSION, program, str(self._folder), "000", "0", "0"]
         fields += [nonce or os.urandom(16).hex(), str(len(words)), *words, *environ]
         encoded = [os.fsencode(each) for each in fields]
-        return relay.frame(
-            relay.HELLO, b"".join(len(each).to_bytes(4, "big") + each for each in encoded)
+        return command_client.frame(
+            command_client.HELLO, b"".join(len(each).to_bytes(4, "big") + each for each in encoded)
         )
 
     def _attempt(self, call: Callable[[], T]) -> T:

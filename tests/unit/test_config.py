@@ -782,7 +782,7 @@ class TestProperties:
         loaded = config.load({}, file=file)
         assert {each: loaded.value(each) for each in loaded.sources} == values
         before = file.read_bytes()
-        with pytest.raises(ConfigError, match="cannot add"):
+        with pytest.raises(ConfigError, match="cannot be added"):
             config_file.change_all(file, {"backup.keep": 4, "backup.path": "\ud800"})
         assert file.read_bytes() == before
 

@@ -1,4 +1,4 @@
-"""The daemon process: hygiene, lock, listeners, signals, ordered stop."""
+"""The daemon process: its environment, lock, listeners and signals, and its stop in order."""
 
 import asyncio
 import contextlib
@@ -40,15 +40,15 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import DaemonStatus, IndexesStatus, StoreHealth, StoreStats
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
 
 log = structlog.get_logger()
 
 DRAIN_SECONDS = 3.0
-RUNS_SECONDS = 2.0  # less than that: those who wait for a run are told how it ended
+RUNS_SECONDS = 2.0  # less than DRAIN_SECONDS: clients that wait for a run learn how it ended
 LOCK_SECONDS = 10.0
 FIRST_KEY = "default"
-# A thread that holds the GIL gives way soon enough for a hook's answer (default: 5 ms).
+# Seconds after which a thread releases the GIL (default: 5 ms), so that hooks get answers in time.
 SWITCH_INTERVAL = 0.001
 GRPC_STAYS = "gRPC is served to this machine only; use `localhost`"
 M_ARENA_MAX = -8  # of malloc.h
@@ -58,7 +58,7 @@ MAX_FILES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonOptions:
-    """How this daemon was started."""
+    """The options of a daemon's start."""
 
     config_file: Path | None = None
     flags: Mapping[str, Any]
@@ -68,7 +68,7 @@ class DaemonOptions:
 
 
 def run(start: DaemonOptions) -> int:
-    """Be the daemon until told to stop. The exit code."""
+    """Run the daemon until it is asked to stop. Return the exit code."""
     os.umask(0o077)
     os.chdir("/")
     if start.ready_fd is not None:
@@ -78,8 +78,8 @@ def run(start: DaemonOptions) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL)
     _share_heaps()
     _allow_files()
-    # From the lock on others know our process: a stop that comes before the loop runs must wait for
-    # it, or it ends us, and whoever waits for this start takes it for failed.
+    # The lock publishes our process number. A SIGTERM that comes before the loop runs must not end
+    # the process, or the command that waits for this start would report a failure.
     asked_to_stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: asked_to_stop.set())
     try:
@@ -90,7 +90,7 @@ def run(start: DaemonOptions) -> int:
             folders, LOCK_SECONDS, lambda: not start.replace and _is_served(folders)
         )
     except StorageLocked as exc:
-        # Another one was quicker, and serves whoever wanted this one.
+        # Another daemon started first, and serves the command that started this one.
         sys.stderr.write(f"note: {exc}\n")
         _signal_ready(start)
         return 0
@@ -133,18 +133,18 @@ class _Daemon:
     async def run(self, asked_to_stop: Callable[[], bool]) -> None:
         self._open_log()
         if self._settings.security.secrets == "off":
-            log.warning("daemon.no_secrets_filter", text="stored as it comes")
+            log.warning("daemon.no_secrets_filter", text="secrets are stored")
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         if asked_to_stop():
             self._stop.set()
-        chosen = self._start.config_file
+        config_file = self._start.config_file
         built = root.build(
             self._settings,
             self._db_path,
             self._folders.data,
             self._folders.config,
-            (self._sockets, *([] if chosen is None else [chosen])),
+            (self._sockets, *([] if config_file is None else [config_file])),
         )
         self._warn_of_damage(built)
         self._grpc = built.build_grpc(
@@ -159,13 +159,16 @@ class _Daemon:
                 bounds=build_bounds(streaming.max_connections),
             )
 
-        stands = ExtraListeners(server, lambda: listening.load_tls(web.tls_cert, web.tls_key))
+        extra_listeners = ExtraListeners(
+            server, lambda: listening.load_tls(web.tls_cert, web.tls_key)
+        )
 
         def serve(
-            options: ServeOptions, told: Callable[[list[str]], None], until: CancelToken
+            options: ServeOptions, on_listening: Callable[[list[str]], None], until: CancelToken
         ) -> None:
-            stands.serve(
-                built.build_extra_http(web, options), (options.host, options.port), told, until
+            address = (options.host, options.port)
+            extra_listeners.serve(
+                built.build_extra_http(web, options), address, on_listening, until
             )
 
         commands = CommandServer(
@@ -189,12 +192,12 @@ class _Daemon:
             await self._stop.wait()
             log.info("daemon.stopping")
         finally:
-            # In this order: nobody new finds us, those here are answered, then the store closes.
+            # In this order: accept no new client, answer those connected, then close the store.
             try:
                 runtime_files.withdraw(self._folders, self._sockets)
-                stands.end()
-                await asyncio.to_thread(built.changes.close)  # who follows would not leave
-                ended = await asyncio.gather(
+                extra_listeners.end()
+                await asyncio.to_thread(built.changes.close)  # followers would never leave
+                results = await asyncio.gather(
                     built.mcp.close(),
                     commands.stop(DRAIN_SECONDS),
                     asyncio.to_thread(built.services.runs.close, RUNS_SECONDS),
@@ -202,46 +205,45 @@ class _Daemon:
                     http.stop(),
                     return_exceptions=True,
                 )
-                for each in ended:
-                    if each is not None:
-                        log.error("daemon.stop_failed", exc_info=each)
+                for result in results:
+                    if result is not None:
+                        log.error("daemon.stop_failed", exc_info=result)
             finally:
                 await asyncio.to_thread(built.close)
             log.info("daemon.stopped")
 
     def _warn_of_damage(self, built: root.App) -> None:
-        """Say on the terminal of this start what has been found damaged by it."""
+        """Write the damage that this start has found to standard error."""
         began = built.clock.now() - int((time.monotonic() - self._started) * 1000)
         for damage in built.list_damages():
             if damage.noticed_ms is not None and damage.noticed_ms >= began:
                 sys.stderr.write(f"warning: {damage_text(damage)}\n")
 
     def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
-        """Pass it on to the loop, on which health checks are answered."""
+        """Report the store's health on the loop that answers health checks."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             asyncio.run_coroutine_threadsafe(self._grpc.report_health(health.writable), loop)
 
     def _open_log(self) -> None:
-        chosen = self._settings.log
+        settings = self._settings.log
         logs.configure(
             self._log_path,
-            level=chosen.level,
-            max_bytes=chosen.max_bytes,
-            files=chosen.files,
+            level=settings.level,
+            max_bytes=settings.max_bytes,
+            files=settings.files,
             also_stderr=self._start.ready_fd is None,
             clean=build_secrets.build_log_cleaner(self._settings.security),
         )
 
     async def _listen(self, built: root.App, commands: CommandServer, http: HttpServer) -> None:
-        """The command socket must work; a busy port fails only a start by hand."""
-        runtime_files.withdraw(
-            self._folders, self._sockets
-        )  # what a crashed one left; we hold the lock
+        """Listen on all sockets and ports. A busy port fails only a start by hand."""
+        # We hold the lock, so these files belong to a daemon that crashed.
+        runtime_files.withdraw(self._folders, self._sockets)
         self._grpc.listen_on_socket(self._sockets / "grpc.sock")
-        chosen = self._settings.grpc
-        hosts = listening.resolve_hosts("grpc.host", chosen.host, refusal=GRPC_STAYS)
+        settings = self._settings.grpc
+        hosts = listening.resolve_hosts("grpc.host", settings.host, refusal=GRPC_STAYS)
         with self._tolerating_busy_ports("grpc"):
-            self._grpc.listen(hosts, chosen.port)
+            self._grpc.listen(hosts, settings.port)
         self._listen_http(built, http)
         await self._grpc.start()
         await commands.listen(self._sockets / "daemon.sock")
@@ -251,7 +253,7 @@ class _Daemon:
         tls = listening.load_tls(web.tls_cert, web.tls_key)
         self._http_scheme = "http" if tls is None else "https"
         if tls is not None and listening.key_file(web.tls_key).stat().st_mode & 0o077:
-            self._warn(f"others than its owner may read http.tls_key: chmod 600 {web.tls_key}")
+            self._warn(f"other users can read http.tls_key: run `chmod 600 {web.tls_key}`")
         hosts = listening.resolve_hosts(
             "http.host", web.host, refusal=REFUSAL if tls is None else None
         )
@@ -262,7 +264,8 @@ class _Daemon:
             sockets = listening.bind(hosts, web.port)
             self._http_port = sockets[0].getsockname()[1]
             self._http_addresses = [
-                listening.format_address(each.getsockname()[0], self._http_port) for each in sockets
+                listening.format_address(bound.getsockname()[0], self._http_port)
+                for bound in sockets
             ]
             http.start(gate, sockets, self._on_http_end, tls)
 
@@ -278,7 +281,7 @@ class _Daemon:
         self._report_server_end("HTTP on its Unix socket", reason)
 
     def _report_server_end(self, what: str, reason: BaseException | None) -> None:
-        """It should not have: all else goes on, and `status` tells."""
+        """Warn of a server that ended unexpectedly. The daemon continues without it."""
         self._warnings.append(f"{what} is no longer served: {reason or 'its server ended'}")
         log.error("daemon.http_ended", what=what, exc_info=reason)
 
@@ -309,10 +312,10 @@ class _Daemon:
         )
 
     def _first_key(self, built: root.App) -> None:
-        """Programs need a key to begin with: the first start makes one, for its owner to read."""
+        """Create the first key for programs, in a file that only its owner can read."""
         path = self._folders.data / "key"
         pending = path.with_name("key.pending")
-        # It is left where a start was cut off between making the key and writing it down.
+        # A start that was killed between creating the key and writing it leaves this file.
         cut_off = pending.exists()
         if not cut_off and (path.exists() or built.services.access.list()):
             return
@@ -329,7 +332,7 @@ class _Daemon:
     def _status(self, built: root.App) -> DaemonStatus:
         stats: StoreStats | None = None
         indexes: IndexesStatus | None = None
-        with contextlib.suppress(StorageFailed):  # a store that cannot be read is reported, too
+        with contextlib.suppress(StorageFailed):  # `status` also reports an unreadable store
             stats = built.services.admin.stats()
             indexes = built.services.indexes.status()
         uptime = time.monotonic() - self._started
@@ -361,24 +364,24 @@ class _Daemon:
 
 
 def _share_heaps() -> None:
-    """Glibc gives threads heaps of their own, and what many threads freed stays in them: at 100,000
-    documents two heaps take 475 MB where the default takes 624."""
+    """Limit the number of heaps. By default glibc gives each thread its own, which keeps the memory
+    that the thread has freed: with 100,000 documents, two heaps take 475 MB and the default 624."""
     with contextlib.suppress(OSError, AttributeError):  # another libc
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_ARENAS)
 
 
 def _allow_files() -> None:
-    """As many open files as the system lets us have: often 1,024 are allowed at first, which a few
-    hundred slow connections beside the files of the store use up."""
+    """Raise the limit of open files. The first limit is often 1,024: too few for the files of the
+    store and a few hundred slow connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    limit = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < limit:
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _is_served(folders: config.Folders) -> bool:
-    connection = relay.connect(str(folders.data))
+    connection = command_client.connect(str(folders.data))
     if connection is None:
         return False
     connection.close()
@@ -386,7 +389,7 @@ def _is_served(folders: config.Folders) -> bool:
 
 
 def _signal_ready(start: DaemonOptions) -> None:
-    """Tell the launcher that we serve, and let go of its pipe."""
+    """Tell the launcher that the daemon is ready, and close its pipe."""
     if start.ready_fd is not None:
         with contextlib.suppress(OSError):
             os.write(start.ready_fd, b"\0")
@@ -403,6 +406,6 @@ def _close_inherited(keep: int) -> None:
 
 
 def _reduce_environment() -> None:
-    kept = relay.daemon_environment(os.environ)
-    for name in os.environ.keys() - kept.keys():
+    inherited = starting.daemon_environment(os.environ)
+    for name in os.environ.keys() - inherited.keys():
         del os.environ[name]

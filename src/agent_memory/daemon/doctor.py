@@ -1,4 +1,4 @@
-"""A check-up: the whole way from an agent to the store, walked as the agent walks it."""
+"""`memory doctor`: check every step from an agent to the store, as the agent uses it."""
 
 import json
 import os
@@ -25,14 +25,14 @@ from agent_memory.interfaces.hooks.inputs import CHECK
 from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.kernel.status import CheckResult, Damage, Health
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
 
-SECONDS = 20.0  # for each program that is run
-SLOW_MS = 200  # a hook that takes longer is felt
+SECONDS = 20.0  # for each program that doctor runs
+SLOW_MS = 200  # users notice a slower hook
 LEAST_FREE_BYTES = 500 << 20
-# All that some agents leave of their environment to what they run.
+# Some agents pass only these variables to the programs that they run.
 AGENT_ENVIRONMENT = ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG")
-_KEPT = ("XDG_", "MEMORY_")
+AGENT_ENVIRONMENT_PREFIXES = ("XDG_", "MEMORY_")
 
 
 def diagnose(
@@ -51,16 +51,16 @@ def diagnose(
     yield from _check_agents(environ, folder)
 
 
-def _fine(subject: str, said: str) -> CheckResult:
-    return CheckResult(subject=subject, health=Health.FINE, said=said)
+def _fine(subject: str, text: str) -> CheckResult:
+    return CheckResult(subject=subject, health=Health.FINE, said=text)
 
 
-def _warning(subject: str, said: str, advice: str = "") -> CheckResult:
-    return CheckResult(subject=subject, health=Health.WARNING, said=said, advice=advice)
+def _warning(subject: str, text: str, advice: str = "") -> CheckResult:
+    return CheckResult(subject=subject, health=Health.WARNING, said=text, advice=advice)
 
 
-def _problem(subject: str, said: str, advice: str = "") -> CheckResult:
-    return CheckResult(subject=subject, health=Health.PROBLEM, said=said, advice=advice)
+def _problem(subject: str, text: str, advice: str = "") -> CheckResult:
+    return CheckResult(subject=subject, health=Health.PROBLEM, said=text, advice=advice)
 
 
 def _check_settings(
@@ -69,36 +69,36 @@ def _check_settings(
     try:
         loaded = config.load(environ, file=file, project_dir=folder)
     except ConfigError as exc:
-        advice = "correct it; `memory config path` tells where your settings are"
+        advice = "correct it; `memory config path` shows where your settings are"
         yield _problem("settings", str(exc), advice)
         return
-    for each in loaded.ignored:
-        yield _warning("settings", each)
-    for name, bad, said in (
-        ("hooks.enabled", False, "hooks are switched off: nothing is recorded"),
-        ("security.secrets", "off", "secrets are stored as they come"),
+    for reason in loaded.ignored:
+        yield _warning("settings", reason)
+    for name, bad, text in (
+        ("hooks.enabled", False, "hooks are off: nothing is recorded"),
+        ("security.secrets", "off", "the secrets filter is off: secrets are stored"),
     ):
         if loaded.value(name) == bad:
-            yield _warning("settings", said, f"see {name} in {loaded.sources[name]}")
+            yield _warning("settings", text, f"see {name} in {loaded.sources[name]}")
     count = len(loaded.sources)
-    told = f"{count} set, the others at their defaults" if count else "all at their defaults"
-    yield _fine("settings", told)
+    text = f"{count} set, the others at their defaults" if count else "all at their defaults"
+    yield _fine("settings", text)
 
 
 def _check_data(folder: Path) -> CheckResult:
     if not folder.exists():
-        return _fine("data", f"{folder} is not there yet")
+        return _fine("data", f"{folder} does not exist yet")
     quoted = shlex.quote(str(folder))
     if not folder.is_dir():
-        return _problem("data", f"{folder} is no folder", f"mv {quoted} {quoted}.old")
+        return _problem("data", f"{folder} is not a folder", f"mv {quoted} {quoted}.old")
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
-        return _problem("data", f"others may enter {folder}", f"chmod 700 {quoted}")
+        return _problem("data", f"other users can enter {folder}", f"chmod 700 {quoted}")
     if not os.access(folder, os.W_OK | os.X_OK):
         return _problem("data", f"{folder} cannot be written", f"ls -ld {quoted}")
     free = shutil.disk_usage(folder).free
     if free < LEAST_FREE_BYTES:
-        said = f"only {free >> 20} MiB are free on the disk of {folder}"
-        return _problem("data", said, "make room")
+        text = f"only {free >> 20} MiB are free on the disk of {folder}"
+        return _problem("data", text, "free some space")
     return _fine("data", str(folder))
 
 
@@ -107,17 +107,17 @@ def _check_git(environ: Mapping[str, str]) -> CheckResult:
         return _fine("git", build_memories.git_version(environ, SECONDS))
     except GitFailed:
         pass
-    said = "git cannot be run: memories are kept, and cannot be shared"
-    return _warning("git", said, "install git, or add it to PATH")
+    text = "git cannot be run: memories are stored but not shared"
+    return _warning("git", text, "install git, or add it to PATH")
 
 
 def _check_daemon(
     environ: Mapping[str, str], config_file: Path | None, folders: config.Folders
 ) -> CheckResult:
-    """Whether a hook is answered; a daemon is started if there is none."""
-    running = relay.connect(str(folders.data))
+    """Check that the daemon answers a hook. Start a daemon if none runs."""
+    running = command_client.connect(str(folders.data))
     if running is None:
-        code = relay.start(None if config_file is None else str(config_file), by_hand=True)
+        code = starting.start(None if config_file is None else str(config_file), by_hand=True)
         if code:
             advice = f"see the message above, and {folders.data / 'logs/daemon.log'}"
             return _problem("daemon", f"it does not start (exit code {code})", advice)
@@ -127,75 +127,77 @@ def _check_daemon(
 
 
 def _check_hook(subject: str, agent: Agent, environ: Mapping[str, str]) -> CheckResult:
-    """Run a hook of this installation as an agent does, with an event that is nobody's."""
+    """Run a hook of this installation as an agent does, with an event that is not recorded."""
     words = build_hooks.build_installing().launcher.hook_words(agent)
     ran = _run(words, environ, json.dumps({"hook_event_name": CHECK}))
     answer = _json(ran.out)
-    said = answer.get("hookSpecificOutput", {}) if isinstance(answer, dict) else {}
-    version = said.get("additionalContext", "") if isinstance(said, dict) else ""
+    output = answer.get("hookSpecificOutput", {}) if isinstance(answer, dict) else {}
+    version = output.get("additionalContext", "") if isinstance(output, dict) else ""
     if ran.code != 0 or not version:
-        reason = ran.err.strip() or ran.out.strip() or "nothing"
-        advice = "memory-daemon status; and its log"
+        reason = ran.err.strip() or ran.out.strip() or "no output"
+        advice = "run `memory-daemon status`, and see its log"
         return _problem(subject, f"a hook gets no answer: {reason}", advice)
     if version != f"Agent Memory {__version__}":
         return _warning(subject, f"{version} answers; this is {__version__}", "memory-daemon stop")
-    told = f"{version} answers a hook in {ran.millis:.0f} ms"
+    text = f"{version} answers a hook in {ran.millis:.0f} ms"
     if ran.millis > SLOW_MS:
-        return _warning(subject, told, "see what else the machine does")
-    return _fine(subject, told)
+        return _warning(subject, text, "slow: check what else runs on this machine")
+    return _fine(subject, text)
 
 
 def _check_status(environ: Mapping[str, str]) -> Iterator[CheckResult]:
-    told = _json(_run_launcher(("memory-daemon", "status", "--format", "json"), environ).out)
-    if not isinstance(told, dict):
+    status = _json(_run_launcher(("memory-daemon", "status", "--format", "json"), environ).out)
+    if not isinstance(status, dict):
         return
-    for each in told.get("warnings", []):
-        yield _warning("daemon", str(each))
-    health = told.get("store") or {}
+    for warning in status.get("warnings", []):
+        yield _warning("daemon", str(warning))
+    health = status.get("store") or {}
     if not health.get("writable", True):
-        said = f"the store cannot be written: {health.get('reason', '')}"
-        yield _problem("store", said, "make room, or see the disk; it tries again by itself")
-    for each in told.get("damages", []):
-        damage = Damage(**each)
+        text = f"the store cannot be written: {health.get('reason', '')}"
+        yield _problem(
+            "store", text, "free some space or check the disk; the daemon tries again by itself"
+        )
+    for fields in status.get("damages", []):
+        damage = Damage(**fields)
         advice = "memory-daemon stop && memory-daemon admin verify --repair"
         if damage.kept:
-            advice = "import what is missing, or restore a backup; then remove the folder"
+            advice = "import the missing data or restore a backup, then remove the folder"
         yield _problem("store", damage_text(damage), advice)
-    indexes = told.get("indexes") or {}
+    indexes = status.get("indexes") or {}
     if trouble := indexes.get("trouble"):
         yield _warning("indexes", str(trouble), "memory-daemon admin rebuild-index")
     documents = indexes.get("words", {}).get("documents", 0)
     waiting = indexes.get("words_waiting", 0) + indexes.get("vectors_waiting", 0)
-    events = told.get("events", 0)
-    if health.get("writable", True) and not told.get("damages"):
+    events = status.get("events", 0)
+    if health.get("writable", True) and not status.get("damages"):
         yield _fine("store", f"{events:,} events, {documents:,} documents, {waiting:,} waiting")
 
 
 def _check_jobs(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     scheduler = ("memory-daemon", "scheduler", "status", "--format", "json")
-    told = _json(_run_launcher(scheduler, environ).out)
-    if not isinstance(told, dict):
+    status = _json(_run_launcher(scheduler, environ).out)
+    if not isinstance(status, dict):
         return
-    for job in told.get("jobs", []):
+    for job in status.get("jobs", []):
         name = job.get("job_name", "")
         if error := job.get("last_error"):
-            said = f"{name} failed: {error}"
-            yield _warning("jobs", said, f"memory-daemon scheduler run {name}")
+            text = f"{name} failed: {error}"
+            yield _warning("jobs", text, f"memory-daemon scheduler run {name}")
         elif job.get("is_paused"):
             advice = f"memory-daemon scheduler resume {name}"
             yield _warning("jobs", f"{name} is paused", advice)
 
 
 def _check_spool(folder: Path) -> Iterator[CheckResult]:
-    names = [each.name for each in folder.iterdir()] if folder.exists() else []
+    names = [path.name for path in folder.iterdir()] if folder.exists() else []
     waiting = sum(name.endswith(".json") for name in names)
     damaged = sum(name.endswith(".damaged") for name in names)
     if damaged:
-        said = f"{damaged} calls of hooks in {folder} cannot be read"
-        yield _warning("spool", said, "look at them, and remove them")
+        text = f"{damaged} hook calls in {folder} cannot be read"
+        yield _warning("spool", text, "inspect and remove them")
     if waiting:
-        said = f"{waiting} calls of hooks wait for a daemon"
-        yield _warning("spool", said, "a daemon records them: see whether they get fewer")
+        text = f"{waiting} hook calls wait to be recorded"
+        yield _warning("spool", text, "the daemon records them: check that their number falls")
     if not damaged and not waiting:
         yield _fine("spool", "empty")
 
@@ -208,35 +210,35 @@ def _check_agents(environ: Mapping[str, str], folder: Path) -> Iterator[CheckRes
         yield _problem("agents", str(exc))
         return
     if not any(state.present or _is_installed(state) for state in states):
-        yield _warning("agents", "none is installed", "memory install AGENT")
+        yield _warning("agents", "no agent is set up", "memory install AGENT")
     for state in states:
         if not state.present and not _is_installed(state):
             continue
-        if not _is_installed(state) and not any(each.problem for each in state.scopes):
-            said = f"{state.title} is there, and does not call us"
-            yield _warning(state.agent, said, f"memory install {state.agent}")
-        for each in state.scopes:
-            yield from _check_agent(state, each, environ)
+        if not _is_installed(state) and not any(scope.problem for scope in state.scopes):
+            text = f"{state.title} is installed, but its hooks are not"
+            yield _warning(state.agent, text, f"memory install {state.agent}")
+        for scope in state.scopes:
+            yield from _check_agent(state, scope, environ)
 
 
 def _check_agent(
-    state: AgentState, each: ScopeState, environ: Mapping[str, str]
+    state: AgentState, installed: ScopeState, environ: Mapping[str, str]
 ) -> Iterator[CheckResult]:
-    repair = f"memory install {state.agent} --{each.scope}"
-    if each.problem:
-        yield _problem(state.agent, each.problem)
-    if each.standing is InstallStatus.ABSENT:
+    repair = f"memory install {state.agent} --{installed.scope}"
+    if installed.problem:
+        yield _problem(state.agent, installed.problem)
+    if installed.standing is InstallStatus.ABSENT:
         return
-    if each.off:
-        said = f"{each.off} in its {each.scope} settings switches all hooks off"
-        yield _problem(state.agent, said, "remove that setting")
-    if each.standing is InstallStatus.OUTDATED:
-        yield _warning(state.agent, f"only a part is installed at {each.scope} level", repair)
-    if each.standing is InstallStatus.ELSEWHERE:
-        said = f"at {each.scope} level it calls another installation"
-        yield _warning(state.agent, said, repair)
-    # Nothing else is run: a repository can bring along a file that names any program.
-    if build_hooks.build_installing().launcher.hook(state.agent) in each.commands:
+    if installed.off:
+        text = f"{installed.off} in its {installed.scope} settings switches all hooks off"
+        yield _problem(state.agent, text, "remove that setting")
+    if installed.standing is InstallStatus.OUTDATED:
+        yield _warning(state.agent, f"its {installed.scope} settings are incomplete", repair)
+    if installed.standing is InstallStatus.ELSEWHERE:
+        text = f"its {installed.scope} settings call another installation"
+        yield _warning(state.agent, text, repair)
+    # Run no other command: a repository can contain a file that names any program.
+    if build_hooks.build_installing().launcher.hook(state.agent) in installed.commands:
         yield _check_hook(state.agent, state.agent, _strip_environment(environ))
 
 
@@ -244,33 +246,33 @@ def _strip_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
-        if name in AGENT_ENVIRONMENT or name.startswith(_KEPT)
+        if name in AGENT_ENVIRONMENT or name.startswith(AGENT_ENVIRONMENT_PREFIXES)
     }
 
 
 def _is_installed(state: AgentState) -> bool:
-    return any(each.standing is not InstallStatus.ABSENT for each in state.scopes)
+    return any(scope.standing is not InstallStatus.ABSENT for scope in state.scopes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ran:
+class _ProcessResult:
     code: int
     out: str
     err: str
     millis: float
 
 
-def _run_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> _Ran:
+def _run_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> _ProcessResult:
     launcher = build_hooks.build_installing().launcher
     return _run([launcher.python, "-I", "-S", launcher.script, *arguments], environ)
 
 
-def _run(command: Sequence[str], environ: Mapping[str, str], given: str = "") -> _Ran:
+def _run(command: Sequence[str], environ: Mapping[str, str], data: str = "") -> _ProcessResult:
     started = time.monotonic()
     try:
         ran = subprocess.run(  # noqa: S603  our own; no shell
             command,
-            input=given,
+            input=data,
             env=dict(environ),
             capture_output=True,
             text=True,
@@ -279,9 +281,9 @@ def _run(command: Sequence[str], environ: Mapping[str, str], given: str = "") ->
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
-        return _Ran(code=-1, out="", err=str(exc), millis=0.0)
+        return _ProcessResult(code=-1, out="", err=str(exc), millis=0.0)
     millis = (time.monotonic() - started) * 1000
-    return _Ran(code=ran.returncode, out=ran.stdout, err=ran.stderr, millis=millis)
+    return _ProcessResult(code=ran.returncode, out=ran.stdout, err=ran.stderr, millis=millis)
 
 
 def _json(text: str) -> Any:

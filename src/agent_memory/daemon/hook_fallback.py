@@ -19,18 +19,18 @@ from agent_memory.features.secrets.adapters.factory import build_filter
 from agent_memory.interfaces.hooks import inputs, preferences
 from agent_memory.interfaces.hooks.inputs import DRAIN, Delivery
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
 
 
 def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
     os.umask(0o077)
     delivery = Delivery.parse(
         arguments,
-        folder=relay.working_folder(),
+        folder=command_client.working_folder(),
         environ=os.environ,
         nonce=nonce,
         at_ms=at_ms,
-        data=sys.stdin.buffer.read(relay.MAX_HOOK_BYTES),
+        data=sys.stdin.buffer.read(command_client.MAX_HOOK_BYTES),
     )
     try:
         call = inputs.parse_delivery(delivery).call
@@ -41,28 +41,32 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
         secrets = build_filter(settings.security.secrets, settings.security.allow)
         spool = SpoolFolder(config.folders(os.environ).data / "spool")
         Spooling(spool=spool, secrets=secrets).keep(call)
-        notify_daemon(relay.config_file(arguments))
+        notify_daemon(command_client.config_file(arguments))
     except AgentMemoryError as exc:
-        relay.complain(f"error: the hook was not recorded: {exc}\n")
+        command_client.complain(f"error: the hook was not recorded: {exc}\n")
         return 1
     return 0
 
 
 def notify_daemon(config_file: str | None) -> None:
     """Have the spool recorded by the running daemon, or start one."""
-    folder = relay.data_folder()
-    connection = relay.connect(folder)
+    folder = command_client.data_folder()
+    connection = command_client.connect(folder)
     if connection is None:
         start_later(Path(folder), config_file)
         return
-    request = relay.hello("hook", ["hook", DRAIN]) + relay.frame(relay.HOOK_INPUT, b"0\n")
-    with contextlib.closing(connection), contextlib.suppress(relay.ConnectionLost):
-        relay.send(connection, request)  # lost: the next daemon reads the spool when it starts
+    request = command_client.hello("hook", ["hook", DRAIN]) + command_client.frame(
+        command_client.HOOK_INPUT, b"0\n"
+    )
+    with contextlib.closing(connection), contextlib.suppress(command_client.ConnectionLost):
+        command_client.send(
+            connection, request
+        )  # lost: the next daemon reads the spool when it starts
 
 
 def start_later(folder: Path, config_file: str | None) -> None:
     """Start a daemon without waiting for it; not while one starts, nor after a failed start."""
-    if relay.read_failed_start(str(folder / "start-failed"))[2]:
+    if starting.read_failed_start(str(folder / "start-failed"))[2]:
         return
     lock = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -72,7 +76,7 @@ def start_later(folder: Path, config_file: str | None) -> None:
     finally:
         os.close(lock)
     launcher = str(Path(__file__).parent.with_name("launch.py"))
-    command = [sys.executable, "-I", "-S", launcher, "memory", "hook", relay.START_DAEMON]
+    command = [sys.executable, "-I", "-S", launcher, "memory", "hook", command_client.START_DAEMON]
     subprocess.Popen(  # noqa: S603  ourselves
         [*command, *(("--config", config_file) if config_file else ())],
         stdin=subprocess.DEVNULL,

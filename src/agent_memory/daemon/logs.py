@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, in a file that rotates. Facts, never event text."""
+"""Structured logs: one JSON object per line in a rotating file, without the text of events."""
 
 import logging
 import logging.handlers
@@ -29,9 +29,9 @@ def configure(
     also_stderr: bool,
     clean: Callable[[str], str],
 ) -> None:
-    """Send what we and the libraries log to the file, and to a person in the foreground. `clean`
-    takes secrets out of every text: an error may quote what was sent to us."""
-    logging.raiseExceptions = False  # a full disk: nobody wants a traceback per line then
+    """Write the logs of this package and of libraries to the file, and to standard error in the
+    foreground. `clean` removes secrets from every text: an error may quote its input."""
+    logging.raiseExceptions = False  # a full disk must not print a traceback per line
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handlers: list[logging.Handler] = [
         logging.handlers.RotatingFileHandler(path, maxBytes=max_bytes, backupCount=files)
@@ -55,11 +55,11 @@ def configure(
         handler.setFormatter(formatter)
         root.addHandler(handler)
     root.setLevel(LEVELS[level])
-    # A line per request, with its address; of MCP also what was said, and in which session.
+    # These log a line per request, with its address; mcp also logs messages and session ids.
     for chatty in ("httpx", "httpcore", "mcp", "sse_starlette"):
         logging.getLogger(chatty).setLevel(max(LEVELS[level], logging.WARNING))
     for handler in handlers:
-        handler.addFilter(_discreet)
+        handler.addFilter(_drop_traceback)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -87,14 +87,14 @@ def _clean_event(
 
 def _clean_value(clean: Callable[[str], str], value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_clean_value(clean, each) for each in value]
+        return [_clean_value(clean, item) for item in value]
     if value is None or isinstance(value, bool | int | float):
         return value
     return clean(value if isinstance(value, str) else repr(value))
 
 
-def _discreet(record: logging.LogRecord) -> bool:
-    """What the SDK of MCP could not read it would quote: that it could not is enough."""
+def _drop_traceback(record: logging.LogRecord) -> bool:
+    """Drop the traceback of the MCP SDK, which quotes the message that it could not read."""
     if record.name.startswith("mcp."):
         record.exc_info = record.exc_text = None
     return True

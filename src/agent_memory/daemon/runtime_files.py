@@ -1,4 +1,4 @@
-"""Files by which a daemon is found and guarded: lock, sockets, records."""
+"""Files of a running daemon: its lock, its sockets, and the records that clients read."""
 
 import contextlib
 import fcntl
@@ -16,6 +16,7 @@ from pathlib import Path
 from agent_memory.config import Folders
 from agent_memory.kernel.errors import StorageFailed, StorageLocked
 from agent_memory.platform import durable
+from agent_memory.platform.files import open_regular
 
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
 POLL_SECONDS = 0.02
@@ -23,7 +24,7 @@ POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonRecord:
-    """What `daemon.json` tells a program that looks for the daemon."""
+    """The content of `daemon.json`, for programs that connect to the daemon."""
 
     pid: int
     version: str
@@ -36,7 +37,7 @@ class DaemonRecord:
 
 
 def prepare(folder: Path) -> None:
-    """A folder of ours that only its owner may enter."""
+    """Make a folder, and let only its owner enter it."""
     try:
         durable.make_folder(folder)
         if stat.S_IMODE(folder.stat().st_mode) & 0o077:
@@ -46,7 +47,8 @@ def prepare(folder: Path) -> None:
 
 
 def socket_folder(folders: Folders) -> Path:
-    """Where sockets go: the runtime folder, or a hashed one where its path is too long for them."""
+    """Make and return the folder of the sockets: the runtime folder, or one with a hashed name if
+    the path of a socket there would be too long."""
     folder = folders.runtime
     if len(os.fsencode(folder / "daemon.sock")) > MAX_SOCKET_PATH:
         name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
@@ -55,13 +57,13 @@ def socket_folder(folders: Folders) -> Path:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        # Anyone may have made it, or a link in its place: looked at before it is touched.
-        found = folder.lstat()
-        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+        # Another user may have made the folder, or a link in its place.
+        status = folder.lstat()
+        if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
             raise StorageFailed(
-                f"{folder} is not a folder of ours: set XDG_RUNTIME_DIR to one of your own"
+                f"{folder} is not a folder of this user: set XDG_RUNTIME_DIR to one that is"
             )
-        if stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_IMODE(status.st_mode) & 0o077:
             folder.chmod(0o700)
     except OSError as exc:
         raise StorageFailed(f"cannot use the folder {folder}: {exc.strerror}") from exc
@@ -73,10 +75,10 @@ def lock_file(folders: Folders) -> Path:
 
 
 def lock(folders: Folders, wait_seconds: float, served: Callable[[], bool]) -> int:
-    """Hold the data folder for as long as the descriptor is open.
+    """Lock the data folder for as long as the returned descriptor is open.
 
-    Waits for a holder that is on its way out, or only looks (see `holder`). Raises StorageLocked
-    at once where it is `served`, StorageFailed where the holder stays and serves nobody.
+    Wait for a holder that is stopping, or that only looks (`find_lock_holder`). Raise StorageLocked
+    at once if a daemon is serving, StorageFailed if the holder stays and serves nothing.
     """
     path = lock_file(folders)
     try:
@@ -97,7 +99,7 @@ def lock(folders: Folders, wait_seconds: float, served: Callable[[], bool]) -> i
                 raise StorageLocked(f"a daemon is already running on {folders.data}") from None
             if time.monotonic() >= deadline:
                 os.close(descriptor)
-                raise StorageFailed(f"another process holds {path}, and does not answer") from None
+                raise StorageFailed(f"another process holds {path} and does not answer") from None
             time.sleep(POLL_SECONDS)
     try:
         os.ftruncate(descriptor, 0)
@@ -111,31 +113,31 @@ def lock(folders: Folders, wait_seconds: float, served: Callable[[], bool]) -> i
 
 
 def unlock(descriptor: int) -> None:
-    """Let go of the data folder. Emptied first: the next holder shall not be taken for us."""
+    """Release the data folder. Empty the file first, so that our number is not taken for the next
+    holder's."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
     os.close(descriptor)
 
 
 def find_lock_holder(folders: Folders) -> int | None:
-    """The process that holds the lock, if any does."""
+    """Return the number of the process that holds the lock, or None."""
     try:
-        descriptor = os.open(lock_file(folders), os.O_RDONLY | os.O_CLOEXEC)
+        file = open_regular(lock_file(folders))
     except OSError:
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = os.pread(descriptor, 32, 0).strip()
-        return int(text) if text.isdigit() else None
-    finally:
-        os.close(descriptor)
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = file.read(32).strip()
+            return int(text) if text.isdigit() else None
     return None
 
 
 def announce(folders: Folders, record: DaemonRecord) -> None:
-    """Tell clients where we are: launchers follow the link, and who finds the record may be sure
-    of the rest, so it comes last."""
+    """Publish the daemon's addresses. Launchers follow the link. The record comes last, so that a
+    client that finds it finds the rest."""
     write_whole(Path(record.socket).with_name("daemon.pid"), f"{record.pid}\n")
     link = folders.data / "daemon.sock"
     draft = link.with_name("daemon.sock.new")
@@ -146,7 +148,7 @@ def announce(folders: Folders, record: DaemonRecord) -> None:
 
 
 def withdraw(folders: Folders, sockets: Path) -> None:
-    """Take all of that back; only the lock's holder may."""
+    """Remove everything that `announce` published. Only the holder of the lock may call this."""
     for path in (
         folders.data / "daemon.json",
         folders.data / "daemon.sock",
@@ -159,5 +161,5 @@ def withdraw(folders: Folders, sockets: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """The file has the new text or the old one, never a part; readable by its owner only."""
+    """Replace the file in one step, readable by its owner only."""
     durable.write_atomic(path, text.encode())

@@ -1,4 +1,4 @@
-"""A command in a process of its own: the daemon itself, and what must work without one."""
+"""Run a command in its own process: the daemon itself, and commands that work without one."""
 
 import contextlib
 import os
@@ -22,26 +22,29 @@ from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, StorageLocked
 from agent_memory.kernel.status import CheckResult, StoreRepair
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
+from agent_memory.launcher.terminal import ask, page
 
 STOP_SECONDS = 15.0
 
 
 class ProcessControl:
-    """Starts and stops the daemon of this user's data folder."""
+    """Control of the daemon of this user's data folder."""
 
     def start(self, options: StartOptions, say: Callable[[str], None], /) -> int:
         folders = config.folders(os.environ)
         if options.foreground:
-            return _be_the_daemon(options)
-        running = relay.connect(str(folders.data))
+            return _run_daemon(options)
+        running = command_client.connect(str(folders.data))
         if running is not None:
             running.close()
             say(f"Daemon is already running (PID {runtime_files.find_lock_holder(folders)})\n")
             if _as_arguments(options) or options.config is not None:
-                relay.complain("note: it keeps its own settings; to change them, stop it first\n")
+                command_client.complain(
+                    "note: the running daemon keeps its settings; stop it to change them\n"
+                )
             return 0
-        code = relay.start(
+        code = starting.start(
             None if options.config is None else str(options.config),
             by_hand=True,
             options=_as_arguments(options),
@@ -56,13 +59,13 @@ class ProcessControl:
         if pid is None:
             say("No daemon is running\n")
             return 0
-        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
             os.kill(pid, signal.SIGTERM)
-            os.kill(pid, signal.SIGCONT)  # one that is stopped would not get the other
+            os.kill(pid, signal.SIGCONT)  # a stopped process gets no other signal
         deadline = time.monotonic() + STOP_SECONDS
         while runtime_files.find_lock_holder(folders) == pid:
             if time.monotonic() > deadline:
-                raise AgentMemoryError(f"the daemon (PID {pid}) did not stop: see its log")
+                raise AgentMemoryError(f"the daemon (PID {pid}) did not stop; see its log")
             time.sleep(runtime_files.POLL_SECONDS)
         say("Daemon stopped\n")
         return 0
@@ -72,18 +75,16 @@ class ProcessControl:
         pid = runtime_files.find_lock_holder(folders)
         if pid is not None:
             return f"starting or stopping (PID {pid})"
-        _, _, message = relay.read_failed_start(str(folders.data / "start-failed"))
+        _, _, message = starting.read_failed_start(str(folders.data / "start-failed"))
         return message.rstrip("\n")
 
     def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
-
         from agent_memory.bootstrap import build_store
 
         folders = config.folders(os.environ)
         settings = config.load(os.environ, file=config_file).settings
-        lock = runtime_files.lock(
-            folders, 0.0, lambda: True
-        )  # a daemon that starts now waits for it
+        # A daemon that starts now waits for this lock.
+        lock = runtime_files.lock(folders, 0.0, lambda: True)
         try:
             return build_store.repair(
                 folders.data / Path(settings.storage.path or "db").expanduser(), done
@@ -103,9 +104,8 @@ class ProcessControl:
         pid = runtime_files.find_lock_holder(folders)
         if pid is not None:
             raise StorageLocked(
-                f"a daemon (PID {pid}) is running on {folders.data}: `memory-daemon stop` first"
+                f"a daemon (PID {pid}) is running on {folders.data}: run `memory-daemon stop` first"
             )
-
         runtime_files.prepare(folders.data)
         lock = runtime_files.lock(folders, 0.0, lambda: False)
         try:
@@ -126,22 +126,22 @@ class ProcessControl:
 
 
 class ProcessChannel:
-    """The caller is this process's own terminal."""
+    """The terminal of this process."""
 
     def out(self, data: bytes, /) -> None:
-        relay.write(1, data)
+        command_client.write(1, data)
 
     def err(self, data: bytes, /) -> None:
-        relay.write(2, data)
+        command_client.write(2, data)
 
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
-        return relay.ask(prompt, hidden)
+        return ask(prompt, hidden)
 
     def read(self) -> bytes:
-        return os.read(0, relay.CHUNK)
+        return os.read(0, command_client.CHUNK)
 
     def page(self, data: bytes, /) -> None:
-        relay.page(data)
+        page(data)
 
 
 def main(program: str, arguments: list[str]) -> int:
@@ -150,7 +150,7 @@ def main(program: str, arguments: list[str]) -> int:
     call = CommandCall(
         program=program,
         arguments=tuple(arguments),
-        cwd=Path(relay.working_folder()),
+        cwd=Path(command_client.working_folder()),
         environ=dict(os.environ),
         input_is_terminal=os.isatty(0),
         output_is_terminal=os.isatty(1),
@@ -162,20 +162,20 @@ def main(program: str, arguments: list[str]) -> int:
     try:
         return Runner(PROGRAMS, _backend(), __version__, Observer()).run(call, terminal)
     except KeyboardInterrupt:
-        return relay.INTERRUPTED
+        return command_client.INTERRUPTED
     except BrokenPipeError:
-        return relay.BROKEN_PIPE
+        return command_client.BROKEN_PIPE
 
 
 def _backend() -> Backend:
     return Backend(services=None, control=ProcessControl(), open_offline=_offline, own_db=None)
 
 
-# The daemon with its adapters, and gRPC, take longer to load than most of these commands to run
-# (1.1 s of 1.6): each is loaded by who needs it.
+# Loading the daemon with its adapters and gRPC takes longer than most of these commands run (1.1 s
+# of 1.6), so only the functions that need them import them.
 
 
-def _be_the_daemon(options: StartOptions) -> int:
+def _run_daemon(options: StartOptions) -> int:
     from agent_memory.daemon import daemon
 
     return daemon.run(
@@ -203,7 +203,7 @@ def _offline(db_path: Path) -> Iterator[Admin]:
 
 
 def _as_arguments(options: StartOptions) -> tuple[str, ...]:
-    """The same options for the background process."""
+    """Return the options as arguments of the background process."""
     arguments: list[str] = []
     for name, value in (
         ("--port", options.grpc_port),

@@ -1,4 +1,4 @@
-"""Changing keys of a config file without touching the rest of it."""
+"""Change keys of a config file, and keep its comments, order and layout."""
 
 import re
 import threading
@@ -14,7 +14,7 @@ from agent_memory import config
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.platform import durable
 
-_changing = threading.Lock()  # only the daemon changes the file
+_changing = threading.Lock()  # one lock is enough: only the daemon changes the file
 
 
 def change(path: Path, key: str, value: Any) -> None:
@@ -23,20 +23,15 @@ def change(path: Path, key: str, value: Any) -> None:
 
 
 def change_all(path: Path, values: Mapping[str, Any]) -> None:
-    """Set all keys in one write, or none. A new file is readable by its owner only."""
-    with _changing:
-        _change(path, values)
-
-
-def _change(path: Path, values: Mapping[str, Any]) -> None:
+    """Set all keys in one write, or none. Create a missing file, readable by its owner only."""
     try:
-        text = config.read_text(path) if path.exists() else ""
-        for key, value in values.items():
-            text = _edit_text(path, text, key, value)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Follow a link: a config file among dotfiles stays there.
-        target = path.resolve()
-        durable.write_atomic(target, text.encode())
+        with _changing:
+            text = config.read_text(path) if path.exists() else ""
+            for key, value in values.items():
+                text = _edit_text(path, text, key, value)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Follow a link: a config file among the user's dotfiles stays there.
+            durable.write_atomic(path.resolve(), text.encode())
     except RecursionError as exc:
         raise ConfigError(f"{path} is not valid TOML: it is nested too deeply") from exc
     except ValueError as exc:
@@ -48,22 +43,22 @@ def _change(path: Path, values: Mapping[str, Any]) -> None:
 def _edit_text(path: Path, before: str, key: str, value: Any) -> str:
     expected = tomllib.loads(before)
     _put(expected, key, value)
-    # Check each draft by reading it: tomlkit misplaces a table among dotted keys.
+    # Check each draft: tomlkit misplaces a table among dotted keys.
     for text in _drafts(before, key, value):
         if _reads_as(text, expected):
             return text
-    raise ConfigError(f"{path}: cannot add {key} to this file; set it by hand")
+    raise ConfigError(f"{path}: {key} cannot be added to the file as it is; set it by hand")
 
 
 def _drafts(before: str, key: str, value: Any) -> Iterator[str]:
-    """Try the key in its section, then as a dotted key before each section."""
+    """Yield the text with the key in its section, then with a dotted key before each section."""
     try:
         document = tomlkit.parse(before)
         _put(document, key, value)
         yield tomlkit.dumps(document)
-    except TOMLKitError:
+    except (TOMLKitError, ValueError):  # ValueError: a table inside an inline table
         pass
-    # A line like a header may be part of a text or a list; such a draft fails the check.
+    # A line that looks like a header may be part of a string or a list; such a draft fails.
     starts = [match.start() for match in re.finditer(r"^[ \t]*\[", before, re.MULTILINE)]
     setting = f"{key} = {tomlkit.item(value).as_string()}\n"
     for start in (*starts, len(before)):

@@ -1,4 +1,4 @@
-"""Lines of TOML: where something stands in it, for whoever is told that it is wrong."""
+"""Line numbers in TOML, for error messages: neither tomllib nor tomlkit reports those of keys."""
 
 import re
 
@@ -8,29 +8,29 @@ _BROKEN_AT = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)\Z
 
 
 def find_line(text: str, name: str, value: str = "") -> int:
-    """The line on which a key is set, as nearly as can be told without a second parser; with a
-    value, that on which this member of its list stands."""
+    """Return the line that sets a key or, with a value, the line of that member of its list. Return
+    1 for a key in a form that this scan does not read."""
     lines = text.split("\n")
-    found = _key_line(lines, name)
+    key_line = _key_line(lines, name)
     if value:
-        for number, line in enumerate(lines[found - 1 :], found):
+        for number, line in enumerate(lines[key_line - 1 :], key_line):
             if f'"{value}"' in line or f"'{value}'" in line:
                 return number
-    return found
+    return key_line
 
 
-def parse_error(text: str, told: str) -> tuple[int, str]:
-    """What a parser says is wrong: the line that it means, and the rest."""
-    found = _BROKEN_AT.search(told)
-    if found is None:
-        return 1, told
+def parse_error(text: str, message: str) -> tuple[int, str]:
+    """Split the message of a parser into the line number and the rest."""
+    position = _BROKEN_AT.search(message)
+    if position is None:
+        return 1, message
     last = text.rstrip("\n").count("\n") + 1
-    return int(found[1] or last), told[: found.start()]
+    return int(position[1] or last), message[: position.start()]
 
 
 def _key_line(lines: list[str], name: str) -> int:
     section = ""
-    inside = ""  # the quotes of a text that goes on over lines: what it holds are no keys
+    inside = ""  # the quotes of a multi-line string, which has no keys
     for number, line in enumerate(lines, 1):
         outside = not inside
         for quotes in _LONG.findall(line):

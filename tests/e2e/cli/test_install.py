@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory import __version__
 from agent_memory.interfaces.cli import frames
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 from tests.launching import LAUNCHER, Answer, Home
 
 REPOSITORY = LAUNCHER.parents[2]
@@ -96,25 +96,27 @@ def test_a_link_from_another_folder_runs_the_same(installed: Path, home: Home) -
 
 
 def test_the_launcher_and_the_package_are_of_one_version() -> None:
-    assert __version__ == relay.VERSION
+    assert __version__ == command_client.VERSION
 
 
 def test_the_launcher_and_the_daemon_speak_of_the_same_frames() -> None:
     names = (
-        *("PROTOCOL", "HELLO", "INPUT", "LINE", "CANCEL", "GIVEN"),
+        *("PROTOCOL", "HELLO", "INPUT", "LINE", "CANCEL", "HOOK_INPUT"),
         *("OUT", "ERR", "ASK", "ASK_HIDDEN", "READ", "PAGE", "EXIT", "UPGRADE"),
     )
     theirs = {name: getattr(frames, name) for name in names}
 
-    assert {name: getattr(relay, name) for name in names} == theirs
+    assert {name: getattr(command_client, name) for name in names} == theirs
     assert len(set(theirs.values()) - {frames.PROTOCOL}) == len(names) - 1
 
 
 def test_the_launcher_imports_next_to_nothing() -> None:
     """Every import costs each command and each hook."""
     show = (
-        f"import os, sys; sys.path.insert(0, {str(LAUNCHER.parent / 'launcher')!r});"
-        "before = set(sys.modules); import relay; print(*sorted(set(sys.modules) - before))"
+        f"import os, sys; sys.path.insert(0, {str(LAUNCHER.parent)!r}); before = set(sys.modules);"
+        "import launcher.command_client; print(*sorted(set(sys.modules) - before))"
     )
 
-    assert _run([sys.executable, "-I", "-S", "-c", show]) == "_socket relay"
+    assert _run([sys.executable, "-I", "-S", "-c", show]) == (
+        "_socket launcher launcher.command_client"
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import __version__
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 from tests.e2e.command_programs import PATTERN
 from tests.launching import SECONDS, Answer, Home, ProgramServer, patch_launcher, wait_until
 
@@ -348,10 +348,10 @@ def test_answers_that_nobody_asked_for_do_not_pile_up(
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str((own_programs.home.data / "daemon.sock").readlink()))
         connection.settimeout(SECONDS)
-        connection.sendall(relay.hello("memory", ["work", str(record)]))
-        assert relay.receive(connection) == (relay.OUT, b"working\n")
+        connection.sendall(command_client.hello("memory", ["work", str(record)]))
+        assert command_client.receive(connection) == (command_client.OUT, b"working\n")
         before = own_programs.resident_bytes()
-        unasked = relay.frame(relay.INPUT, bytes(MEGABYTE))
+        unasked = command_client.frame(command_client.INPUT, bytes(MEGABYTE))
         for _ in range(128):
             connection.sendall(unasked)
         assert own_programs.resident_bytes() - before < 64 * MEGABYTE
@@ -372,8 +372,8 @@ def test_an_interrupt_in_the_middle_of_a_frame_hangs_up_and_says_nothing_more(
             connection, _ = server.accept()
             with connection:
                 connection.settimeout(SECONDS)
-                assert relay.receive(connection)[0] == relay.HELLO
-                connection.sendall(relay.frame(relay.OUT, bytes(1000))[:100])
+                assert command_client.receive(connection)[0] == command_client.HELLO
+                connection.sendall(command_client.frame(command_client.OUT, bytes(1000))[:100])
                 wait_until(lambda: _unread(connection) == 0, "the half frame is read")
 
                 command.send_signal(signal.SIGINT)

@@ -27,8 +27,8 @@ OLD_DAEMON = """
 import sys
 import agent_memory
 agent_memory.__version__ = "0.0.1"
-from agent_memory import daemon
-sys.exit(daemon.run(daemon.Start(flags={})))
+from agent_memory.daemon import daemon
+sys.exit(daemon.run(daemon.DaemonOptions(flags={})))
 """
 
 

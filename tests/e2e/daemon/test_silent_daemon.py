@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 from tests.launching import SECONDS, Answer, Home, ProgramServer, Running, patch_launcher
 
 IMPATIENT = ("SILENT_SECONDS = 12.0", "SILENT_SECONDS = 1.0")
@@ -43,10 +43,10 @@ def test_each_command_ends_and_says_why(stopped: Home, tmp_path: Path) -> None:
 
     said = (
         f"error: the daemon (process {stopped.pid()}) has not answered for 1 s:"
-        f" `kill -CONT {stopped.pid()}` lets it go on if it was stopped,"
-        " `memory-daemon stop` ends it; what you asked for may still be done then\n"
+        f" if it was stopped, resume it with `kill -CONT {stopped.pid()}`;"
+        " `memory-daemon stop` ends it; your command may still take effect then\n"
     )
-    assert answers == [Answer(relay.STORAGE_ERROR, b"", said.encode())] * len(COMMANDS)
+    assert answers == [Answer(command_client.STORAGE_ERROR, b"", said.encode())] * len(COMMANDS)
 
 
 def test_it_can_be_told_to_end(stopped: Home) -> None:

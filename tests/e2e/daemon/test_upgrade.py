@@ -26,7 +26,8 @@ class Newer:
         package = folder / "tree/agent_memory"
         shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
         self._change(package / "__init__.py", '"0.1.0"', f'"{NEWER}"')
-        self._change(package / "launcher/relay.py", 'VERSION = "0.1.0"', f'VERSION = "{NEWER}"')
+        client = package / "launcher/command_client.py"
+        self._change(client, 'VERSION = "0.1.0"', f'VERSION = "{NEWER}"')
         schema = package / "platform/store/schema.py"
         self._change(schema, "VERSION = 1", "VERSION = 2")
         self._change(schema, MIGRATIONS, MIGRATIONS.replace("{}", "{2: lambda store: None}"))

@@ -25,7 +25,7 @@ from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import AUTO, Delivery
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 from tests.hook_inputs import SAMPLES, encode_input
 from tests.hook_mutations import HOOKS, mutate
 from tests.launching import Home
@@ -120,7 +120,9 @@ class Server:
         self._loop.set_exception_handler(lambda _loop, context: self._faults.append(context))
         self._faults: list[dict[str, Any]] = []
         self._socket = folder / "daemon.sock"
-        self._hellos = {hook: relay.hello("hook", ["hook", hook], NONCE.decode()) for hook in HOOKS}
+        self._hellos = {
+            hook: command_client.hello("hook", ["hook", hook], NONCE.decode()) for hook in HOOKS
+        }
         self._nonces = itertools.count()
         self._app, self._commands = self._run(self._start(folder))
 
@@ -199,17 +201,20 @@ class Server:
         try:
             async with asyncio.timeout(SECONDS):
                 reader, writer = await asyncio.open_unix_connection(self._socket)
-                writer.write(hello + relay.frame(relay.HOOK_INPUT, b"%d\n" % AT_MS + case.given))
+                writer.write(
+                    hello
+                    + command_client.frame(command_client.HOOK_INPUT, b"%d\n" % AT_MS + case.given)
+                )
                 said = await reader.read()
                 writer.close()
         except (TimeoutError, OSError) as exc:
             raise AssertionError(f"{case.name}: no answer: {exc!r}") from exc
         frames = list(_frames(said, case))
-        err = b"".join(payload for kind, payload in frames if kind == relay.ERR)
+        err = b"".join(payload for kind, payload in frames if kind == command_client.ERR)
         assert FAILED not in err, f"{case.name}: it failed"
         assert b"Traceback" not in err, f"{case.name}: {err!r}"
-        assert frames[-1:] == [(relay.EXIT, b"\0")], f"{case.name}: {frames}"
-        _check(b"".join(payload for kind, payload in frames if kind == relay.OUT), case)
+        assert frames[-1:] == [(command_client.EXIT, b"\0")], f"{case.name}: {frames}"
+        _check(b"".join(payload for kind, payload in frames if kind == command_client.OUT), case)
         return bool(err)
 
     def _finish(self) -> None:

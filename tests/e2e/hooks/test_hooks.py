@@ -94,7 +94,7 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The launcher with longer deadlines, so that a busy machine is not a failure."""
     return patch_launcher(
         tmp_path_factory.mktemp("patient"),
-        "allow(answering)",
+        "allow(answer_seconds)",
         "allow(60.0)",
     )
 

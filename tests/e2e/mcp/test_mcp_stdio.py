@@ -178,7 +178,7 @@ class TestEnds:
     def test_a_server_that_is_lost_is_told_of(self, own_errands: ProgramServer) -> None:
         with LineClient(own_errands.home) as client:
             own_errands.kill()
-            assert client.wait_exit() == (1, b"error: the daemon was lost\n")
+            assert client.wait_exit() == (1, b"error: the connection to the daemon was lost\n")
 
     def test_a_server_that_stops_answers_what_runs(self, own_errands: ProgramServer) -> None:
         with LineClient(own_errands.home) as client, LineClient(own_errands.home) as stuck:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_memory.interfaces.cli import frames, serve, server
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, mcp_bridge
 
 unhurried = settings(deadline=None)
 
@@ -41,7 +41,7 @@ def hello(program: str, given_words: Sequence[str], environ: Mapping[str, str]) 
             patch.delenv(name)
         for name, value in environ.items():
             patch.setenv(name, value)
-        sent = relay.hello(program, list(given_words))
+        sent = command_client.hello(program, list(given_words))
     assert sent[:1] == frames.HELLO
     assert int.from_bytes(sent[1:HEAD], "big") == len(sent) - HEAD
     return sent[HEAD:]
@@ -61,7 +61,7 @@ def fields_of(payload: bytes) -> list[bytes]:
 
 
 @unhurried
-@given(program=st.sampled_from(relay.PROGRAMS), given_words=words, environ=environments)
+@given(program=st.sampled_from(command_client.PROGRAMS), given_words=words, environ=environments)
 def test_a_call_arrives_as_it_was_made(
     program: str, given_words: list[str], environ: dict[str, str]
 ) -> None:
@@ -70,7 +70,7 @@ def test_a_call_arrives_as_it_was_made(
     assert call.program == program
     assert call.arguments == tuple(given_words)
     assert call.cwd == Path.cwd()
-    assert call.version == relay.VERSION
+    assert call.version == command_client.VERSION
     assert len(call.nonce) == 32
     arrived = {n: value for n, value in call.environ.items() if n.startswith("MEMORY_TEST_")}
     assert arrived == environ
@@ -83,13 +83,13 @@ def test_only_what_commands_need_of_the_environment_is_sent() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
         patch.setenv("GIT_DIR", "/repository")
-        call = frames.parse_call(relay.hello("memory", [])[HEAD:])
+        call = frames.parse_call(command_client.hello("memory", [])[HEAD:])
     assert "AWS_SECRET_ACCESS_KEY" not in call.environ
     assert call.environ["GIT_DIR"] == "/repository"
 
 
 def test_every_call_has_a_number_of_its_own() -> None:
-    calls = [frames.parse_call(relay.hello("memory", [])[HEAD:]) for _ in range(100)]
+    calls = [frames.parse_call(command_client.hello("memory", [])[HEAD:]) for _ in range(100)]
     assert len({call.nonce for call in calls}) == 100
 
 
@@ -144,21 +144,23 @@ def test_any_fields_are_a_call_or_refused(
 @unhurried
 @given(payload=st.binary(max_size=100), kind=st.sampled_from([frames.INPUT, frames.OUT]))
 def test_both_ends_frame_alike(payload: bytes, kind: bytes) -> None:
-    assert relay.frame(kind, payload) == frames.encode(kind, payload)
+    assert command_client.frame(kind, payload) == frames.encode(kind, payload)
 
 
 def test_both_ends_know_the_same_kinds() -> None:
-    kinds = ("HELLO", "INPUT", "LINE", "CANCEL", "GIVEN", "OUT", "ERR", "ASK", "ASK_HIDDEN",
+    kinds = ("HELLO", "INPUT", "LINE", "CANCEL", "HOOK_INPUT", "OUT", "ERR", "ASK", "ASK_HIDDEN",
              "READ", "PAGE", "EXIT", "UPGRADE", "BRIDGE", "PROTOCOL")  # fmt: skip
-    assert [getattr(relay, kind) for kind in kinds] == [getattr(frames, kind) for kind in kinds]
-    assert (relay.MCP, relay.STDIO) == (server.MCP, serve.STDIO)
+    assert [getattr(command_client, kind) for kind in kinds] == [
+        getattr(frames, kind) for kind in kinds
+    ]
+    assert (mcp_bridge.MCP, command_client.STDIO) == (server.MCP, serve.STDIO)
 
 
 class TestOutline:
     @unhurried
     @given(given_words=words)
     def test_words_are_no_options_and_options_no_words(self, given_words: list[str]) -> None:
-        found, flags = relay.split_arguments(given_words)
+        found, flags = command_client.split_arguments(given_words)
         assert all(word == "-" or not word.startswith("-") for word in found)
         assert all(flag.startswith("-") and "=" not in flag for flag in flags)
 
@@ -167,7 +169,7 @@ class TestOutline:
     def test_words_keep_their_order_and_come_from_the_arguments(
         self, given_words: list[str]
     ) -> None:
-        found, flags = relay.split_arguments(given_words)
+        found, flags = command_client.split_arguments(given_words)
         rest = iter(given_words)
         assert all(word in rest for word in found)
         assert flags <= {word.partition("=")[0] for word in given_words}
@@ -175,24 +177,29 @@ class TestOutline:
     @unhurried
     @given(before=words, after=words)
     def test_nothing_behind_a_double_dash_counts(self, before: list[str], after: list[str]) -> None:
-        plain = [word for word in before if word not in relay.OPTIONS_WITH_VALUE]
-        assert relay.split_arguments([*plain, "--", *after]) == relay.split_arguments(plain)
+        plain = [word for word in before if word not in command_client.OPTIONS_WITH_VALUE]
+        assert command_client.split_arguments(
+            [*plain, "--", *after]
+        ) == command_client.split_arguments(plain)
 
     @unhurried
-    @given(option=st.sampled_from(relay.OPTIONS_WITH_VALUE), value=arguments, rest=words)
+    @given(option=st.sampled_from(command_client.OPTIONS_WITH_VALUE), value=arguments, rest=words)
     def test_the_value_of_an_option_is_neither_word_nor_option(
         self, option: str, value: str, rest: list[str]
     ) -> None:
-        found, flags = relay.split_arguments(rest)
-        assert relay.split_arguments([option, value, *rest]) == (found, flags | {option})
+        found, flags = command_client.split_arguments(rest)
+        assert command_client.split_arguments([option, value, *rest]) == (found, flags | {option})
 
     @unhurried
     @given(option=st.sampled_from(["--config", "--endpoint"]), value=arguments, rest=words)
     def test_nor_is_one_that_is_joined_to_it(
         self, option: str, value: str, rest: list[str]
     ) -> None:
-        found, flags = relay.split_arguments(rest)
-        assert relay.split_arguments([f"{option}={value}", *rest]) == (found, flags | {option})
+        found, flags = command_client.split_arguments(rest)
+        assert command_client.split_arguments([f"{option}={value}", *rest]) == (
+            found,
+            flags | {option},
+        )
 
     @pytest.mark.parametrize(
         ("given_words", "expected"),
@@ -208,7 +215,7 @@ class TestOutline:
         ],
     )
     def test_by_example(self, given_words: list[str], expected: tuple[list[str], set[str]]) -> None:
-        assert relay.split_arguments(given_words) == expected
+        assert command_client.split_arguments(given_words) == expected
 
 
 class TestConfigFile:
@@ -216,10 +223,10 @@ class TestConfigFile:
     @given(path=arguments.filter(bool), form=st.sampled_from(["-c", "--config", "--config="]))
     def test_it_is_found_in_each_form_and_absolute(self, path: str, form: str) -> None:
         given_words = [f"{form}{path}"] if form.endswith("=") else [form, path]
-        assert relay.config_file(["memory", *given_words]) == str(
+        assert command_client.config_file(["memory", *given_words]) == str(
             os.path.abspath(path)  # noqa: PTH100  # what the launcher does too
         )
 
     @pytest.mark.parametrize("given_words", [[], ["-c"], ["--configs=x"], ["status"]])
     def test_without_one_there_is_none(self, given_words: list[str]) -> None:
-        assert relay.config_file(given_words) is None
+        assert command_client.config_file(given_words) is None

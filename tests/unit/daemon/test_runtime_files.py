@@ -58,7 +58,7 @@ class TestSocketFolder:
         target = tmp_path / "target"
         target.mkdir(mode=0o755)
         folder.symlink_to(target)
-        with pytest.raises(StorageFailed, match="not a folder of ours: set XDG_RUNTIME_DIR"):
+        with pytest.raises(StorageFailed, match="not a folder of this user: set XDG_RUNTIME_DIR"):
             runtime_files.socket_folder(given)
         assert mode(target) == 0o755
 
@@ -66,7 +66,7 @@ class TestSocketFolder:
         folder = runtime_files.socket_folder(given)
         folder.rmdir()
         folder.touch()
-        with pytest.raises(StorageFailed, match="not a folder of ours"):
+        with pytest.raises(StorageFailed, match="not a folder of this user"):
             runtime_files.socket_folder(given)
 
     @pytest.mark.skipif(os.getuid() != 0, reason="gives a folder away")
@@ -74,7 +74,7 @@ class TestSocketFolder:
         folder = runtime_files.socket_folder(given)
         folder.chmod(0o777)
         os.chown(folder, NOBODY, NOBODY)
-        with pytest.raises(StorageFailed, match="not a folder of ours"):
+        with pytest.raises(StorageFailed, match="not a folder of this user"):
             runtime_files.socket_folder(given)
         assert mode(folder) == 0o777
 

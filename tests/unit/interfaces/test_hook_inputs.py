@@ -11,7 +11,7 @@ from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 from tests import hook_inputs
 from tests.hook_inputs import CLAUDE_CODE, CODEX, CURSOR, GEMINI, SAMPLES, SIMPLE, encode_input
 
@@ -379,7 +379,10 @@ class TestWordsOfTheCommand:
         ],
     )
     def test_name_and_agent(self, words: list[str], name: str, agent: str) -> None:
-        assert (relay.hook_name(words), relay.option(words, "--agent") or "") == (name, agent)
+        assert (command_client.hook_name(words), command_client.option(words, "--agent") or "") == (
+            name,
+            agent,
+        )
 
 
 _JSON = st.recursive(

@@ -24,7 +24,7 @@ from agent_memory.interfaces.wire.tokens import format_token, parse_token
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client, starting
 from agent_memory.proto import memory_pb2 as pb
 
 
@@ -54,7 +54,7 @@ class TestErrors:
         codes = get_codes(kind("why"))
         assert codes.grpc in grpc.StatusCode.__members__
         if kind is errors.Cancelled:  # as a shell has it after Ctrl-C, and as nginx has it
-            assert (codes.exit, codes.http) == (relay.INTERRUPTED, 499)
+            assert (codes.exit, codes.http) == (command_client.INTERRUPTED, 499)
             return
         assert 0 < codes.exit < 126
         assert HTTPStatus(codes.http) >= HTTPStatus.BAD_REQUEST
@@ -76,8 +76,8 @@ class TestErrors:
         assert tuple(get_codes(kind("why"))) == codes
 
     def test_the_launcher_has_the_same_exit_codes(self) -> None:
-        assert ERRORS[errors.ConfigError].exit == relay.CONFIG_ERROR
-        assert ERRORS[errors.StorageFailed].exit == relay.STORAGE_ERROR
+        assert ERRORS[errors.ConfigError].exit == starting.CONFIG_ERROR
+        assert ERRORS[errors.StorageFailed].exit == command_client.STORAGE_ERROR
 
     def test_an_error_that_is_not_listed_has_the_codes_of_its_nearest_parent(self) -> None:
         assert errors.StorageLocked not in ERRORS

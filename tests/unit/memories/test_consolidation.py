@@ -597,7 +597,7 @@ class TestConsolidate:
         self, parts: Parts, alike: tuple[Memory, Memory]
     ) -> None:
         gone = parts.keep("One for both")
-        parts.curation.apply(
+        parts.editor.apply(
             gone.key, parts.here, lambda each: memories.build_tombstone(each, parts.clock.now())
         )
         with parts.with_model(written("One for both")) as (modelled, _):

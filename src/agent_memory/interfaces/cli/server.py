@@ -22,7 +22,7 @@ from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
-from agent_memory.launcher import relay
+from agent_memory.launcher import versions
 
 log = structlog.get_logger()
 
@@ -35,7 +35,7 @@ BEAT_SECONDS = 3.0  # a launcher gives up on a daemon that has been silent for f
 
 HOOK = "hook"  # in place of a program: what it is given comes right behind the first frame
 HOOK_THREADS = 8
-GIVEN_SECONDS = 5.0
+HOOK_INPUT_SECONDS = 5.0
 
 MCP = "mcp"  # likewise: the connection is handed over
 MAX_PIPES = 256
@@ -155,7 +155,7 @@ class CommandServer:
         if kind != frames.HELLO:
             raise InvalidInput("the first frame is not a hello")
         call = frames.parse_call(payload)
-        if relay.release(call.version) > relay.release(self._version):
+        if versions.release(call.version) > versions.release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
             busy = bool(self._calls) or self._busy()
             if not busy or call.protocol != frames.PROTOCOL.decode():
@@ -216,8 +216,8 @@ class CommandServer:
     async def _answer_hook(
         self, connection: "_CallerConnection", reader: asyncio.StreamReader, call: CommandCall
     ) -> None:
-        kind, given = await asyncio.wait_for(frames.read(reader), GIVEN_SECONDS)
-        if kind != frames.GIVEN:
+        kind, given = await asyncio.wait_for(frames.read(reader), HOOK_INPUT_SECONDS)
+        if kind != frames.HOOK_INPUT:
             raise InvalidInput("a hook's input is missing")
         answer, trouble = await asyncio.get_running_loop().run_in_executor(
             self._hook_threads, self._hook, call, given

@@ -12,7 +12,7 @@ from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
-from agent_memory.launcher import relay
+from agent_memory.launcher import command_client
 
 AGENTS = tuple(agent.value for agent in Agent)
 AUTO = "auto"
@@ -95,8 +95,8 @@ class Delivery:
         """Parse the arguments of `memory hook`."""
         words = list(arguments)
         return cls(
-            name=relay.hook_name(words),
-            agent=relay.option(words, "--agent") or "",
+            name=command_client.hook_name(words),
+            agent=command_client.option(words, "--agent") or "",
             folder=folder,
             environ=environ,
             nonce=nonce,

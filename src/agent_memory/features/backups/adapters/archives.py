@@ -7,7 +7,6 @@ have, sizes that differ from it, and headers that would fill the memory are reje
 import contextlib
 import gzip
 import io
-import os
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from agent_memory.features.backups.adapters.files import Check
 from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import BackupFile, Manifest
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
+from agent_memory.platform.files import open_regular
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _COMPRESSED = (".tar.gz", ".tgz")
@@ -113,12 +113,10 @@ class Archive:
     def _open_tar(self) -> Iterator[tarfile.TarFile]:
         try:
             with contextlib.ExitStack() as opened:
-                found: Any = opened.enter_context(
-                    os.fdopen(os.open(self.path, os.O_RDONLY | os.O_NONBLOCK), "rb")
-                )
+                file: Any = opened.enter_context(open_regular(self.path, follow_link=True))
                 if self.path.name.endswith(_COMPRESSED):
-                    found = opened.enter_context(gzip.GzipFile(fileobj=found))
-                bounded: Any = _Bounded(found)
+                    file = opened.enter_context(gzip.GzipFile(fileobj=file))
+                bounded: Any = _Bounded(file)
                 yield opened.enter_context(tarfile.open(fileobj=bounded, mode="r:"))
         except _DAMAGED as exc:
             raise StorageFailed(f"{self.path} is damaged: {exc}") from exc

@@ -1,4 +1,4 @@
-"""Files of a backup: copied, hashed and synced, readable by their owner only."""
+"""Copy, hash and sync the files of a backup. Only their owner can read them."""
 
 import hashlib
 import os
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.durable import sync_folder
+from agent_memory.platform.files import open_regular
 
 CHUNK = 1 << 20
 
@@ -17,47 +17,44 @@ Check = Callable[[], None]
 
 
 def digest(path: Path, check: Check) -> tuple[int, str]:
-    """Return the size and SHA-256 of a regular file. No link is followed."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise StorageFailed(f"{path} is no regular file")
+    """Return the size and SHA-256 of a regular file. Follow no link."""
+    with open_regular(path) as file:
         return digest_stream(file, check)
 
 
 def digest_stream(file: IO[bytes], check: Check) -> tuple[int, str]:
-    size, found = 0, hashlib.sha256()
+    """Return the size and SHA-256 of an open file."""
+    size, sha256 = 0, hashlib.sha256()
     while part := file.read(CHUNK):
         check()
         size += len(part)
-        found.update(part)
-    return size, found.hexdigest()
+        sha256.update(part)
+    return size, sha256.hexdigest()
 
 
 def copy(source: Path, target: Path, check: Check) -> tuple[int, str]:
-    """Copy a regular file to a new one and sync it. Return the size and SHA-256 of what was
+    """Copy a regular file to a new one and sync it. Return the size and SHA-256 of the bytes
     read."""
-    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise StorageFailed(f"{source} is no regular file")
+    with open_regular(source) as file:
         return write(file, target, check)
 
 
 def write(file: IO[bytes], target: Path, check: Check) -> tuple[int, str]:
-    """Write an open file to a new one and sync it. Return its size and SHA-256."""
-    size, found = 0, hashlib.sha256()
-    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
+    """Copy an open file to a new one, as `copy` does."""
+    size, sha256 = 0, hashlib.sha256()
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         while part := file.read(CHUNK):
             check()
             size += len(part)
-            found.update(part)
-            made.write(part)
-        made.flush()
-        os.fsync(made.fileno())
-    return size, found.hexdigest()
+            sha256.update(part)
+            out.write(part)
+        out.flush()
+        os.fsync(out.fileno())
+    return size, sha256.hexdigest()
 
 
 def make_folders(root: Path, path: str) -> Path:
-    """Create the folders that a file below the root needs. Return the file's path."""
+    """Make the folders of a file below the root. Return the file's path."""
     folder = root
     for step in path.split("/")[:-1]:
         folder = folder / step
@@ -66,7 +63,8 @@ def make_folders(root: Path, path: str) -> Path:
 
 
 def regular_files(root: Path, part: str) -> Iterator[str]:
-    """Yield the paths, from the root, of the regular files of a part: itself, or all below it."""
+    """Yield the paths, from the root, of a part's regular files: the part itself, or all below
+    it."""
     place = root / part
     if place.is_file() and not place.is_symlink():
         yield part
@@ -79,6 +77,6 @@ def regular_files(root: Path, part: str) -> Iterator[str]:
 
 
 def sync_folders(root: Path) -> None:
-    """Sync all folders below the root, so that every name is on disk."""
+    """Sync all folders below the root to disk."""
     for folder, _, _ in os.walk(root, topdown=False):
         sync_folder(Path(folder))

@@ -1,7 +1,5 @@
 """Where a backup is read from: the folder of a snapshot, or an archive."""
 
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
@@ -11,6 +9,7 @@ from agent_memory.features.backups.adapters.files import Check
 from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import BackupFile, Manifest
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
+from agent_memory.platform.files import FileTooLarge, NotRegularFile, open_regular, read_regular
 
 
 class BackupSource(Protocol):
@@ -38,14 +37,14 @@ class SnapshotFolder:
                         break
                     if folder.is_symlink():
                         raise InvalidInput(f"{folder} is a link: no folder of a backup")
-                file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+                file = open_regular(path)
+            except NotRegularFile:
+                raise InvalidInput(f"{path} is not a regular file") from None
             except FileNotFoundError:
                 raise StorageFailed(f"{each.path} is missing in {self.path}") from None
             except OSError as exc:
                 raise StorageFailed(f"cannot read {path}: {exc.strerror}") from exc
             with file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise InvalidInput(f"{path} is no regular file")
                 yield each, file
 
 
@@ -82,13 +81,12 @@ def check_sum(source: BackupSource, expected: BackupFile, found: tuple[int, str]
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a snapshot's folder. Raises InvalidInput and OSError."""
+    """Read the manifest of a snapshot's folder. Raise InvalidInput and OSError."""
     path = folder / backups.MANIFEST
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-        data = file.read(backups.MAX_MANIFEST_BYTES + 1)
-    if len(data) > backups.MAX_MANIFEST_BYTES:
-        raise InvalidInput(f"{path} is too large")
-    return backups.parse(data)
+    try:
+        return backups.parse(read_regular(path, backups.MAX_MANIFEST_BYTES))
+    except FileTooLarge:
+        raise InvalidInput(f"{path} is too large") from None
 
 
 def newest(folder: Path) -> Path | None:

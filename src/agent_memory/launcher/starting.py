@@ -1,0 +1,175 @@
+"""Start a daemon in the background. The launcher loads this module only when no daemon runs."""
+
+import fcntl
+import os
+import select
+import sys
+import time
+
+from .command_client import (
+    CHUNK,
+    NOT_SENT,
+    POLL_SECONDS,
+    STORAGE_ERROR,
+    complain,
+    connect,
+    data_folder,
+    read_announcement,
+    write,
+)
+
+# All that a daemon inherits of its caller's environment.
+DAEMON_ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "SHELL")
+DAEMON_ENVIRONMENT_PREFIXES = ("LC_", "XDG_", "MEMORY_")
+
+START_MILLIS = 20_000
+CONFIG_ERROR = 3
+LONGEST_WAIT = 60  # seconds between two tries of commands to start a daemon
+
+
+def start(
+    config: str | None,
+    by_hand: bool,
+    replace: tuple[int, int] | None = None,
+    options: tuple[str, ...] = (),
+) -> int:
+    """Start a daemon and wait until it is ready. Return 0, or an exit code after an error message.
+
+    `replace` is the announcement of an outdated daemon, which is stopping.
+    A lock lets one caller start a daemon while the others wait: a hundred commands at once must not
+    load a hundred daemons. After a failure, commands wait before they try again; a start by hand
+    does not.
+    """
+    folder = data_folder()
+    path = os.path.join(folder, "start.lock")
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as exc:
+        complain(f"error: cannot use the data folder {folder}: {exc.strerror}\n")
+        return STORAGE_ERROR
+    try:
+        if not acquire_lock(lock):
+            seconds = START_MILLIS // 1000
+            complain(
+                f"error: another command has held {path} for {seconds} s and has started no"
+                " daemon; end it and try again\n"
+            )
+            return STORAGE_ERROR
+        running = None if read_announcement(folder) == replace else connect(folder)
+        if running is not None:
+            running.close()
+            return 0
+        marker = os.path.join(folder, "start-failed")
+        failures, code, message = read_failed_start(marker)
+        if message and not by_hand:
+            complain(message)
+            return code
+        code, reason = spawn(config, by_hand, replace is not None, options)
+        if not code:
+            if failures:
+                os.unlink(marker)
+            return 0
+        complain(reason)
+        if code == CONFIG_ERROR:
+            return code  # quick to detect, and perhaps only in this caller's settings
+        try:
+            if os.path.lexists(marker):  # never write through a link, symbolic or hard
+                os.unlink(marker)
+            record = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            try:
+                write(record, f"{failures + 1} {code}\n{reason}".encode())
+            finally:
+                os.close(record)
+        except OSError:
+            pass  # a full or read-only disk: every command tries then, and reports the failure
+        return code
+    finally:
+        os.close(lock)
+
+
+def acquire_lock(lock: int) -> bool:
+    """Wait for the lock as long as a start may take. Return whether we hold it."""
+    deadline = time.monotonic() + START_MILLIS / 1000
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+
+
+def read_failed_start(marker: str) -> tuple[int, int, str]:
+    """Return how many starts have failed in a row, the last exit code, and the message for commands
+    that must still wait, or an empty one."""
+    try:
+        with open(marker, encoding="utf-8") as record:
+            failures, code = (int(number) for number in record.readline().split())
+            reason = record.read()
+        wait = os.stat(marker).st_mtime + min(2**failures, LONGEST_WAIT) - time.time()
+    except (OSError, ValueError):
+        return 0, 0, ""
+    # More than the longest wait means that the clock was set back.
+    if not 0 < wait <= LONGEST_WAIT:
+        return failures, code, ""
+    return failures, code, f"{reason}(next try in {wait:.0f} s; by hand: memory-daemon start)\n"
+
+
+def daemon_environment(environ: "os._Environ[str]") -> dict[str, str]:
+    """Return the part of the caller's environment that a daemon inherits: it outlives the
+    caller."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in DAEMON_ENVIRONMENT or name.startswith(DAEMON_ENVIRONMENT_PREFIXES))
+        and name not in NOT_SENT
+    }
+
+
+def spawn(
+    config: str | None, by_hand: bool, replace: bool, options: tuple[str, ...]
+) -> tuple[int, str]:
+    """Start a daemon process. Return 0 when it is ready, or its exit code and its message."""
+    readable, writable = os.pipe()
+    arguments = [sys.executable, "-I", "-m", "agent_memory.daemon.standalone"]
+    if config:
+        arguments += ["memory-daemon", "--config", config, "start"]
+    else:
+        arguments += ["memory-daemon", "start"]
+    arguments += ["--foreground", "--ready-fd", "3", *options]
+    if not by_hand:
+        arguments += ["--auto"]
+    if replace:
+        arguments += ["--replace"]
+    null = os.open(os.devnull, os.O_RDWR)
+    if writable == 3:
+        os.set_inheritable(3, True)
+    actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1)]
+    actions += [(os.POSIX_SPAWN_DUP2, writable, fd) for fd in (2, 3) if fd != writable]
+    # Without GRPC_VERBOSITY, gRPC writes its own message about a busy port.
+    environment = {**daemon_environment(os.environ), "GRPC_VERBOSITY": "NONE"}
+    child = os.posix_spawn(
+        sys.executable, arguments, environment, file_actions=actions, setsigmask=()
+    )
+    os.close(writable)
+    os.close(null)
+    output = b""
+    poll = select.poll()
+    poll.register(readable, select.POLLIN)
+    try:
+        while poll.poll(START_MILLIS):
+            part = os.read(readable, CHUNK)
+            output += part
+            if b"\0" in output:  # the daemon is ready; warnings come before the NUL
+                write(2, output.partition(b"\0")[0])
+                return 0, ""
+            if not part:
+                _, status = os.waitpid(child, 0)
+                code = os.waitstatus_to_exitcode(status)
+                text = output.decode(errors="replace") or "error: the daemon ended at its start\n"
+                return code if code > 0 else 1, text
+        return 1, f"error: the daemon was not ready within {START_MILLIS // 1000} s\n"
+    finally:
+        os.close(readable)

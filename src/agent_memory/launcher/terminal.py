@@ -1,0 +1,71 @@
+"""Prompts and pager: parts of a command that need the user's terminal."""
+
+import os
+
+from .command_client import write
+
+
+def ask(prompt: bytes, hidden: bool) -> bytes:
+    """Read one line from the user, with its newline; return nothing at the end of input. On a
+    terminal, discard keys typed before the prompt."""
+    if not os.isatty(0):
+        write(2, prompt)
+        return read_line()
+    import termios
+
+    termios.tcflush(0, termios.TCIFLUSH)
+    write(2, prompt)
+    if not hidden:
+        return read_line()
+    shown = termios.tcgetattr(0)
+    silent = list(shown)
+    silent[3] &= ~termios.ECHO
+    try:
+        termios.tcsetattr(0, termios.TCSAFLUSH, silent)
+        return read_line()
+    finally:
+        termios.tcsetattr(0, termios.TCSAFLUSH, shown)
+        write(2, b"\n")
+
+
+def read_line() -> bytes:
+    """Read a line byte by byte: the input after it belongs to the next reader."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            break
+        line += byte
+    return line
+
+
+def page(text: bytes) -> None:
+    """Show the text in the user's pager, or write it if there is none. Ctrl-C then goes to the
+    pager alone."""
+    import signal
+
+    words = os.environ.get("PAGER", "").split() or ["less"]
+    readable, writable = os.pipe()
+    environment = {"LESS": "FRX", **os.environ}
+    ours = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child = os.posix_spawnp(
+            words[0],
+            words,
+            environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, readable, 0), (os.POSIX_SPAWN_CLOSE, writable)],
+            setsigdef=(signal.SIGINT, signal.SIGPIPE),
+        )
+        os.close(readable)
+        try:
+            write(writable, text)
+        except BrokenPipeError:
+            pass  # the user has left the pager
+        os.close(writable)
+        os.waitpid(child, 0)
+        return
+    except OSError:
+        pass  # there is no such program
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    write(1, text)
