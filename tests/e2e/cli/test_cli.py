@@ -639,9 +639,9 @@ class TestConfig:
         self, home: Home, own_config: dict[str, str]
     ) -> None:
         ended = home.memory("config", "set", "grpc.port", "9999", environ=own_config)
-        assert "It acts when the daemon is next started.\n" in ended.stdout
+        assert "It takes effect at the next start of the daemon.\n" in ended.stdout
         asked = ("config", "set", "hooks.enabled", "false")
-        assert "next started" not in home.memory(*asked, environ=own_config).stdout
+        assert "next start" not in home.memory(*asked, environ=own_config).stdout
         as_json = home.json("memory", "config", "set", "toc.max_tokens", "9", environ=own_config)
         assert as_json == {
             "key": "toc.max_tokens",
@@ -793,10 +793,10 @@ class TestService:
             "memory-daemon", "service", "remove", environ={**environ, "PATH": os.devnull}
         )
         assert (removed.returncode, removed.stdout) == (OK, f"Removed {unit}\n")
-        assert removed.stderr.startswith("note: it may still be active: `")
+        assert removed.stderr.startswith("note: the unit may still be active: `")
         assert not unit.exists()
         again = home.apart("memory-daemon", "service", "remove", environ=environ)
-        assert (again.returncode, again.stdout) == (OK, "There was none.\n")
+        assert (again.returncode, again.stdout) == (OK, f"{unit} does not exist.\n")
 
     @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
     @pytest.mark.parametrize("code", [0, 3])
@@ -891,8 +891,8 @@ class TestCompletion:
 
     @pytest.mark.parametrize(
         ("shell", "word", "answer"),
-        [("zsh", "1", "plain\nquery\nRead what was recorded.\n"),
-         ("fish", "qu", "plain,query\tRead what was recorded.\n"),
+        [("zsh", "1", "plain\nquery\nRead recorded events and their table of contents.\n"),
+         ("fish", "qu", "plain,query\tRead recorded events and their table of contents.\n"),
          ("bash", "1", "plain,query\n")],
     )  # fmt: skip
     def test_the_other_shells_get_what_their_scripts_ask_for(

@@ -157,7 +157,7 @@ class TestEvents:
         report = memory.json("forget", "--session", word)
         again = memory("forget", "--session", word, "--format", "json")
         assert again.json() == report
-        assert again.errors == "note: forgotten by an earlier call, with this report\n"
+        assert again.errors == "note: an earlier call forgot them; this is its report\n"
 
     def test_what_is_not_there_cannot_be_forgotten(self, memory: MemoryCommand) -> None:
         assert_refused(memory("forget", "--event", "none"), MISSING, "nothing was forgotten")
@@ -168,7 +168,7 @@ class TestEvents:
 class TestAsking:
     def test_one_thing_at_a_time(self, memory: MemoryCommand) -> None:
         for words in ((), ("abcd", "--event", "x"), ("--event", "x", "--session", "y")):
-            assert_refused(memory("forget", *words), USAGE, "name memories")
+            assert_refused(memory("forget", *words), USAGE, "ids of memories")
         assert_refused(memory("forget", "--from", "2026-01-01"), INVALID, "needs both")
 
     def test_whoever_says_no_keeps_it(self, home: Home, memory: MemoryCommand) -> None:

@@ -133,7 +133,10 @@ class TestInAPipe:
         desk.model.plays(WRITES)
         answer = desk.run("Go")
         assert answer.code == WRONG
-        assert "write_file was denied, because nobody could be asked" in answer.errors
+        assert (
+            "write_file was denied, because there is no terminal to ask for approval"
+            in answer.errors
+        )
         assert "--auto-approve" in answer.errors
         assert not desk.file().exists()
 
@@ -363,7 +366,7 @@ class TestLists:
             assert found["doing"] == "waits for a decision"
             screen.interrupt()
             screen.finish()
-        wait_until(lambda: desk.run("ps").text.startswith("No run goes on"), "it has ended")
+        wait_until(lambda: desk.run("ps").text.startswith("No run is active"), "it has ended")
 
     def test_sessions_are_listed_the_last_one_first(self, desk: Desk) -> None:
         desk.model.plays(say("Fine."), say("Fine."), error(500))
@@ -404,13 +407,13 @@ class TestFailures:
     def test_words_that_are_no_text_are_11(self, desk: Desk) -> None:
         answer = desk.run(b"\xff\xfe")
         assert answer.code == INVALID
-        assert "not UTF-8" in answer.errors
+        assert "not valid UTF-8" in answer.errors
 
     def test_without_a_model_it_says_what_to_install(self) -> None:
         with Home() as home:
             home.environ["PATH"] = "/usr/bin:/bin"
             home.serve()
-            assert "the next run starts it" in home.run("kontekst", "ps").text
+            assert "it starts with a run" in home.run("kontekst", "ps").text
             answer = home.run("kontekst", "Go")
             assert "Model: not running; no model can be run" in home.run("kontekst", "ps").text
         assert answer.code == NOT_ENABLED
@@ -484,4 +487,4 @@ class TestOverGrpc:
     def test_a_daemon_that_is_not_there_is_5(self, desk: Desk) -> None:
         answer = desk.run("Go", "-e", "http://127.0.0.1:1")
         assert answer.code == 5
-        assert "cannot be reached" in answer.errors
+        assert "cannot reach the daemon" in answer.errors

@@ -408,7 +408,7 @@ def test_a_launcher_of_another_protocol_is_refused_with_a_reason(
     answer = programs.run("say", "out", "", "0", launcher=other)
 
     assert (answer.code, answer.out) == (1, b"")
-    assert "do not understand each other" in answer.errors
+    assert "are not compatible" in answer.errors
 
 
 def test_a_daemon_killed_under_a_command_is_told_of(own_programs: ProgramServer) -> None:

@@ -592,7 +592,7 @@ class TestShowAndList:
         assert re.search(rf"{one} +\d{{4}}-\d\d-\d\d  One \[resolved\]", text)
         quiet = memory.text("list", "--domain", "project", "--format", "quiet")
         assert quiet.split() == [two, one]
-        assert memory.text("list", "--spec", "none such") == "There are no memories.\n"
+        assert memory.text("list", "--spec", "none such") == "No memories.\n"
 
     def test_being_recalled_and_shown_counts(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "A quokka counts")
@@ -773,7 +773,7 @@ class TestStatus:
         told = counted.json("status", "--verify")["verified"]
         assert told == {"memories": 5, "notes": 5, "problems": []}
         assert counted.text("status", "--verify").endswith(
-            "\nVerified: 5 memories, 5 in notes\n  all is well\n"
+            "\nVerified: 5 memories, 5 in notes\n  no problems\n"
         )
 
 

@@ -526,9 +526,7 @@ class TestIndexes:
         assert stats["words"]["size_bytes"] > 0
         assert (stats["words_waiting"], stats["vectors"], stats["vectors_waiting"]) == (0, None, 0)
         assert (stats["model"], stats["doing"], stats["trouble"]) == ("", "", "")
-        lines = (
-            f"  Index of words: {total:,} documents, 0 changes waiting\n  Vectors: none (embedder"
-        )
+        lines = f"  Word index: {total:,} documents, 0 changes waiting\n  Vectors: none (embedder"
         assert lines in shown(home.run("memory-daemon", "admin", "index-stats"))
         assert lines in shown(home.run("memory-daemon", "status"))
         assert home.status()["indexes"] == stats

@@ -199,7 +199,7 @@ class TestForms:
         ]
 
     def test_help_tells_of_the_server(self, ada: Ada) -> None:
-        assert "and the MCP server" in " ".join(ada.said("install", "--help").split())
+        assert "install the MCP server" in " ".join(ada.said("install", "--help").split())
 
 
 class TestRefusals:

@@ -131,7 +131,9 @@ class TestForgetting:
 class TestRefusals:
     def test_no_folder_of_the_agent(self, home: Home, memory: MemoryCommand) -> None:
         answer = memory("import", "--from", "claude-code", env={"HOME": str(home.work)})
-        assert_refused(answer, INVALID, str(home.work / ".claude" / "projects"), "give the place")
+        assert_refused(
+            answer, INVALID, str(home.work / ".claude" / "projects"), "give the file or folder"
+        )
 
     def test_no_such_place(self, memory: MemoryCommand) -> None:
         assert_refused(memory("import", "--from", "codex", "nowhere"), INVALID, "nowhere")
@@ -142,11 +144,11 @@ class TestRefusals:
         assert_refused(answer, INVALID, "no transcripts", str(Path("work", "empty")))
 
     def test_plain_transcripts_need_a_place(self, memory: MemoryCommand) -> None:
-        assert_refused(memory("import", "--from", "jsonl"), USAGE, "give the FILE")
+        assert_refused(memory("import", "--from", "jsonl"), USAGE, "needs a FILE")
 
     @pytest.mark.parametrize(
         "option", [("--format", "yaml"), ("--namespace", "decisions"), ("--domain", "project")]
     )
     def test_options_of_memories(self, memory: MemoryCommand, option: tuple[str, str]) -> None:
         answer = memory("import", "--from", "claude-code", *option)
-        assert_refused(answer, USAGE, option[0], "is for memories")
+        assert_refused(answer, USAGE, option[0], "cannot be combined with --from")
