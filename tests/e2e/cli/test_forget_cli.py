@@ -1,4 +1,4 @@
-"""`memory forget`: gone from everywhere in reach, proven, and never back."""
+"""`memory forget`: everything in reach is removed, proven to be gone, and does not return."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -18,7 +18,7 @@ _numbers = count()
 
 @pytest.fixture
 def word() -> str:
-    """One that no other test has used."""
+    """Return a word that no other test uses."""
     return f"heliotrope{next(_numbers)}"
 
 
@@ -45,7 +45,7 @@ def memory(home: Home, repository: Repository) -> MemoryCommand:
 
 
 def holding(folder: Path, word: str) -> list[str]:
-    """The files below with this word in them, as bytes."""
+    """Return the files below a folder that contain a word."""
     return [
         str(path)
         for path in folder.rglob("*")
@@ -91,7 +91,7 @@ class TestMemories:
     def test_it_does_not_come_back(
         self, home: Home, memory: MemoryCommand, repository: Repository, word: str
     ) -> None:
-        """Neither by the same words, nor by an import, nor from a clone that still has it."""
+        """It returns neither by a capture of the same words, nor an import, nor from a clone."""
         remote = git_repositories.clone_repository(repository, home.work / f"{word}.git", "--bare")
         repository.git("remote", "add", "origin", str(remote.folder))
         name = memory.capture("decisions", f"The word is {word}")

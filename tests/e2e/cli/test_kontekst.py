@@ -1,4 +1,4 @@
-"""`kontekst` as a user has it: in pipes and on a real terminal, against a scripted model."""
+"""`kontekst` in pipes and on a real terminal, with a scripted model."""
 
 import json
 import os
@@ -112,7 +112,7 @@ class TestInAPipe:
         assert told["tools"][0]["arguments"] == {}
 
     def test_a_folder_that_is_gone_is_not_taken_for_another(self, desk: Desk) -> None:
-        """Before, it was the root of the machine."""
+        """It used to be the root folder of the machine."""
         gone = desk.home.work / "gone"
         for pwd in (str(gone), ""):
             gone.mkdir()
@@ -413,7 +413,7 @@ class TestFailures:
         with Home() as home:
             home.environ["PATH"] = "/usr/bin:/bin"
             home.serve()
-            assert "it starts with a run" in home.run("kontekst", "ps").text
+            assert "the next run starts it" in home.run("kontekst", "ps").text
             answer = home.run("kontekst", "Go")
             assert "Model: not running; no model can be run" in home.run("kontekst", "ps").text
         assert answer.code == NOT_ENABLED

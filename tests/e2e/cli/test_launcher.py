@@ -1,4 +1,4 @@
-"""The launcher: what goes into it reaches the command, and the command's answer comes out."""
+"""The launcher passes input and signals to the command, and its answer back."""
 
 import fcntl
 import random
@@ -35,7 +35,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def own_programs() -> Iterator[ProgramServer]:
-    """A server of the test's own, to stop."""
+    """A server for one test, which may stop it."""
     with Home() as home, ProgramServer(home) as server:
         yield server
 
@@ -216,7 +216,7 @@ def test_an_interrupt_cancels_the_command_in_the_daemon(
 def test_an_interrupt_ends_a_command_that_cannot_be_cancelled(
     own_programs: ProgramServer, tmp_path: Path
 ) -> None:
-    """However often its daemon says that it lives."""
+    """The beats of the daemon do not keep it alive."""
     hasty = patch_launcher(tmp_path, "CANCEL_SECONDS = 5.0", "CANCEL_SECONDS = 0.5")
     words = own_programs.home.command("memory", "ignore", "600", launcher=hasty)
     with own_programs.home.begin_words(words) as command:
@@ -384,7 +384,7 @@ def test_an_interrupt_in_the_middle_of_a_frame_hangs_up_and_says_nothing_more(
 
 
 def _unread(connection: socket.socket) -> int:
-    """Bytes that the other side has not taken yet, with what they cost the kernel."""
+    """Return the bytes that the other side has not read yet, with their overhead in the kernel."""
     size = bytearray(4)
     fcntl.ioctl(connection, termios.TIOCOUTQ, size)
     return int.from_bytes(size, sys.byteorder)

@@ -9,6 +9,7 @@ import pytest
 from agent_memory.proto import memory_pb2 as pb
 from tests.launching import Answer, Home
 from tests.memory_client import Client
+from tests.memory_commands import assert_refused
 from tests.toc_conversations import (
     EVERYTHING,
     JOBS,
@@ -77,13 +78,6 @@ def empty() -> Iterator[Home]:
 def shown(answer: Answer) -> str:
     assert answer.code == OK, answer.errors
     return answer.text
-
-
-def assert_refused(answer: Answer, code: int, words: str = "") -> None:
-    assert (answer.code, answer.text) == (code, ""), answer
-    assert "error: " in answer.errors
-    assert words in answer.errors
-    assert "Traceback" not in answer.errors
 
 
 def first_grip(toc: Toc, node_id: str) -> str:

@@ -1,6 +1,7 @@
 """The `kontekst` command: run agents on a local model, with this memory."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -114,14 +115,7 @@ def ps(run: Invocation) -> None:
     run.show(
         {
             "runs": [_run_json(active) for active in runs],
-            "model": {
-                "endpoint": model.endpoint,
-                "model_dir": model.model_dir,
-                "healthy": model.healthy,
-                "running": model.running,
-                "pid": model.pid,
-                "trouble": model.trouble,
-            },
+            "model": asdict(model),
         },
         lambda: "\n".join([*_run_lines(runs, now), _model_line(model)]),
         essential="\n".join(active.run_id for active in runs),
@@ -191,7 +185,7 @@ def _run_lines(runs: Sequence[RunStatus], now: int) -> list[str]:
 
 def _model_line(model: ModelStatus) -> str:
     if not model.endpoint:
-        return f"Model: not running; {rendering.plain(model.trouble) or 'it starts with a run'}"
+        return f"Model: not running; {rendering.plain(model.trouble) or 'the next run starts it'}"
     own = f" (PID {model.pid})" if model.running else ""
     return f"Model: {model.endpoint}{own}, {'healthy' if model.healthy else 'does not answer'}"
 

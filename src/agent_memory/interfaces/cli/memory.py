@@ -61,7 +61,7 @@ def config_group() -> None:
     """Show and change settings."""
 
 
-@config_group.command("get")
+@config_group.command("get", examples=("memory config get grpc.port",))
 @click.argument("key")
 @invocation
 def get_config(run: Invocation, key: str) -> None:
@@ -102,7 +102,7 @@ def set_config(run: Invocation, key: str, value: str) -> None:
     )
 
 
-@config_group.command("list")
+@config_group.command("list", examples=("memory config list --format json",))
 @invocation
 def list_config(run: Invocation) -> None:
     """List all settings, with their values and where those come from."""
@@ -126,7 +126,7 @@ def list_config(run: Invocation) -> None:
     )
 
 
-@config_group.command("path", needs_config=False)
+@config_group.command("path", needs_config=False, examples=("$EDITOR $(memory config path)",))
 @invocation
 def config_path(run: Invocation) -> None:
     """Print the path of your config file. The file may not exist yet."""

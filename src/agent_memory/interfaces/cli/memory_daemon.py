@@ -228,7 +228,7 @@ def _documents(documents: int, waiting: int) -> str:
 @endpoint_option
 @click.pass_context
 def query(ctx: click.Context, endpoint: str | None) -> None:
-    """Read recorded events and their table of contents."""
+    """Read events and the table of contents."""
     ctx.meta["endpoint"] = endpoint
 
 
@@ -466,8 +466,7 @@ def _stats_text(store: StoreStats) -> str:
             "",
             "  Column Families:",
             *(
-                f"    {family.name}: {rendering.count(family.entries, 'entry', 'entries')},"
-                f" {rendering.size(family.size_bytes)}"
+                f"    {family.name}: {family.entries:,} entries, {rendering.size(family.size_bytes)}"
                 for family in store.families
             ),
             "",

@@ -110,7 +110,9 @@ def _usage(exc: click.ClickException) -> str:
     if isinstance(exc, click.UsageError) and exc.ctx is not None:
         path = exc.ctx.command_path.strip()
         lines += [exc.ctx.get_usage(), f"Try '{path} --help' for help.", ""]
-    return "\n".join([*lines, f"error: {exc.format_message()}"]) + "\n"
+    # click lists the choices of a missing argument one below the other.
+    message = exc.format_message().replace(":\n\t", ": ").replace(",\n\t", ", ")
+    return "\n".join([*lines, f"error: {message}"]) + "\n"
 
 
 def _completion_variable(program: str) -> str:

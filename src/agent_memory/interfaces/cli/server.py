@@ -253,9 +253,7 @@ class CommandServer:
             # Without arguments: they may be private.
             log.exception("command.crashed", program=call.program)
             with contextlib.suppress(Cancelled):
-                connection.err(
-                    b"error: the command failed in the daemon; the cause is in its log\n"
-                )
+                connection.err(b"error: the command failed in the daemon; its log says why\n")
         finally:
             connection.finish(code)
 

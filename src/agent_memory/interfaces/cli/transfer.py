@@ -247,6 +247,8 @@ def export(
     try:
         with path.open("x", encoding="utf-8", newline="") as target:
             target.writelines(memory_files.dump(memories, format_))
+    except FileExistsError as exc:
+        raise InvalidInput(f"{path} already exists: choose another name") from exc
     except OSError as exc:
         raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
     count = rendering.count(len(memories), "memory", "memories")
