@@ -319,7 +319,7 @@ class TestAgentsAndSkills:
         assert "agents/broken/agent.toml:2" in listed["broken"]["problem"]
         assert "max_turns" in listed["broken"]["problem"]
         text = desk.run("agents").text
-        assert "wrong: agents/broken/agent.toml:2" in text
+        assert "error: agents/broken/agent.toml:2" in text
         answer = desk.run("Go", "--agent", "broken")
         assert answer.code == NOT_ENABLED
         assert "agent.toml:2" in answer.errors

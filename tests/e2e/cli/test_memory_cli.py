@@ -234,7 +234,7 @@ class TestCapture:
         tagged = memory.json(*words, "--tags", "b")
         assert "tags" in tagged["warning"]
         assert memory.show(first["memory_id"])["tags"] == ["a", "b"]
-        assert memory.text(*words).startswith("✓ Already there: ")
+        assert memory.text(*words).startswith("✓ Already captured: ")
         assert memory.list_ids() == [first["memory_id"]]
 
     def test_other_content_or_another_spec_is_another_memory(self, memory: MemoryCommand) -> None:

@@ -15,9 +15,11 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, 
 from agent_memory.kernel.errors import InvalidInput
 
 
-def register(group: click.Group) -> None:
-    group.add_command(backup)
-    group.add_command(restore)
+def reject_other_db(run: Invocation, ctx: click.Context) -> None:
+    """Refuse the `--db-path` of `admin`, unless it is the database of this daemon."""
+    db_path = ctx.meta["db_path"]
+    if db_path is not None and run.path(db_path).resolve() != run.backend.own_db:
+        raise click.UsageError("this works only on the running daemon: leave out --db-path")
 
 
 @click.command(
@@ -66,9 +68,7 @@ def backup(
     DIR is a folder of snapshots: a file that an earlier snapshot holds is not copied again. A FILE
     whose name ends in .tar, .tar.gz or .tgz is one archive. Without either, DIR is backup.path.
     """
-    db_path = ctx.meta["db_path"]
-    if db_path is not None and run.path(db_path).resolve() != run.backend.own_db:
-        raise click.UsageError("backup copies the running daemon's store: leave out --db-path")
+    reject_other_db(run, ctx)
     backups = run.backend.require_services().backups
     if unschedule:
         if target is not None or schedule is not None:

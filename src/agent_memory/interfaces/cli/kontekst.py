@@ -134,12 +134,12 @@ def ps(run: Invocation) -> None:
 @invocation
 def sessions(run: Invocation, limit: int) -> None:
     """List the sessions of agents, latest first."""
-    found = run.backend.require_services().run_memory.sessions(limit)
+    listed = run.backend.require_services().run_memory.sessions(limit)
     run.show(
-        [_session_json(session) for session in found],
-        lambda: _sessions_text(found),
+        [_session_json(session) for session in listed],
+        lambda: _sessions_text(listed),
         page=True,
-        essential="\n".join(session.session_id for session in found),
+        essential="\n".join(session.session_id for session in listed),
     )
 
 
@@ -202,11 +202,11 @@ def _session_json(session: RunSession) -> dict[str, Any]:
     }
 
 
-def _sessions_text(found: Sequence[RunSession]) -> str:
-    if not found:
+def _sessions_text(listed: Sequence[RunSession]) -> str:
+    if not listed:
         return 'No sessions yet. `kontekst "PROMPT"` runs an agent.'
     lines = []
-    for session in found:
+    for session in listed:
         runs = rendering.count(session.runs, "run")
         outcome = session.outcome or "interrupted"
         about = f"{rendering.plain(session.agent)}, {runs}, {outcome}"

@@ -1,18 +1,15 @@
 """The `memory-daemon` command: start, query and maintain the daemon."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 
 import click
 
 from agent_memory import config
 from agent_memory.features.log.model.events import EventPage
-from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.cli import backup, query_toc, rendering, service_unit
+from agent_memory.interfaces.cli import query_toc, rendering, service_unit
+from agent_memory.interfaces.cli.admin import admin, index_lines
 from agent_memory.interfaces.cli.backend import StartOptions
 from agent_memory.interfaces.cli.commands import (
     Group,
@@ -25,9 +22,8 @@ from agent_memory.interfaces.cli.commands import (
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.recall import search
 from agent_memory.interfaces.cli.scheduler import scheduler
-from agent_memory.interfaces.cli.verify import verify
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
-from agent_memory.kernel.status import BackupStatus, DaemonStatus, IndexesStatus, StoreStats
+from agent_memory.kernel.status import BackupStatus, DaemonStatus
 
 NOT_RUNNING = 1
 FAILING = wire.ERRORS[StorageFailed].exit
@@ -155,8 +151,8 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
         f"Uptime: {rendering.duration(daemon.uptime_seconds)}",
         f"Events stored: {daemon.events:,}",
         f"Database size: {rendering.size(daemon.db_bytes)}",
-        *store_lines(daemon),
-        *([] if daemon.indexes is None else _index_lines(daemon.indexes)),
+        *_store_lines(daemon),
+        *([] if daemon.indexes is None else index_lines(daemon.indexes)),
         *_backup_lines(daemon.backup),
         *(f"Warning: {warning}" for warning in daemon.warnings),
     ]
@@ -181,7 +177,7 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
     return "\n  ".join(["Daemon Status: Running", *lines])
 
 
-def store_lines(daemon: DaemonStatus) -> Iterator[str]:
+def _store_lines(daemon: DaemonStatus) -> Iterator[str]:
     """Describe what is wrong with the store, if anything."""
     health = daemon.store
     if not health.writable:
@@ -200,22 +196,6 @@ def _backup_lines(backup: BackupStatus) -> Iterator[str]:
         yield f"Last backup: {moment} UTC in {rendering.plain(backup.path)}"
     if backup.before_upgrade:
         yield f"Backup before the last upgrade: {rendering.plain(backup.before_upgrade)}"
-
-
-def _index_lines(indexes: IndexesStatus) -> Iterator[str]:
-    yield f"Word index: {_documents(indexes.words.documents, indexes.words_waiting)}"
-    if indexes.vectors is None:
-        yield "Vectors: none (embedder.provider is none)"
-    else:
-        yield f"Vectors: {_documents(indexes.vectors.documents, indexes.vectors_waiting)}"
-    if indexes.doing:
-        yield f"Now {indexes.doing}"
-    if indexes.trouble:
-        yield f"Trouble: {rendering.plain(indexes.trouble)}"
-
-
-def _documents(documents: int, waiting: int) -> str:
-    return f"{rendering.count(documents, 'document')}, {rendering.count(waiting, 'change')} waiting"
 
 
 @memory_daemon.group(
@@ -281,203 +261,6 @@ def _events_text(page: EventPage, start: int, end: int, *, full: bool) -> str:
 
 query_toc.register(query)
 query.add_command(search)
-memory_daemon.add_command(scheduler)
-
-
-@memory_daemon.group(
-    examples=(
-        "memory-daemon admin stats",
-        "memory-daemon admin backup /mnt/backups/memory",
-        "memory-daemon admin verify",
-    )
-)
-@click.option(
-    "--db-path",
-    type=PathType(),
-    help="Another database, which no daemon may be using.",
-)
-@click.pass_context
-def admin(ctx: click.Context, db_path: Path | None) -> None:
-    """Maintain the database, the indexes and backups."""
-    ctx.meta["db_path"] = db_path
-
-
-@admin.command(
-    examples=("memory-daemon admin stats", "memory-daemon admin --db-path /mnt/db stats")
-)
-@invocation
-@click.pass_context
-def stats(ctx: click.Context, run: Invocation) -> None:
-    """Show the size of the database, by column family."""
-    with _open_admin(run, ctx.meta["db_path"]) as opened:
-        store = opened.stats()
-    run.show(wire.stats_json(store), lambda: _stats_text(store))
-
-
-@admin.command(examples=("memory-daemon admin compact", "memory-daemon admin compact --cf events"))
-@click.option("--cf", "family", metavar="NAME", help="Only this column family.")
-@invocation
-@click.pass_context
-def compact(ctx: click.Context, run: Invocation, family: str | None) -> None:
-    """Rewrite the database files to free the space of deleted data."""
-    with _open_admin(run, ctx.meta["db_path"]) as opened:
-        before = opened.stats()
-        total = len(before.families) if family is None else 1
-        with run.terminal.progress("Compacting", total) as advance:
-            after = opened.compact(family, advance)
-    run.show(
-        {"size_bytes_before": before.size_bytes, "size_bytes": after.size_bytes},
-        lambda: (
-            f"Compacted {family or 'all column families'}:"
-            f" {rendering.size(before.size_bytes)} -> {rendering.size(after.size_bytes)}"
-        ),
-    )
-
-
-@admin.command(
-    "rebuild-toc",
-    examples=(
-        "memory-daemon admin rebuild-toc --dry-run",
-        "memory-daemon admin rebuild-toc --from-date 2026-01-01",
-    ),
-)
-@click.option(
-    "--from-date", type=query_toc.DAY, help="Only sessions with events on or after this day."
-)
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@invocation
-def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> None:
-    """Rebuild the table of contents from the events.
-
-    Segments whose content does not change stay as they are.
-    """
-    rebuild = run.backend.require_services().rebuild
-    sessions = rebuild.sessions(None if from_date is None else from_date.date())
-    with run.terminal.progress("Rebuilding", len(sessions)) as advance:
-        done = rebuild.run(sessions, dry_run=dry_run, done=advance)
-    verb = "would be " if dry_run else ""
-    run.show(
-        asdict(done),
-        lambda: (
-            f"Read {rendering.count(done.sessions, 'session')}:"
-            f" {rendering.count(done.written, 'segment')} {verb}rewritten,"
-            f" {done.removed:,} {verb}removed,"
-            f" {rendering.count(done.rolled_up, 'period')} {verb}rolled up"
-        ),
-    )
-
-
-@admin.command("index-stats", examples=("memory-daemon admin index-stats --format json",))
-@invocation
-@click.pass_context
-def index_stats(ctx: click.Context, run: Invocation) -> None:
-    """Show the search indexes: documents, waiting changes and size."""
-    _reject_other_db(run, ctx)
-    indexes = run.backend.require_services().indexes.status()
-    run.show(asdict(indexes), lambda: _index_text(indexes))
-
-
-def _index_text(indexes: IndexesStatus) -> str:
-    lines = ["Search Indexes:", *_index_lines(indexes)]
-    lines.append(f"Size of the word index: {rendering.size(indexes.words.size_bytes)}")
-    if indexes.vectors is not None:
-        lines.append(f"Size of the vectors: {rendering.size(indexes.vectors.size_bytes)}")
-        lines.append(f"Model: {indexes.model}")
-    return "\n  ".join(lines)
-
-
-@admin.command(
-    "rebuild-index",
-    examples=(
-        "memory-daemon admin rebuild-index",
-        "memory-daemon admin rebuild-index --vectors --no-wait",
-    ),
-)
-@click.option("--words", is_flag=True, help="Rebuild only the word index.")
-@click.option("--vectors", is_flag=True, help="Rebuild only the vectors: embed everything again.")
-@click.option(
-    "--wait/--no-wait",
-    default=True,
-    help="Wait for the embedding, or let it run in the background.",
-)
-@invocation
-@click.pass_context
-def rebuild_index(
-    ctx: click.Context, run: Invocation, words: bool, vectors: bool, wait: bool
-) -> None:
-    """Rebuild the search indexes from the database.
-
-    Meanwhile the old word index keeps answering; vectors answer again as they are embedded.
-    """
-    _reject_other_db(run, ctx)
-    services = run.backend.require_services()
-    indexes = services.indexes
-    both = words == vectors
-    store = services.admin.stats()
-    total = store.entries("events") + store.entries("segments")
-    done: dict[str, int] = {}
-    if both or words:
-        with run.terminal.progress("Indexing words", total) as advance:
-            done["words"] = indexes.rebuild_words(advance)
-    if vectors or (both and indexes.status().vectors is not None):
-        with run.terminal.progress("Queueing", total) as advance:
-            done["vectors"] = indexes.rebuild_vectors(advance)
-        if wait:
-            queued = indexes.status().vectors_waiting
-            with run.terminal.progress("Embedding", queued) as advance:
-                indexes.embed(lambda left: advance(queued - left))
-    services.jobs.wake_indexes()
-    later = "" if wait or "vectors" not in done else "; embedding continues in the background"
-    run.show(
-        done,
-        lambda: (
-            "Rebuilt "
-            + ", ".join(f"{name}: {rendering.count(n, 'record')}" for name, n in done.items())
-            + later
-        ),
-    )
-
-
-def _reject_other_db(run: Invocation, ctx: click.Context) -> None:
-    db_path = ctx.meta["db_path"]
-    if db_path is not None and run.path(db_path).resolve() != run.backend.own_db:
-        raise click.UsageError("this works only on the running daemon: leave out --db-path")
-
-
-admin.add_command(verify)
-
-
-@contextmanager
-def _open_admin(run: Invocation, db_path: Path | None) -> Iterator[Admin]:
-    path = None if db_path is None else run.path(db_path).resolve()
-    if path is None or path == run.backend.own_db:
-        yield run.backend.require_services().admin
-    else:
-        with run.backend.open_offline(path) as opened:
-            yield opened
-
-
-def _stats_text(store: StoreStats) -> str:
-    return "\n".join(
-        [
-            "Database Statistics:",
-            f"  Path: {store.path}",
-            f"  Size: {rendering.size(store.size_bytes)}",
-            "",
-            "  Column Families:",
-            *(
-                f"    {family.name}: {family.entries:,} entries, {rendering.size(family.size_bytes)}"
-                for family in store.families
-            ),
-            "",
-            "  RocksDB Info:",
-            f"    Compaction: {store.pending_compactions} pending",
-            f"    WAL: {rendering.size(store.wal_bytes)}",
-        ]
-    )
-
-
-backup.register(admin)
 
 
 @memory_daemon.group(examples=("memory-daemon token create dashboard", "memory-daemon token list"))
@@ -575,4 +358,5 @@ def remove_service(run: Invocation) -> None:
     )
 
 
-memory_daemon.add_command(completion)
+for command in (admin, scheduler, completion):
+    memory_daemon.add_command(command)
