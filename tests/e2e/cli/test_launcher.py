@@ -180,7 +180,7 @@ def test_a_program_that_this_daemon_does_not_have_is_a_usage_error(
 ) -> None:
     answer = programs.home.run("kontekst", "anything")
 
-    assert answer == Answer(2, b"", b"error: no command 'kontekst'\n")
+    assert answer == Answer(2, b"", b"error: unknown program 'kontekst'\n")
 
 
 def test_run_as_a_file_of_another_name_it_is_the_memory_command(programs: ProgramServer) -> None:

@@ -220,12 +220,12 @@ class TestImport:
         found = told(memory, "--dry-run", given=given)
         assert (found["dry_run"], found["captured"], found["skipped"]) == (True, 1, 1)
         answer = memory("import", "--dry-run", given=given)
-        assert answer.text == "✓ Would capture 1, skipped 1 that are there already\n"
+        assert answer.text == "✓ Would capture 1 memory, skipped 1 that already exist\n"
         memory.text("sync", "--domain", "project")
         assert repository.refs() == before
         assert memory.list_ids() == [known]
         answer = memory("import", given=given)
-        assert answer.text == "✓ Captured 1, skipped 1 that are there already\n"
+        assert answer.text == "✓ Captured 1 memory, skipped 1 that already exist\n"
         (name,) = told(memory, given=given.replace(b"New", b"Newer"))["memory_ids"]
         assert name in memory.list_ids()
 
@@ -260,7 +260,7 @@ class TestImport:
         places = [each.partition(":")[0] for each in found["refused"]]
         assert sorted(places) == ["line 2", "line 3", "line 4", "line 7", "record 5"]
         assert all(f"warning: {each}\n" in answer.errors for each in found["refused"])
-        assert "error: 5 of the records" in answer.errors
+        assert "error: 5 records could not be imported" in answer.errors
         assert PRIVATE_KEY.split("\n")[2] not in answer.errors + answer.text
         summaries = {memory.show(name)["summary"] for name in memory.list_ids()}
         assert summaries == {"Good", "Also good"}

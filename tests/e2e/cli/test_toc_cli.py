@@ -516,7 +516,7 @@ class TestRebuild:
     def test_the_tree_is_the_same_afterwards(self, run: Run, toc: Toc) -> None:
         before = list(toc.walk())
         assert shown(run("admin", "rebuild-toc")) == (
-            "6 sessions read: 0 segments were rewritten, 0 were removed, 0 periods rolled up\n"
+            "Read 6 sessions: 0 segments rewritten, 0 removed, 0 periods rolled up\n"
         ).replace("6", str(len({event.session_id for event in [*EVERYTHING, *CONTROL]})))
         toc.settle()
         assert list(toc.walk()) == before

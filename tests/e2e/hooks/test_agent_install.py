@@ -167,7 +167,7 @@ class TestForms:
         ada.said("install", "gemini")
         ada("install", "cursor", "--project")
         said = ada.said("install")
-        assert "claude-code  Claude Code  (no " in said
+        assert "claude-code  Claude Code  (not found: no " in said
         assert "codex        Codex\n             user: not installed\n" in said
         assert "gemini       Gemini CLI\n             user: installed\n" in said
         assert "             project: installed\n" in said
@@ -182,7 +182,7 @@ class TestForms:
         settings.write_text(
             settings.read_text().replace(str(LAUNCHER.parent), "/gone/agent_memory")
         )
-        assert "`memory install claude-code --user` repairs it" in ada.said("install")
+        assert "run `memory install claude-code --user` to use this one" in ada.said("install")
         assert f"Changed {settings}" in ada.said("install", "claude-code")
         assert "/gone" not in settings.read_text()
 

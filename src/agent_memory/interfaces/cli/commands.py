@@ -261,12 +261,12 @@ def verbosity_options(quiet_help: str) -> Callable[[F], F]:
 
 
 def endpoint_option(function: F) -> F:
-    """Add `--endpoint`, for `Invocation.open_service`."""
+    """Add `--endpoint`: the address of another daemon."""
     return click.option(
         "-e",
         "--endpoint",
         metavar="URL",
-        help="Ask the daemon at this gRPC address, such as http://[::1]:50051, with the key in"
+        help="Use the daemon at this gRPC address, such as http://[::1]:50051, with the key in"
         " MEMORY_KEY.",
     )(function)
 

@@ -41,6 +41,7 @@ from agent_memory.interfaces.cli.commands import (
     Command,
     Invocation,
     PathType,
+    endpoint_option,
     invocation,
     verbosity_options,
 )
@@ -82,20 +83,9 @@ class _Prompt(Command):
 @click.argument("words", nargs=-1, metavar="PROMPT...")
 @click.option("--session", "-s", default="", metavar="ID", help="Continue this session.")
 @click.option("--agent", "-a", default="", metavar="NAME", help="Agent to run.")
-@click.option(
-    "--dir",
-    "folder",
-    type=PathType(),
-    help="Folder to work in. Default: this one.",
-)
+@click.option("--dir", "folder", type=PathType(), help="Folder to work in. Default: this one.")
 @click.option("--auto-approve", is_flag=True, help="Allow all tools without asking.")
-@click.option(
-    "-e",
-    "--endpoint",
-    metavar="URL",
-    help="Run on the daemon at this gRPC address, such as http://[::1]:50051, with the key in"
-    " MEMORY_KEY.",
-)
+@endpoint_option
 @verbosity_options(QUIET_HELP)
 @invocation
 def prompt(
