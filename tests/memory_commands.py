@@ -1,4 +1,4 @@
-"""The `memory` command in a folder, as a user runs it, and what it answers."""
+"""The `memory` command in a folder, and its exit codes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ MISSING, INVALID, BLOCKED = 10, 11, 12
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommand:
-    """Calling it runs the command."""
+    """The `memory` command of a home, in a folder. Call it to run it."""
 
     home: Home
     folder: Path
@@ -28,34 +28,33 @@ class MemoryCommand:
         return answer.json()
 
     def text(self, *words: Word, given: bytes = b"") -> str:
-        """What it says on standard output; it may warn."""
+        """Return its standard output. Warnings are allowed."""
         answer = self(*words, given=given)
         assert answer.code == OK, answer
         return answer.text
 
     def capture(self, namespace: str, summary: str, *words: Word, given: bytes = b"") -> str:
-        """The new memory's id."""
-        told = self.json("capture", namespace, summary, *words, given=given)
-        assert told["created"], told
-        found: str = told["memory_id"]
-        return found
+        """Capture a new memory, and return its id."""
+        captured = self.json("capture", namespace, summary, *words, given=given)
+        assert captured["created"], captured
+        return str(captured["memory_id"])
 
     def show(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.json("show", name)
-        return found
+        memory: dict[str, Any] = self.json("show", name)
+        return memory
 
     def recall_ids(self, *words: Word) -> list[str]:
-        """The ids of what is found in this folder's project, best first."""
-        found = self.json("recall", "--domain", "project", *words)
-        return [each["id"] for each in found["results"]]
+        """Return the ids that recall finds in this folder's project, best first."""
+        recalled = self.json("recall", "--domain", "project", *words)
+        return [hit["id"] for hit in recalled["results"]]
 
     def list_ids(self, *words: Word) -> list[str]:
-        found = self.json("list", "--domain", "project", *words)
-        return [each["id"] for each in found["memories"]]
+        listed = self.json("list", "--domain", "project", *words)
+        return [memory["id"] for memory in listed["memories"]]
 
 
 def assert_refused(answer: Answer, code: int, *words: str) -> None:
-    """Ended with this code and an error that says so, and nothing on standard output."""
+    """Check the exit code, that the error contains all words, and that there is no output."""
     assert (answer.code, answer.text) == (code, ""), answer
     assert "error: " in answer.errors
     assert "Traceback" not in answer.errors

@@ -81,60 +81,63 @@ def port(default: int, doc: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSettings:
-    path: str = setting(
-        "", "Folder of the database, in the data folder unless absolute; empty: `db`."
-    )
-    url: str = setting("", "A server database in place of `storage.path`.")
+    path: str = setting("", "Folder of the database, relative to the data folder; empty: `db`.")
+    url: str = setting("", "Address of a database server to use instead of `storage.path`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcSettings:
-    host: str = setting("localhost", "Address to serve on; `localhost` is IPv4 and IPv6 loopback.")
+    host: str = setting("localhost", "Address to listen on; `localhost` is IPv4 and IPv6 loopback.")
     port: int = port(50051, "Port of all gRPC services; 0 picks a free one.")
     require_key: bool = setting(
         True,
-        "Ask for a bearer key on `memory.*` over TCP, unless the caller is shown to be the daemon's"
-        " own user; `false` lets in everyone on this machine, and counts in config.toml only.",
+        "Require a bearer key for `memory.*` over TCP, unless the caller is verified to be the"
+        " daemon's own user. `false` lets in everyone on this machine, and works only in"
+        " config.toml.",
         by_hand=True,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
-    host: str = setting("localhost", "Address to serve on; `localhost` is IPv4 and IPv6 loopback.")
+    host: str = setting("localhost", "Address to listen on; `localhost` is IPv4 and IPv6 loopback.")
     port: int = port(8000, "Port of REST, streams and MCP; 0 picks a free one.")
     allowed_hosts: list[str] = setting(
-        [], "Names by which this machine may be asked, besides loopback and `http.host`."
+        [], "Host names that requests may use for this machine, besides loopback and `http.host`."
     )
     allowed_origins: list[str] = setting(
-        [], "Web pages that may ask, by their origin: `https://dashboard.example`."
+        [], "Origins of web pages that may send requests: `https://dashboard.example`."
     )
     rate: int = setting(
-        100, "Requests a second that a key may make; 0 is no limit.", minimum=0, maximum=1_000_000
+        100, "Requests per second of one key; 0: no limit.", minimum=0, maximum=1_000_000
     )
     burst: int = setting(
-        1000, "Requests that it may make at once; 0 is no limit.", minimum=0, maximum=1_000_000
+        1000, "Requests that one key may make at once; 0: no limit.", minimum=0, maximum=1_000_000
     )
     max_body_bytes: int = setting(
-        16 << 20, "The most bytes of a request's body.", minimum=1024, maximum=1 << 30
+        16 << 20, "Largest body of a request, in bytes.", minimum=1024, maximum=1 << 30
     )
     tls_cert: str = setting(
-        "", "File of the certificate and its chain (PEM): HTTPS in place of HTTP."
+        "", "Certificate with its chain (PEM file). If set, HTTPS is served instead of HTTP."
     )
-    tls_key: str = setting("", "File of its private key (PEM), for its owner's eyes only.")
+    tls_key: str = setting(
+        "", "Private key of the certificate (PEM file). Only its owner may have access to it."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    level: str = setting("info", "Least severe level that is logged.", choices=LEVELS)
-    max_bytes: int = setting(10 << 20, "Size at which the log file is rotated.", minimum=1 << 16)
-    files: int = setting(5, "How many rotated log files are kept.", minimum=1, maximum=100)
+    level: str = setting("info", "Lowest level that is logged.", choices=LEVELS)
+    max_bytes: int = setting(
+        10 << 20, "Size at which the log file is rotated, in bytes.", minimum=1 << 16
+    )
+    files: int = setting(5, "Rotated log files to keep.", minimum=1, maximum=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
     otlp_endpoint: str = setting(
-        "", "Where traces are sent, as http://localhost:4318/v1/traces; needs the extra `otel`."
+        "", "Where to send traces, such as http://localhost:4318/v1/traces; needs the extra `otel`."
     )
 
 
@@ -145,13 +148,13 @@ class SchedulerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupSettings:
-    path: str = setting("", "Folder of the scheduled backups; on another disk if you can.")
+    path: str = setting("", "Folder of the scheduled backups, on another disk if possible.")
     schedule: str = setting(
-        "", "When to take one, as cron with seconds, in UTC: `0 0 3 * * *`; empty: never."
+        "", "When to back up, as cron with seconds in UTC: `0 0 3 * * *`; empty: never."
     )
-    keep: int = setting(7, "How many of the newest stay.", minimum=1, maximum=10_000)
+    keep: int = setting(7, "Newest backups to keep.", minimum=1, maximum=10_000)
     keep_weekly: int = setting(
-        4, "For how many weeks the newest of each week stays too.", minimum=0, maximum=10_000
+        4, "Weeks for which the newest backup of each week is also kept.", minimum=0, maximum=10_000
     )
 
 
@@ -159,21 +162,21 @@ class BackupSettings:
 class SecuritySettings:
     secrets: str = setting(
         "redact",
-        "What happens to a secret: `redact` it, `block` the content, `warn`, or `off`.",
+        "What to do with a secret: `redact` it, `block` the content, `warn`, or `off`: store it.",
         choices=("redact", "block", "warn", "off"),
     )
     allow: list[str] = setting(
-        [], "What is no secret: as it is, or as a /regular expression/ for all of it."
+        [], "Texts that are not secrets, or a /regular expression/ that matches the whole text."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoriesSettings:
-    remote: str = personal("origin", "The remote through which a project's memories are shared.")
-    user_remote: str = setting("", "Address of a repository that keeps the user's own memories.")
-    org: str = setting("", "Name of the organisation whose memories are shared.")
+    remote: str = personal("origin", "Git remote that shares the memories of a project.")
+    user_remote: str = setting("", "Address of a repository that shares your own memories.")
+    org: str = setting("", "Name of the organization whose memories you share.")
     org_repository: str = setting(
-        "", "Its repository: an absolute path, or the address of a remote."
+        "", "Repository of the organization: an absolute path, or the address of a remote."
     )
 
 
@@ -181,168 +184,199 @@ class MemoriesSettings:
 class CliSettings:
     default_format: str = live(
         "text",
-        "Output format where `--format` is not given.",
+        "Output format without `--format`.",
         choices=("text", "json", "yaml", "markdown", "quiet"),
     )
-    color: bool = live(True, "Colour on a terminal.", project=SWITCH_OFF)
-    progress: bool = live(True, "Progress bars on a terminal.", project=SWITCH_OFF)
-    pager: bool = live(True, "Page what is longer than the terminal.", project=SWITCH_OFF)
+    color: bool = live(True, "Use colors on a terminal.", project=SWITCH_OFF)
+    progress: bool = live(True, "Show progress bars on a terminal.", project=SWITCH_OFF)
+    pager: bool = live(
+        True, "Use a pager for output that is longer than the terminal.", project=SWITCH_OFF
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TocSettings:
-    time_gap_ms: int = setting(1_800_000, "A pause this long ends a segment.", minimum=1)
-    max_tokens: int = setting(4096, "Size at which a segment is cut.", minimum=1)
-    overlap_ms: int = setting(300_000, "How far back a segment's context reaches.", minimum=0)
-    overlap_tokens: int = setting(500, "The most context a segment takes over.", minimum=0)
-    max_tool_result_chars: int = setting(2000, "How much of a tool result counts.", minimum=1)
+    time_gap_ms: int = setting(
+        1_800_000, "Pause between events that ends a segment, in milliseconds.", minimum=1
+    )
+    max_tokens: int = setting(4096, "Size at which a segment ends, in tokens.", minimum=1)
+    overlap_ms: int = setting(
+        300_000, "Time before a segment from which it takes context, in milliseconds.", minimum=0
+    )
+    overlap_tokens: int = setting(500, "Most context that a segment takes, in tokens.", minimum=0)
+    max_tool_result_chars: int = setting(
+        2000, "Characters of a tool result that are used.", minimum=1
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizerSettings:
     provider: str = setting(
         "extractive",
-        "Who writes the table of contents; all but `extractive` need a model.",
+        "What writes the table of contents; all except `extractive` need a model.",
         choices=("extractive", "llama", "openai", "anthropic"),
     )
-    base_url: str = setting("", "Address of the provider's API; empty: its own.")
-    model: str = setting("", "The provider's name of the model.")
+    base_url: str = setting("", "Address of the API; empty: the provider's own.")
+    model: str = setting("", "Name of the model.")
     api_key_env: str = setting(
-        "", "Environment variable with the API key; a daemon keeps those that start with MEMORY_."
+        "",
+        "Environment variable with the API key; it reaches the daemon if it starts with MEMORY_.",
     )
-    daily_token_budget: int = setting(500_000, "Tokens a day; 0 is no limit.", minimum=0)
+    daily_token_budget: int = setting(500_000, "Most tokens per day; 0: no limit.", minimum=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderSettings:
     provider: str = setting(
         "minilm",
-        "Who embeds: the packaged MiniLM, an OpenAI-compatible endpoint, or `none`.",
+        "What embeds texts: the packaged MiniLM, an OpenAI-compatible endpoint, or `none`.",
         choices=("minilm", "openai", "none"),
     )
-    model: str = setting("", "The provider's name of the model; empty: its default.")
-    base_url: str = setting("", "Address of the provider's API; empty: its own.")
+    model: str = setting("", "Name of the model; empty: the provider's default.")
+    base_url: str = setting("", "Address of the API; empty: the provider's own.")
     api_key_env: str = setting(
-        "", "Environment variable with the API key; a daemon keeps those that start with MEMORY_."
+        "",
+        "Environment variable with the API key; it reaches the daemon if it starts with MEMORY_.",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaSettings:
-    server: str = setting("", "The llama-server program; empty: found on PATH.")
+    server: str = setting("", "Path of the llama-server program; empty: search PATH.")
     model_dir: str = setting("~/models", "Folder of GGUF models.")
     model: str = setting(
-        "", "The model: a file of `llama.model_dir`, or the endpoint's name of it; empty: the one."
+        "", "File in `llama.model_dir`, or name of the model at the endpoint; empty: the only one."
     )
-    context_size: int = setting(4096, "Tokens of context.", minimum=256, maximum=1 << 24)
-    parallel: int = setting(1, "Answers that are written at once.", minimum=1, maximum=64)
-    args: list[str] = setting([], "Further arguments of llama-server, one for each.")
-    start_seconds: int = setting(180, "How long it may take to load its model.", minimum=1)
+    context_size: int = setting(
+        4096, "Size of the context, in tokens.", minimum=256, maximum=1 << 24
+    )
+    parallel: int = setting(
+        1, "Answers that the model writes at the same time.", minimum=1, maximum=64
+    )
+    args: list[str] = setting([], "Further arguments of llama-server, one per item.")
+    start_seconds: int = setting(180, "Time limit for loading the model, in seconds.", minimum=1)
     idle_minutes: int = setting(
-        15, "It is ended when nobody has asked for so long; 0: never.", minimum=0
+        15, "Stop llama-server when it is unused for this long; 0: never.", minimum=0
     )
-    endpoint: str = setting("", "An OpenAI-compatible server to use; none is started then.")
+    endpoint: str = setting(
+        "", "Address of an OpenAI-compatible server to use instead of starting llama-server."
+    )
     api_key_env: str = setting(
-        "", "Environment variable with its key; a daemon keeps those that start with MEMORY_."
+        "",
+        "Environment variable with the API key; it reaches the daemon if it starts with MEMORY_.",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsSettings:
     max_turns: int = setting(
-        25, "How often a run asks the model, unless its agent says.", minimum=1, maximum=1000
+        25,
+        "Most calls of the model in one run, unless its agent sets a number.",
+        minimum=1,
+        maximum=1000,
     )
-    max_runs: int = setting(64, "Runs that go on at once.", minimum=1, maximum=1000)
+    max_runs: int = setting(64, "Most runs at the same time.", minimum=1, maximum=1000)
     turn_seconds: int = setting(
-        600, "How long the model may take to begin an answer, or to go on with it.", minimum=1
+        600, "Longest wait for the model to begin or continue an answer, in seconds.", minimum=1
     )
-    tool_seconds: int = setting(120, "How long a tool may take.", minimum=1)
+    tool_seconds: int = setting(120, "Time limit of a tool, in seconds.", minimum=1)
     commands: list[str] = setting(
-        [], "What `run_command` may run, by the words they begin with: `git status`, `pytest`."
+        [], "Commands that `run_command` may run, by their first words: `git status`, `pytest`."
     )
     web_private: list[str] = setting(
-        [], "Hosts of private networks that `web_fetch` may ask: `localhost:3000`."
+        [], "Hosts in private networks that `web_fetch` may access: `localhost:3000`."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpSettings:
-    server_name: str = setting("memory", "Name told to MCP clients.")
+    server_name: str = setting("memory", "Name of this server in MCP clients.")
     subscriptions: bool = setting(True, "Offer resource subscriptions.")
     prompts_enabled: bool = setting(True, "Offer prompts.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingSettings:
-    sse_keepalive_seconds: int = setting(15, "Pause between SSE keep-alives.", minimum=1)
-    ws_ping_seconds: int = setting(30, "Pause between WebSocket pings.", minimum=1)
-    max_connections: int = setting(100, "Connections per transport.", minimum=1)
+    sse_keepalive_seconds: int = setting(15, "Time between SSE keep-alives, in seconds.", minimum=1)
+    ws_ping_seconds: int = setting(30, "Time between WebSocket pings, in seconds.", minimum=1)
+    max_connections: int = setting(100, "Most connections per transport.", minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStartHookSettings:
     enabled: bool = live(
-        True, "Record when a session starts, and give it context.", project=SWITCH_OFF
+        True, "Record the start of a session, and give the agent context.", project=SWITCH_OFF
     )
-    fetch_remote: bool = personal(False, "Fetch the team's memories first.")
+    fetch_remote: bool = personal(False, "Fetch memories from the remote first.")
     context_token_budget: int = live(
-        2000, "The most tokens of context; agents take 2,450.", minimum=0, project=LOWER
+        2000,
+        "Size of the context, in tokens; agents accept at most 2,450.",
+        minimum=0,
+        project=LOWER,
     )
-    include_guidance: bool = live(True, "Tell the agent how to use its memory.", project=SWITCH_OFF)
+    include_guidance: bool = live(
+        True, "Explain to the agent how to use its memory.", project=SWITCH_OFF
+    )
     guidance_detail: str = live(
-        "standard", "How much of that.", choices=DETAILS, project=CHOOSE_LESS
+        "standard", "Length of that explanation.", choices=DETAILS, project=CHOOSE_LESS
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserPromptHookSettings:
-    enabled: bool = live(True, "Record prompts, and look for signals in them.", project=SWITCH_OFF)
+    enabled: bool = live(
+        True,
+        "Record prompts, and look in them for signals, such as a decision.",
+        project=SWITCH_OFF,
+    )
     signal_patterns: list[str] = live(
         ["[decision]", "[learned]", "[blocker]", "[progress]"],
         "Markers that ask for a capture.",
         project=SHORTEN,
     )
-    recall: bool = live(False, "Add up to three related memories.", project=SWITCH_OFF)
+    recall: bool = live(False, "Add up to three related memories to a prompt.", project=SWITCH_OFF)
     auto_capture: bool = live(
-        False, "Capture what has a marker, without asking.", project=SWITCH_OFF
+        False, "Capture prompts with a marker without asking.", project=SWITCH_OFF
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostToolUseHookSettings:
     enabled: bool = live(
-        True, "Record what tools do, and give related memories.", project=SWITCH_OFF
+        True, "Record the use of tools, and add related memories.", project=SWITCH_OFF
     )
     trigger_tools: list[str] = live(
-        ["Read", "Edit", "Write"], "The tools that do so.", project=SHORTEN
+        ["Read", "Edit", "Write"], "Tools whose use adds related memories.", project=SHORTEN
     )
     exclude_patterns: list[str] = live(
-        ["*.lock", "node_modules/*"], "Files that do not.", project=EXTEND
+        ["*.lock", "node_modules/*"], "Files for which none are added.", project=EXTEND
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreCompactHookSettings:
-    enabled: bool = live(True, "Capture what matters before compaction.", project=SWITCH_OFF)
+    enabled: bool = live(
+        True, "Capture memories before the agent compacts its context.", project=SWITCH_OFF
+    )
     confidence_threshold: float = live(
-        0.8, "How sure it must be.", minimum=0, maximum=1, project=RAISE
+        0.8, "Least confidence of a captured memory.", minimum=0, maximum=1, project=RAISE
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopHookSettings:
     enabled: bool = live(
-        True, "Record answers, and look back when a session ends.", project=SWITCH_OFF
+        True, "Record answers, and analyze a session when it ends.", project=SWITCH_OFF
     )
     push_remote: bool = personal(False, "Sync with the remote when a session ends.")
     session_analysis: bool = live(
-        True, "Capture then what asks to be remembered.", project=SWITCH_OFF
+        True, "Capture memories from the session when it ends.", project=SWITCH_OFF
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksSettings:
-    enabled: bool = live(True, "Record and answer hooks.", project=SWITCH_OFF)
+    enabled: bool = live(True, "Record and answer hook calls.", project=SWITCH_OFF)
     session_start: SessionStartHookSettings = field(default_factory=SessionStartHookSettings)
     user_prompt: UserPromptHookSettings = field(default_factory=UserPromptHookSettings)
     post_tool_use: PostToolUseHookSettings = field(default_factory=PostToolUseHookSettings)

@@ -1,9 +1,9 @@
-"""A command server of the real classes with programs made for tests, as a process of its own.
+"""A process with a real command server and programs for tests.
 
     python -m tests.e2e.command_programs DATA_FOLDER
 
-The launcher finds it by the same link as the daemon. It says `ready` on standard output and serves
-until its standard input ends or it gets SIGTERM.
+The launcher finds it by the same link as the daemon. It prints `ready` and serves until its
+standard input ends or it gets SIGTERM.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ PATTERN = bytes(range(32, 127)) * 11 + b"\n"
 @click.group(cls=Group)
 @global_options
 def programs() -> None:
-    """Commands that do one thing each, so that a test can see whether the launcher lets them.
+    """Commands that do one thing each, to test the launcher.
 
     This paragraph is long enough to be wrapped at every width that a terminal of a test may have.
     """
@@ -51,7 +51,7 @@ def programs() -> None:
 @click.argument("code", type=int)
 @invocation
 def say(run: Invocation, out: str, err: str, code: int) -> int:
-    """Say one thing on standard output, another on standard error, and end with a code."""
+    """Write to standard output and standard error, and exit with a code."""
     run.terminal.write(out)
     run.terminal.warn(err)
     return code
@@ -61,21 +61,21 @@ def say(run: Invocation, out: str, err: str, code: int) -> int:
 @click.argument("words", nargs=-1)
 @invocation
 def echo(run: Invocation, words: tuple[str, ...]) -> None:
-    """Give the arguments back, each ended by a zero byte."""
+    """Write the arguments, each followed by a zero byte."""
     run.terminal.write("".join(f"{word}\0" for word in words))
 
 
 @programs.command()
 @invocation
 def cat(run: Invocation) -> None:
-    """Give standard input back."""
+    """Write standard input to standard output."""
     run.terminal.write(run.terminal.read(limit=1 << 30).decode(errors="surrogateescape"))
 
 
 @programs.command()
 @invocation
 def facts(run: Invocation) -> None:
-    """What is known of the caller."""
+    """Show the caller's folder, environment and terminals."""
     call = run.terminal.call
     run.show(
         {
@@ -96,7 +96,7 @@ def facts(run: Invocation) -> None:
 @programs.command()
 @invocation
 def red(run: Invocation) -> None:
-    """A word in red on each stream."""
+    """Write a red word to each stream."""
     run.terminal.console().print("[red]out[/red]")
     run.terminal.console(errors=True).print("[red]err[/red]")
 
@@ -105,7 +105,7 @@ def red(run: Invocation) -> None:
 @click.option("--hidden", is_flag=True)
 @invocation
 def prompt(run: Invocation, hidden: bool) -> None:
-    """Ask for a word and give it back."""
+    """Ask for a word, and write it."""
     word = run.terminal.ask("Word: ", hidden=hidden)
     run.terminal.write(f"<{word}>\n")
 
@@ -113,7 +113,7 @@ def prompt(run: Invocation, hidden: bool) -> None:
 @programs.command()
 @invocation
 def confirm(run: Invocation) -> None:
-    """Ask yes or no."""
+    """Ask for yes or no."""
     run.terminal.write("yes\n" if run.terminal.confirm("Sure?") else "no\n")
 
 
@@ -121,11 +121,11 @@ def confirm(run: Invocation) -> None:
 @click.argument("count", type=int)
 @invocation
 def progress(run: Invocation, count: int) -> None:
-    """Show how work gets on."""
+    """Show a progress bar."""
     with run.terminal.progress("Working", count) as advance:
         for done in range(1, count + 1):
             advance(done)
-        # Of the server process, not of the caller: must not turn up on its terminal.
+        # The server's own output must not appear on the caller's terminal.
         sys.stdout.write("of the server\n")
         sys.stderr.write("of the server\n")
     run.terminal.write("done\n")
@@ -135,7 +135,7 @@ def progress(run: Invocation, count: int) -> None:
 @click.argument("count", type=int)
 @invocation
 def page(run: Invocation, count: int) -> None:
-    """A long text."""
+    """Page a long text."""
     run.terminal.page("".join(f"line {number}\n" for number in range(count)))
 
 
@@ -143,7 +143,7 @@ def page(run: Invocation, count: int) -> None:
 @click.argument("size", type=int)
 @invocation
 def flood(run: Invocation, size: int) -> None:
-    """This many bytes of a known pattern, in pieces."""
+    """Write a known pattern of this size, in pieces."""
     piece = PATTERN * 64
     while size > 0:
         run.terminal.write(piece[:size].decode())
@@ -154,7 +154,7 @@ def flood(run: Invocation, size: int) -> None:
 @click.argument("record", type=click.Path(path_type=Path))
 @invocation
 def work(run: Invocation, record: Path) -> None:
-    """Run until cancelled; the record tells when it began and that it was told."""
+    """Run until cancelled, and write into `record` when it begins and when it is cancelled."""
     batch = threading.Event()
     run.terminal.write("working\n")
     record.write_text("working")
@@ -172,7 +172,7 @@ def work(run: Invocation, record: Path) -> None:
 @click.argument("seconds", type=float)
 @invocation
 def ponder(run: Invocation, seconds: float) -> None:
-    """Say nothing for a while."""
+    """Wait without output."""
     threading.Event().wait(seconds)
     run.terminal.write("done\n")
 
@@ -181,7 +181,7 @@ def ponder(run: Invocation, seconds: float) -> None:
 @click.argument("seconds", type=float)
 @invocation
 def ignore(run: Invocation, seconds: float) -> None:
-    """Go on for a while, cancelled or not."""
+    """Run for a while, even if cancelled."""
     run.terminal.write("working\n")
     threading.Event().wait(seconds)
 
@@ -189,7 +189,7 @@ def ignore(run: Invocation, seconds: float) -> None:
 @programs.command()
 @invocation
 def crash(_run: Invocation) -> None:
-    """A fault of ours."""
+    """Raise an unexpected exception."""
     raise ZeroDivisionError("a fault")
 
 

@@ -1,4 +1,4 @@
-"""What the server refuses: told what to change, stored nothing, and well afterwards."""
+"""Bad input: it is refused with a reason, stores nothing, and leaves the server working."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -81,7 +81,7 @@ REFUSED_EVENTS = {
 
 
 def _field(number: int, value: bytes) -> bytes:
-    """A length-delimited protobuf field, by hand; for lengths under 128."""
+    """Encode a length-delimited protobuf field of fewer than 128 bytes."""
     return bytes([number << 3 | 2, len(value)]) + value
 
 
@@ -110,7 +110,7 @@ REFUSED_BYTES = {
 
 @pytest.fixture
 def unharmed(shared_daemon: Daemon, client: Client, hour: int, name: str) -> Iterator[None]:
-    """After the test, nothing more is stored and the same process takes an event."""
+    """Check after the test that nothing was stored, and that the same process accepts an event."""
     pid, before = shared_daemon.pid, client.all_events()
     yield
     assert client.all_events() == before

@@ -1,4 +1,4 @@
-"""The commands through the real launcher: what they print, what they refuse, how they end."""
+"""The commands through the real launcher: output, errors and exit codes."""
 
 import json
 import os
@@ -46,11 +46,11 @@ Ended = subprocess.CompletedProcess[str]
 
 
 class Home:
-    """Someone's folders, and their commands."""
+    """The folders and commands of a user."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
-        # Not under `folder`: the path of a Unix socket may have 107 bytes, and pytest's are long.
+        # Not under `folder`: the path of a Unix socket has at most 107 bytes, and pytest's is long.
         self._runtime = tempfile.mkdtemp(dir="/tmp", prefix="am-")
         self.environ = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -94,7 +94,7 @@ class Home:
         cwd: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> Ended:
-        """The same where no daemon is to run it and it does not matter how it was started."""
+        """Run a command without launcher and daemon."""
         words = (program, *arguments)
         environ = {**self.environ, **(environ or {})}
         code, out, err = ForkServer.get_shared().run(words, environ, cwd or self.folder)
@@ -116,7 +116,7 @@ class Home:
 
     def close(self) -> None:
         with suppress(FileNotFoundError, ProcessLookupError, ValueError):
-            # Still there: something is broken, and nothing may be left behind.
+            # It did not stop, so something is broken; leave no process behind.
             os.kill(int((self.data / "daemon.lock").read_text()), signal.SIGKILL)
         shutil.rmtree(self._runtime, ignore_errors=True)
 
@@ -139,13 +139,13 @@ def started(folder: Path, **environ: str) -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """One with a running daemon."""
+    """A home with a running daemon."""
     yield from started(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture
 def quiet_home(tmp_path: Path) -> Iterator[Home]:
-    """One without a daemon."""
+    """A home without a daemon."""
     found = Home(tmp_path)
     yield found
     found.close()
@@ -159,13 +159,13 @@ def client(home: Home) -> Iterator[Client]:
 
 @pytest.fixture
 def own_config(tmp_path: Path) -> dict[str, str]:
-    """An environment with a config folder of the test's own."""
+    """Return an environment with a config folder for this test only."""
     return {"XDG_CONFIG_HOME": str(tmp_path / "config")}
 
 
 class TestStatus:
     def test_it_has_the_layout_of_the_reference(self, home: Home) -> None:
-        # A daemon that has just begun also tells that it fills its indexes.
+        # A daemon that has just started also reports that it fills its indexes.
         wait_until(
             lambda: "\n  Now " not in home.daemon("status").stdout, "it has looked at the store"
         )
@@ -178,8 +178,8 @@ class TestStatus:
             r"  Uptime: (\d+[dhm] )*\d+s\n"
             r"  Events stored: [\d,]+\n"
             r"  Database size: \d+(\.\d)? [KMG]?B\n"
-            r"  Index of words: [\d,]+ documents, [\d,]+ changes waiting\n"
-            r"  Vectors: [\d,]+ documents, [\d,]+ changes waiting\n",
+            r"  Word index: [\d,]+ documents?, [\d,]+ changes? waiting\n"
+            r"  Vectors: [\d,]+ documents?, [\d,]+ changes? waiting\n",
             ended.stdout,
         )
 
@@ -286,7 +286,7 @@ class TestQueryEvents:
     def test_tokens_lead_from_page_to_page_to_the_end(
         self, home: Home, client: Client, hour: int, name: str
     ) -> None:
-        """All at one time: only the token can tell where a page ended."""
+        """All events have the same time: only the token says where a page ended."""
         client.ingest_all(message(f"{name}-{n}", hour) for n in range(7))
         found: list[str] = []
         more: list[str] = []
@@ -514,7 +514,7 @@ class TestTokens:
         assert re.fullmatch(r"am_[\w-]{43}\n", ended.stdout)
         secret = ended.stdout.strip()
         listed = home.daemon("token", "list").stdout
-        assert re.search(rf"^{name}  created \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d$", listed, re.M)
+        assert re.search(rf"^{name}  created \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC$", listed, re.M)
         assert secret not in listed
         as_json = home.json("memory-daemon", "token", "list")
         (found,) = [each for each in as_json if each["name"] == name]
@@ -639,9 +639,9 @@ class TestConfig:
         self, home: Home, own_config: dict[str, str]
     ) -> None:
         ended = home.memory("config", "set", "grpc.port", "9999", environ=own_config)
-        assert "It acts when the daemon is next started.\n" in ended.stdout
+        assert "It takes effect at the next start of the daemon.\n" in ended.stdout
         asked = ("config", "set", "hooks.enabled", "false")
-        assert "next started" not in home.memory(*asked, environ=own_config).stdout
+        assert "next start" not in home.memory(*asked, environ=own_config).stdout
         as_json = home.json("memory", "config", "set", "toc.max_tokens", "9", environ=own_config)
         assert as_json == {
             "key": "toc.max_tokens",
@@ -793,10 +793,10 @@ class TestService:
             "memory-daemon", "service", "remove", environ={**environ, "PATH": os.devnull}
         )
         assert (removed.returncode, removed.stdout) == (OK, f"Removed {unit}\n")
-        assert removed.stderr.startswith("note: it may still be active: `")
+        assert removed.stderr.startswith("note: the unit may still be active: `")
         assert not unit.exists()
         again = home.apart("memory-daemon", "service", "remove", environ=environ)
-        assert (again.returncode, again.stdout) == (OK, "There was none.\n")
+        assert (again.returncode, again.stdout) == (OK, f"{unit} does not exist.\n")
 
     @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
     @pytest.mark.parametrize("code", [0, 3])
@@ -857,7 +857,7 @@ class TestCompletion:
         [
             (("qu",), ["query"]),
             (("query", "ev"), ["events"]),
-            (("st",), ["start", "status", "stop"]),
+            (("st",), ["start", "stop", "status"]),
             (("query", "events", "--f"), ["--from", "--full", "--format"]),
             (("status", "--format", "j"), ["json"]),
         ],
@@ -891,14 +891,14 @@ class TestCompletion:
 
     @pytest.mark.parametrize(
         ("shell", "word", "answer"),
-        [("zsh", "1", "plain\nquery\nRead what was recorded.\n"),
-         ("fish", "qu", "plain,query\tRead what was recorded.\n"),
+        [("zsh", "1", "plain\nquery\nRead events and the table of contents.\n"),
+         ("fish", "qu", "plain,query\tRead events and the table of contents.\n"),
          ("bash", "1", "plain,query\n")],
     )  # fmt: skip
     def test_the_other_shells_get_what_their_scripts_ask_for(
         self, quiet_home: Home, shell: str, word: str, answer: str
     ) -> None:
-        """Also without a daemon, and none is started for it."""
+        """It works without a daemon, and starts none."""
         environ = {
             "_MEMORY_DAEMON_COMPLETE": f"{shell}_complete",
             "COMP_WORDS": "memory-daemon qu",
@@ -942,7 +942,7 @@ def command(words: tuple[str, ...]) -> click.Command:
 
 
 def leaves_and_groups() -> list[tuple[str, ...]]:
-    """Every command of the three programs, as it is called."""
+    """Return the words that call each command of the three programs."""
     found: list[tuple[str, ...]] = []
 
     def walk(command: click.Command, words: tuple[str, ...]) -> None:
@@ -987,7 +987,7 @@ class TestHelp:
         assert (page.returncode, page.stderr) == (OK, "")
         assert "--limit" in page.stdout
 
-    # Of `kontekst` alone the prompt comes over a pipe: test_kontekst has it on a terminal.
+    # `kontekst` without arguments reads its prompt from a pipe; test_kontekst tests a terminal.
     @pytest.mark.parametrize(
         "words",
         [
@@ -1042,12 +1042,12 @@ class TestUsage:
 
 
 def events(at_ms: int) -> tuple[str, ...]:
-    """The command that shows the events of one moment."""
+    """Return the command that shows the events of one moment."""
     return ("query", "events", "--from", str(at_ms), "--to", str(at_ms))
 
 
 def elsewhere(home: Home, folder: Path) -> dict[str, str]:
-    """The environment of a caller of this daemon whose own files are in another folder."""
+    """Return the environment of a caller of this daemon who has another home."""
     return {"HOME": str(folder), "XDG_DATA_HOME": str(home.data.parent)}
 
 
@@ -1066,7 +1066,7 @@ def free_port() -> int:
 
 
 def store_with_events(path: Path, count: int) -> None:
-    """A store that some daemon has left."""
+    """Write a store as a daemon leaves it."""
 
     def unexpected(health: StoreHealth) -> None:
         raise AssertionError(f"a write failed: {health.reason}")
@@ -1090,7 +1090,7 @@ def store_with_events(path: Path, count: int) -> None:
 
 
 def ask_with(home: Home, authorization: str | None) -> pb.GetEventsResponse:
-    """A call over TCP with this `authorization`, if any."""
+    """Read events over TCP with an `authorization` header, if any."""
     with grpc.insecure_channel(f"127.0.0.1:{home.status()['grpc_port']}") as channel:
         method = channel.unary_unary(
             f"/{SERVICE}/GetEvents",

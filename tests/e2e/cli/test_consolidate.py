@@ -1,4 +1,4 @@
-"""`memory consolidate`: near-duplicates found, merged when asked to, and given back."""
+"""`memory consolidate`: it finds near-duplicates, merges them with --apply, and undoes that."""
 
 import re
 import shutil
@@ -35,7 +35,7 @@ def memory(home: Home) -> MemoryCommand:
 
 @pytest.fixture
 def alike(memory: MemoryCommand) -> tuple[str, str, str]:
-    """Two that say the same, the older one first, and one that does not."""
+    """Two memories that say the same, the older one first, and one that does not."""
     return (
         memory.capture("decisions", "Use PostgreSQL as the database of the shop", "--tags", "old"),
         memory.capture("decisions", "Use PostgreSQL as the shop database", "--tags", "new"),
@@ -47,7 +47,7 @@ FULL = ("consolidate", "--domain", "project", "--full")
 
 
 def undo_all(memory: MemoryCommand) -> None:
-    """What other tests have left to be undone."""
+    """Undo the consolidations of other tests."""
     while (answer := memory("consolidate", "--undo")).code == OK:
         pass
     assert answer.code == MISSING
@@ -309,7 +309,7 @@ class TestWithAModel:
             memory.text("consolidate", "--undo")
             assert memory.list_ids() == before
             assert memory.show(name)["status"] == "archived"
-            # A model that gives nothing of use is told of, and one of them stays.
+            # A useless answer of the model is reported, and one of the memories stays.
             llm.script.append(completion("No."))
             plan = memory.json(*FULL, "--dry-run")
             assert plan["merges"][0]["kept"] == before[0]

@@ -1,4 +1,4 @@
-"""`memory forget`: gone from everywhere in reach, proven, and never back."""
+"""`memory forget`: everything in reach is removed, proven to be gone, and does not return."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -18,7 +18,7 @@ _numbers = count()
 
 @pytest.fixture
 def word() -> str:
-    """One that no other test has used."""
+    """Return a word that no other test uses."""
     return f"heliotrope{next(_numbers)}"
 
 
@@ -45,7 +45,7 @@ def memory(home: Home, repository: Repository) -> MemoryCommand:
 
 
 def holding(folder: Path, word: str) -> list[str]:
-    """The files below with this word in them, as bytes."""
+    """Return the files below a folder that contain a word."""
     return [
         str(path)
         for path in folder.rglob("*")
@@ -91,7 +91,7 @@ class TestMemories:
     def test_it_does_not_come_back(
         self, home: Home, memory: MemoryCommand, repository: Repository, word: str
     ) -> None:
-        """Neither by the same words, nor by an import, nor from a clone that still has it."""
+        """It returns neither by a capture of the same words, nor an import, nor from a clone."""
         remote = git_repositories.clone_repository(repository, home.work / f"{word}.git", "--bare")
         repository.git("remote", "add", "origin", str(remote.folder))
         name = memory.capture("decisions", f"The word is {word}")
@@ -157,7 +157,7 @@ class TestEvents:
         report = memory.json("forget", "--session", word)
         again = memory("forget", "--session", word, "--format", "json")
         assert again.json() == report
-        assert again.errors == "note: forgotten by an earlier call, with this report\n"
+        assert again.errors == "note: an earlier call forgot them; this is its report\n"
 
     def test_what_is_not_there_cannot_be_forgotten(self, memory: MemoryCommand) -> None:
         assert_refused(memory("forget", "--event", "none"), MISSING, "nothing was forgotten")
@@ -168,7 +168,7 @@ class TestEvents:
 class TestAsking:
     def test_one_thing_at_a_time(self, memory: MemoryCommand) -> None:
         for words in ((), ("abcd", "--event", "x"), ("--event", "x", "--session", "y")):
-            assert_refused(memory("forget", *words), USAGE, "name memories")
+            assert_refused(memory("forget", *words), USAGE, "ids of memories")
         assert_refused(memory("forget", "--from", "2026-01-01"), INVALID, "needs both")
 
     def test_whoever_says_no_keeps_it(self, home: Home, memory: MemoryCommand) -> None:

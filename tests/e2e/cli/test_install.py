@@ -1,4 +1,4 @@
-"""The wheel: what it installs runs, under three names, from wherever it is linked to."""
+"""The wheel: its three programs run, from any place that links to them."""
 
 import shutil
 import subprocess
@@ -20,10 +20,10 @@ PROGRAMS = ("memory", "memory-daemon", "kontekst")
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bin folder of a fresh environment with our wheel in it."""
+    """Install the wheel into a new environment, and return its bin folder."""
     folder = tmp_path_factory.mktemp("install")
     source = folder / "source"
-    # A copy: a build may leave files behind.
+    # Build from a copy: a build leaves files behind.
     source.mkdir()
     for name in ("src", "scripts", "pyproject.toml", "README.md", "LICENSE"):
         path = REPOSITORY / name
@@ -39,7 +39,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _run([sys.executable, "-m", "venv", "--without-pip", str(environment)])
     python = environment / "bin/python"
     _pip("--python", str(python), "install", "--no-deps", str(wheel))
-    # Our dependencies are those of the environment that runs the tests.
+    # Use the dependencies of the environment that runs the tests.
     packages = Path(_run([str(python), "-c", "import site; print(site.getsitepackages()[0])"]))
     others = [path for path in sys.path if path.endswith("-packages")]
     (packages / "dependencies.pth").write_text("\n".join(others) + "\n")
@@ -111,7 +111,7 @@ def test_the_launcher_and_the_daemon_speak_of_the_same_frames() -> None:
 
 
 def test_the_launcher_imports_next_to_nothing() -> None:
-    """Every import costs each command and each hook."""
+    """Each import slows down every command and hook."""
     show = (
         f"import os, sys; sys.path.insert(0, {str(LAUNCHER.parent)!r}); before = set(sys.modules);"
         "import launcher.command_client; print(*sorted(set(sys.modules) - before))"

@@ -1,4 +1,4 @@
-"""`kontekst` as a user has it: in pipes and on a real terminal, against a scripted model."""
+"""`kontekst` in pipes and on a real terminal, with a scripted model."""
 
 import json
 import os
@@ -112,7 +112,7 @@ class TestInAPipe:
         assert told["tools"][0]["arguments"] == {}
 
     def test_a_folder_that_is_gone_is_not_taken_for_another(self, desk: Desk) -> None:
-        """Before, it was the root of the machine."""
+        """It used to be the root folder of the machine."""
         gone = desk.home.work / "gone"
         for pwd in (str(gone), ""):
             gone.mkdir()
@@ -133,7 +133,10 @@ class TestInAPipe:
         desk.model.plays(WRITES)
         answer = desk.run("Go")
         assert answer.code == WRONG
-        assert "write_file was denied, because nobody could be asked" in answer.errors
+        assert (
+            "write_file was denied, because there is no terminal to ask for approval"
+            in answer.errors
+        )
         assert "--auto-approve" in answer.errors
         assert not desk.file().exists()
 
@@ -316,7 +319,7 @@ class TestAgentsAndSkills:
         assert "agents/broken/agent.toml:2" in listed["broken"]["problem"]
         assert "max_turns" in listed["broken"]["problem"]
         text = desk.run("agents").text
-        assert "wrong: agents/broken/agent.toml:2" in text
+        assert "error: agents/broken/agent.toml:2" in text
         answer = desk.run("Go", "--agent", "broken")
         assert answer.code == NOT_ENABLED
         assert "agent.toml:2" in answer.errors
@@ -363,7 +366,7 @@ class TestLists:
             assert found["doing"] == "waits for a decision"
             screen.interrupt()
             screen.finish()
-        wait_until(lambda: desk.run("ps").text.startswith("No run goes on"), "it has ended")
+        wait_until(lambda: desk.run("ps").text.startswith("No run is active"), "it has ended")
 
     def test_sessions_are_listed_the_last_one_first(self, desk: Desk) -> None:
         desk.model.plays(say("Fine."), say("Fine."), error(500))
@@ -404,7 +407,7 @@ class TestFailures:
     def test_words_that_are_no_text_are_11(self, desk: Desk) -> None:
         answer = desk.run(b"\xff\xfe")
         assert answer.code == INVALID
-        assert "not UTF-8" in answer.errors
+        assert "not valid UTF-8" in answer.errors
 
     def test_without_a_model_it_says_what_to_install(self) -> None:
         with Home() as home:
@@ -484,4 +487,4 @@ class TestOverGrpc:
     def test_a_daemon_that_is_not_there_is_5(self, desk: Desk) -> None:
         answer = desk.run("Go", "-e", "http://127.0.0.1:1")
         assert answer.code == 5
-        assert "cannot be reached" in answer.errors
+        assert "cannot reach the daemon" in answer.errors

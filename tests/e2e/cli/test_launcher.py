@@ -1,4 +1,4 @@
-"""The launcher: what goes into it reaches the command, and the command's answer comes out."""
+"""The launcher passes input and signals to the command, and its answer back."""
 
 import fcntl
 import random
@@ -35,7 +35,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def own_programs() -> Iterator[ProgramServer]:
-    """A server of the test's own, to stop."""
+    """A server for one test, which may stop it."""
     with Home() as home, ProgramServer(home) as server:
         yield server
 
@@ -180,7 +180,7 @@ def test_a_program_that_this_daemon_does_not_have_is_a_usage_error(
 ) -> None:
     answer = programs.home.run("kontekst", "anything")
 
-    assert answer == Answer(2, b"", b"error: no command 'kontekst'\n")
+    assert answer == Answer(2, b"", b"error: unknown program 'kontekst'\n")
 
 
 def test_run_as_a_file_of_another_name_it_is_the_memory_command(programs: ProgramServer) -> None:
@@ -216,7 +216,7 @@ def test_an_interrupt_cancels_the_command_in_the_daemon(
 def test_an_interrupt_ends_a_command_that_cannot_be_cancelled(
     own_programs: ProgramServer, tmp_path: Path
 ) -> None:
-    """However often its daemon says that it lives."""
+    """The beats of the daemon do not keep it alive."""
     hasty = patch_launcher(tmp_path, "CANCEL_SECONDS = 5.0", "CANCEL_SECONDS = 0.5")
     words = own_programs.home.command("memory", "ignore", "600", launcher=hasty)
     with own_programs.home.begin_words(words) as command:
@@ -384,7 +384,7 @@ def test_an_interrupt_in_the_middle_of_a_frame_hangs_up_and_says_nothing_more(
 
 
 def _unread(connection: socket.socket) -> int:
-    """Bytes that the other side has not taken yet, with what they cost the kernel."""
+    """Return the bytes that the other side has not read yet, with their overhead in the kernel."""
     size = bytearray(4)
     fcntl.ioctl(connection, termios.TIOCOUTQ, size)
     return int.from_bytes(size, sys.byteorder)
@@ -408,7 +408,7 @@ def test_a_launcher_of_another_protocol_is_refused_with_a_reason(
     answer = programs.run("say", "out", "", "0", launcher=other)
 
     assert (answer.code, answer.out) == (1, b"")
-    assert "do not understand each other" in answer.errors
+    assert "are not compatible" in answer.errors
 
 
 def test_a_daemon_killed_under_a_command_is_told_of(own_programs: ProgramServer) -> None:

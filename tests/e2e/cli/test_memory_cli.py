@@ -1,4 +1,4 @@
-"""The `memory` commands: what they keep, find, change and count, and how they end."""
+"""The `memory` commands: capture, recall, edit, list, status and their exit codes."""
 
 import random
 import re
@@ -33,7 +33,7 @@ from tests.memory_commands import (
 from tests.searching import connect, count_waiting
 
 ID = r"decisions:[0-9a-f]{12}:0"
-_letters = random.Random(11)  # made here, so that no scanner trips over this file
+_letters = random.Random(11)  # generated, so that no secret scanner reports this file
 _numbers = count()
 
 
@@ -64,7 +64,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def repository(home: Home) -> Repository:
-    """One of the test's own, with a commit."""
+    """A repository for one test, with a commit."""
     return git_repositories.make_repository(home.work / f"app{next(_numbers)}")
 
 
@@ -75,7 +75,7 @@ def memory(home: Home, repository: Repository) -> MemoryCommand:
 
 @pytest.fixture(scope="module")
 def counted() -> Iterator[MemoryCommand]:
-    """In a home of its own, with five memories."""
+    """The command in a new home with five memories."""
     with Home() as home:
         home.serve()
         here = MemoryCommand(home, git_repositories.make_repository(home.work / "app").folder)
@@ -89,14 +89,14 @@ def counted() -> Iterator[MemoryCommand]:
 
 @pytest.fixture(scope="module")
 def llm() -> Iterator[ScriptedLlm]:
-    """Tests add to its script what it is to answer them."""
+    """Serve a model whose answers tests add to its script."""
     with scripted() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def reasoning(llm: ScriptedLlm) -> Iterator[MemoryCommand]:
-    """In a home whose daemon has a model."""
+    """The command in a home whose daemon has a model."""
     with with_llm(llm.url) as home:
         home.serve()
         memory = MemoryCommand(home, git_repositories.make_repository(home.work / "app").folder)
@@ -110,7 +110,7 @@ def reasoning(llm: ScriptedLlm) -> Iterator[MemoryCommand]:
 
 @pytest.fixture(scope="module")
 def other_machine() -> Iterator[Home]:
-    """Its daemon has a model that nobody serves."""
+    """The command in a home whose daemon has a model that does not answer."""
     with with_llm("http://127.0.0.1:1") as home:
         yield home
 
@@ -126,7 +126,7 @@ def with_llm(url: str) -> Home:
 
 
 def with_note(repository: Repository, text: str, namespace: str = "decisions") -> None:
-    """Wait until a note of the present commit says this."""
+    """Wait until a note of the current commit contains a text."""
     wait_until(
         lambda: (
             repository.succeeds("notes", f"--ref=mem/{namespace}", "show")
@@ -234,7 +234,7 @@ class TestCapture:
         tagged = memory.json(*words, "--tags", "b")
         assert "tags" in tagged["warning"]
         assert memory.show(first["memory_id"])["tags"] == ["a", "b"]
-        assert memory.text(*words).startswith("✓ Already there: ")
+        assert memory.text(*words).startswith("✓ Already captured: ")
         assert memory.list_ids() == [first["memory_id"]]
 
     def test_other_content_or_another_spec_is_another_memory(self, memory: MemoryCommand) -> None:
@@ -592,7 +592,7 @@ class TestShowAndList:
         assert re.search(rf"{one} +\d{{4}}-\d\d-\d\d  One \[resolved\]", text)
         quiet = memory.text("list", "--domain", "project", "--format", "quiet")
         assert quiet.split() == [two, one]
-        assert memory.text("list", "--spec", "none such") == "There are no memories.\n"
+        assert memory.text("list", "--spec", "none such") == "No memories.\n"
 
     def test_being_recalled_and_shown_counts(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "A quokka counts")
@@ -773,7 +773,7 @@ class TestStatus:
         told = counted.json("status", "--verify")["verified"]
         assert told == {"memories": 5, "notes": 5, "problems": []}
         assert counted.text("status", "--verify").endswith(
-            "\nVerified: 5 memories, 5 in notes\n  all is well\n"
+            "\nVerified: 5 memories, 5 in notes\n  no problems\n"
         )
 
 

@@ -1,4 +1,4 @@
-"""`memory import`, `export` and `migrate`: many memories at once, whole, once, and none lost."""
+"""`memory import`, `export` and `migrate`: all memories arrive complete, and only once."""
 
 import json
 import random
@@ -43,7 +43,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def fresh() -> Iterator[Home]:
-    """Another machine."""
+    """The home of another machine."""
     with Home() as found:
         found.serve()
         yield found
@@ -61,14 +61,14 @@ def memory(home: Home, repository: Repository) -> MemoryCommand:
 
 @pytest.fixture
 def elsewhere(fresh: Home) -> MemoryCommand:
-    """A project on another machine."""
+    """Return the command in a project on another machine."""
     return MemoryCommand(
         fresh, git_repositories.make_repository(fresh.work / f"app{next(_numbers)}").folder
     )
 
 
 def told(memory: MemoryCommand, *words: str, given: bytes = b"") -> dict[str, Any]:
-    """What an import tells as JSON."""
+    """Import, and return the JSON output."""
     answer = memory("import", *words, "--output", "json", given=given)
     assert answer.code == OK, answer
     found: dict[str, Any] = answer.json()
@@ -76,7 +76,7 @@ def told(memory: MemoryCommand, *words: str, given: bytes = b"") -> dict[str, An
 
 
 def said(memory: MemoryCommand) -> list[dict[str, Any]]:
-    """Everything in the project that a file can carry, oldest first."""
+    """Return all fields of the project's memories that a file holds, oldest first."""
     found = []
     for name in memory.list_ids("--status", "all"):
         shown = memory.show(name)
@@ -220,12 +220,12 @@ class TestImport:
         found = told(memory, "--dry-run", given=given)
         assert (found["dry_run"], found["captured"], found["skipped"]) == (True, 1, 1)
         answer = memory("import", "--dry-run", given=given)
-        assert answer.text == "✓ Would capture 1, skipped 1 that are there already\n"
+        assert answer.text == "✓ Would capture 1 memory, skipped 1 that already exist\n"
         memory.text("sync", "--domain", "project")
         assert repository.refs() == before
         assert memory.list_ids() == [known]
         answer = memory("import", given=given)
-        assert answer.text == "✓ Captured 1, skipped 1 that are there already\n"
+        assert answer.text == "✓ Captured 1 memory, skipped 1 that already exist\n"
         (name,) = told(memory, given=given.replace(b"New", b"Newer"))["memory_ids"]
         assert name in memory.list_ids()
 
@@ -260,7 +260,7 @@ class TestImport:
         places = [each.partition(":")[0] for each in found["refused"]]
         assert sorted(places) == ["line 2", "line 3", "line 4", "line 7", "record 5"]
         assert all(f"warning: {each}\n" in answer.errors for each in found["refused"])
-        assert "error: 5 of the records" in answer.errors
+        assert "error: 5 records could not be imported" in answer.errors
         assert PRIVATE_KEY.split("\n")[2] not in answer.errors + answer.text
         summaries = {memory.show(name)["summary"] for name in memory.list_ids()}
         assert summaries == {"Good", "Also good"}
@@ -366,7 +366,7 @@ summary: Second one, no body
 
 class TestMigrate:
     def noted(self, repository: Repository) -> None:
-        """As the earlier tool does it: three entries in a note, two of them again on a copy."""
+        """The earlier tool writes three entries into a note, and two of them again into a copy."""
         for entry in (FIRST, SECOND, THIRD):
             words = ("notes", "--ref=mem/decisions", "append", "-F", "-")
             repository.raw(*words, given=entry.encode())

@@ -11,6 +11,7 @@ import yaml
 from agent_memory.features.memories.model.memories import NAMESPACES
 from tests.launching import Answer, Home, wait_until
 from tests.memory_client import message
+from tests.memory_commands import assert_refused
 from tests.searching import Search, connect, count_waiting, read_indexes, settle
 from tests.toc_conversations import (
     EVERYTHING,
@@ -79,16 +80,8 @@ def found(answer: Answer) -> dict[str, Any]:
 
 
 def ids(answer: Answer) -> list[str]:
-    """What a command with `--format quiet` names."""
+    """Return the ids that `--format quiet` prints."""
     return shown(answer).split()
-
-
-def assert_refused(answer: Answer, code: int, *words: str) -> None:
-    assert (answer.code, answer.text) == (code, ""), answer
-    assert "error: " in answer.errors
-    assert "Traceback" not in answer.errors
-    for word in words:
-        assert word in answer.errors
 
 
 class TestWhere:
@@ -526,9 +519,7 @@ class TestIndexes:
         assert stats["words"]["size_bytes"] > 0
         assert (stats["words_waiting"], stats["vectors"], stats["vectors_waiting"]) == (0, None, 0)
         assert (stats["model"], stats["doing"], stats["trouble"]) == ("", "", "")
-        lines = (
-            f"  Index of words: {total:,} documents, 0 changes waiting\n  Vectors: none (embedder"
-        )
+        lines = f"  Word index: {total:,} documents, 0 changes waiting\n  Vectors: none (embedder"
         assert lines in shown(home.run("memory-daemon", "admin", "index-stats"))
         assert lines in shown(home.run("memory-daemon", "status"))
         assert home.status()["indexes"] == stats

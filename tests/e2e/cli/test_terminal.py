@@ -1,4 +1,4 @@
-"""Commands on a real terminal: its width, colours, prompts, progress and pager."""
+"""Commands on a real terminal: width, colors, prompts, progress and pager."""
 
 import re
 import stat
@@ -21,7 +21,7 @@ def programs() -> Iterator[ProgramServer]:
 
 @pytest.fixture
 def pager(tmp_path: Path) -> Path:
-    """A pager that records its arguments and its input, and shows neither."""
+    """Write a pager that records its arguments and input instead of showing them."""
     script = tmp_path / "pager"
     script.write_text('#!/bin/sh\necho "$*" > "$0.args"\ncat > "$0.input"\n')
     script.chmod(0o700)
@@ -29,7 +29,7 @@ def pager(tmp_path: Path) -> Path:
 
 
 def _prose_width(shown: str) -> int:
-    """Of what a help says before its tables, whose words cannot be broken."""
+    """Return the widest line of a help before its tables, whose words cannot be broken."""
     return max(len(line) for line in shown.partition("Options:")[0].splitlines())
 
 

@@ -9,6 +9,7 @@ import pytest
 from agent_memory.proto import memory_pb2 as pb
 from tests.launching import Answer, Home
 from tests.memory_client import Client
+from tests.memory_commands import assert_refused
 from tests.toc_conversations import (
     EVERYTHING,
     JOBS,
@@ -77,13 +78,6 @@ def empty() -> Iterator[Home]:
 def shown(answer: Answer) -> str:
     assert answer.code == OK, answer.errors
     return answer.text
-
-
-def assert_refused(answer: Answer, code: int, words: str = "") -> None:
-    assert (answer.code, answer.text) == (code, ""), answer
-    assert "error: " in answer.errors
-    assert words in answer.errors
-    assert "Traceback" not in answer.errors
 
 
 def first_grip(toc: Toc, node_id: str) -> str:
@@ -525,7 +519,7 @@ class TestRebuild:
     def test_the_tree_is_the_same_afterwards(self, run: Run, toc: Toc) -> None:
         before = list(toc.walk())
         assert shown(run("admin", "rebuild-toc")) == (
-            "6 sessions read: 0 segments were rewritten, 0 were removed, 0 periods rolled up\n"
+            "Read 6 sessions: 0 segments rewritten, 0 removed, 0 periods rolled up\n"
         ).replace("6", str(len({event.session_id for event in [*EVERYTHING, *CONTROL]})))
         toc.settle()
         assert list(toc.walk()) == before
@@ -583,7 +577,7 @@ class TestRebuild:
         with home.on_terminal("memory-daemon", "admin", "rebuild-toc") as screen:
             assert screen.finish() == OK
         assert "Rebuilding" in screen.text
-        assert "sessions read" in screen.text
+        assert re.search(r"Read \d+ sessions:", screen.text)
 
 
 def test_the_daemon_is_started_by_a_look_at_its_table_of_contents() -> None:

@@ -169,7 +169,7 @@ class TestForms:
         ada.run_text("install", "gemini")
         ada("install", "cursor", "--project")
         said = ada.run_text("install")
-        assert "claude-code  Claude Code  (no " in said
+        assert "claude-code  Claude Code  (not found: no " in said
         assert "codex        Codex\n             user: not installed\n" in said
         assert "gemini       Gemini CLI\n             user: installed\n" in said
         assert "             project: installed\n" in said
@@ -184,7 +184,7 @@ class TestForms:
         settings.write_text(
             settings.read_text().replace(str(LAUNCHER.parent), "/gone/agent_memory")
         )
-        assert "`memory install claude-code --user` repairs it" in ada.run_text("install")
+        assert "run `memory install claude-code --user` to use this one" in ada.run_text("install")
         assert f"Changed {settings}" in ada.run_text("install", "claude-code")
         assert "/gone" not in settings.read_text()
 
@@ -201,7 +201,7 @@ class TestForms:
         ]
 
     def test_help_tells_of_the_server(self, ada: Ada) -> None:
-        assert "and the MCP server" in " ".join(ada.run_text("install", "--help").split())
+        assert "install the MCP server" in " ".join(ada.run_text("install", "--help").split())
 
 
 class TestRefusals:

@@ -95,7 +95,7 @@ class TestImporting:
         answer = memory("import", "--from", "claude-code")
         assert answer.code == OK
         assert "Recorded 0 events of 2 sessions" in answer.text
-        assert "8 were there already; lines refused: 1" in answer.text
+        assert "8 already existed; lines refused: 1" in answer.text
         assert "aaaa1111.jsonl, line 17: not a JSON object" in answer.errors
 
     def test_other_agents(self, home: Home, memory: MemoryCommand) -> None:
@@ -133,7 +133,9 @@ class TestForgetting:
 class TestRefusals:
     def test_no_folder_of_the_agent(self, home: Home, memory: MemoryCommand) -> None:
         answer = memory("import", "--from", "claude-code", env={"HOME": str(home.work)})
-        assert_refused(answer, INVALID, str(home.work / ".claude" / "projects"), "give the place")
+        assert_refused(
+            answer, INVALID, str(home.work / ".claude" / "projects"), "give the file or folder"
+        )
 
     def test_no_such_place(self, memory: MemoryCommand) -> None:
         assert_refused(memory("import", "--from", "codex", "nowhere"), INVALID, "nowhere")
@@ -144,11 +146,11 @@ class TestRefusals:
         assert_refused(answer, INVALID, "no transcripts", str(Path("work", "empty")))
 
     def test_plain_transcripts_need_a_place(self, memory: MemoryCommand) -> None:
-        assert_refused(memory("import", "--from", "jsonl"), USAGE, "give the FILE")
+        assert_refused(memory("import", "--from", "jsonl"), USAGE, "needs a FILE")
 
     @pytest.mark.parametrize(
         "option", [("--format", "yaml"), ("--namespace", "decisions"), ("--domain", "project")]
     )
     def test_options_of_memories(self, memory: MemoryCommand, option: tuple[str, str]) -> None:
         answer = memory("import", "--from", "claude-code", *option)
-        assert_refused(answer, USAGE, option[0], "is for memories")
+        assert_refused(answer, USAGE, option[0], "cannot be combined with --from")

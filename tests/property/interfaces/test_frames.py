@@ -1,4 +1,4 @@
-"""Properties of the first frame: what the launcher packs, the daemon unpacks, and nothing else."""
+"""Properties of the first frame: the daemon parses exactly what the launcher sends."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ words = st.lists(
 
 
 def hello(program: str, given_words: Sequence[str], environ: Mapping[str, str]) -> bytes:
-    """The payload that the launcher sends, called with these words in this environment."""
+    """Return the payload that the launcher sends for a call."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [each for each in os.environ if each.startswith("MEMORY_TEST_")]:
             patch.delenv(name)

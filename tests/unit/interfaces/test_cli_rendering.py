@@ -1,4 +1,4 @@
-"""Values as a person reads them: sizes, durations, moments, excerpts."""
+"""Formatting for people: sizes, durations, counts, times, excerpts."""
 
 import re
 from datetime import UTC, datetime

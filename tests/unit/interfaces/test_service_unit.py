@@ -1,4 +1,4 @@
-"""The units for systemd and launchd: what is in them, and that paths survive their quoting."""
+"""The units for systemd and launchd: their content, and the quoting of paths."""
 
 import plistlib
 import sys
@@ -163,7 +163,7 @@ class TestWriting:
 
 
 def settings_of(text: str) -> dict[tuple[str, str], list[str]]:
-    """A unit's settings by section and name; some may be given several times."""
+    """Return the settings of a unit by section and name. A setting may occur several times."""
     found: dict[tuple[str, str], list[str]] = {}
     section = ""
     for line in text.splitlines():
@@ -176,7 +176,7 @@ def settings_of(text: str) -> dict[tuple[str, str], list[str]]:
 
 
 def environment(text: str) -> dict[str, str]:
-    """What `Environment=` gives. A dollar sign means nothing there (systemd.exec)."""
+    """Parse `Environment=`, where a dollar sign has no special meaning (systemd.exec)."""
     pairs = [
         word
         for value in settings_of(text).get(("Service", "Environment"), [])
@@ -186,15 +186,15 @@ def environment(text: str) -> dict[str, str]:
 
 
 def words(command: str) -> list[str]:
-    """What `ExecStart=` runs. The program is taken as it is written, its arguments have variables
-    replaced, in which `$$` is a dollar sign (systemd.service)."""
+    """Parse `ExecStart=`. Only its arguments may have variables, so that `$$` means a dollar sign
+    in them, but not in the program (systemd.service)."""
     program, *arguments = (word.replace("%%", "%") for word in unquoted(command))
     return [program, *(argument.replace("$$", "$") for argument in arguments)]
 
 
 def unquoted(text: str) -> list[str]:
-    """Words as systemd.syntax has them: blanks divide, either quote holds together, a backslash
-    begins an escape."""
+    """Split a line into words by the rules of systemd.syntax: blanks separate, both quotes group,
+    a backslash begins an escape."""
     escapes = {"t": "\t", "n": "\n", "s": " "}
     found: list[str] = []
     word: list[str] | None = None

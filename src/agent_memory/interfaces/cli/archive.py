@@ -1,4 +1,4 @@
-"""`memory export --all`, and `memory import` of what it wrote."""
+"""`memory export --all`, and `memory import` of its file."""
 
 import contextlib
 import gzip
@@ -16,11 +16,11 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 
-MAX_REFUSED = 100  # that are told of one by one
+MAX_REFUSED = 100  # shown one by one
 
 
 def export_all(run: Invocation, file: Path | None) -> None:
-    """Write everything to standard output, or to a file that is not there yet."""
+    """Write everything to standard output, or to a new file."""
     services = run.backend.require_services()
     counted: Counter[str] = Counter()
 
@@ -34,18 +34,19 @@ def export_all(run: Invocation, file: Path | None) -> None:
                 yield archive.line(record)
 
     if file is None or str(file) == "-":
-        for each in lines():
-            run.terminal.write(each)
+        for line in lines():
+            run.terminal.write(line)
         return
     path = run.path(file)
     try:
         if path.exists():
-            raise InvalidInput(f"{path} is there already: give another name")
+            raise InvalidInput(f"{path} already exists: choose another name")
         with services.archiving.open_whole(path) as whole:
             _write(whole, lines(), compressed=path.name.endswith(".gz"))
     except OSError as exc:
         raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
-    run.terminal.warn(f"{counted['records']:,} records written to {path}\n")
+    records = rendering.count(counted["records"], "record")
+    run.terminal.warn(f"{records} written to {path}\n")
 
 
 def _write(file: IO[bytes], lines: Iterator[str], *, compressed: bool) -> None:
@@ -55,12 +56,12 @@ def _write(file: IO[bytes], lines: Iterator[str], *, compressed: bool) -> None:
             out = opened.enter_context(
                 gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6)
             )
-        for each in lines:
-            out.write(each.encode(errors="surrogatepass"))
+        for line in lines:
+            out.write(line.encode(errors="surrogatepass"))
 
 
 def is_archive(path: Path) -> bool:
-    """Raises StorageFailed where it is compressed and damaged."""
+    """Return whether a file is an archive. Raises StorageFailed if its compression is damaged."""
     try:
         with _open_archive(path) as file:
             return archive.is_archive(file.read(256))
@@ -69,7 +70,7 @@ def is_archive(path: Path) -> bool:
 
 
 def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
-    """Take over every record that is not there yet."""
+    """Import every record that does not exist yet."""
     services = run.backend.require_services()
     unread: list[str] = []
     counted: Counter[str] = Counter()
@@ -89,35 +90,35 @@ def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
             for _ in records():
                 run.terminal.check_cancelled()
                 counted["readable"] += 1
-            told: dict[str, Any] = {"readable": counted["readable"], "taken": {}, "known": 0}
+            result: dict[str, Any] = {"readable": counted["readable"], "taken": {}, "known": 0}
         else:
             with run.terminal.progress("Importing", None) as advance:
                 done = services.archiving.import_records(records(), advance)
             counted["refused"] += len(done.refused)
             unread += done.refused[: MAX_REFUSED - len(unread)]
             taken = {archive.name_of(kind): count for kind, count in done.taken.items()}
-            told = {"taken": taken, "known": done.known, "derived": done.derived}
+            result = {"taken": taken, "known": done.known, "derived": done.derived}
     except OSError as exc:
         raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
-    for each in unread:
-        run.terminal.warn(f"warning: {rendering.plain(each)}\n")
+    for reason in unread:
+        run.terminal.warn(f"warning: {rendering.plain(reason)}\n")
     refused = counted["refused"]
     run.show(
-        {"success": not refused, "dry_run": dry_run, **told, "refused": refused},
-        lambda: _render_import(told, refused, dry_run),
+        {"success": not refused, "dry_run": dry_run, **result, "refused": refused},
+        lambda: _render_import(result, refused, dry_run),
     )
     if refused:
-        raise InvalidInput(f"{refused:,} of the records could not be taken over")
+        raise InvalidInput(f"{rendering.count(refused, 'record')} could not be imported")
 
 
-def _render_import(told: dict[str, Any], refused: int, dry_run: bool) -> str:
+def _render_import(result: dict[str, Any], refused: int, dry_run: bool) -> str:
     if dry_run:
-        text = f"{told['readable']:,} records can be read"
+        text = f"{rendering.count(result['readable'], 'record')} can be read"
     else:
-        count = sum(told["taken"].values())
-        text = f"\N{CHECK MARK} Took over {count:,} records, {told['known']:,} were there already"
-        if told["derived"]:
-            text += f"; {told['derived']:,} are derived and made anew"
+        records = rendering.count(sum(result["taken"].values()), "record")
+        text = f"\N{CHECK MARK} Imported {records}, {result['known']:,} already existed"
+        if result["derived"]:
+            text += f"; {result['derived']:,} are derived and will be rebuilt"
     return text + (f"; refused {refused:,}" if refused else "")
 
 
@@ -135,7 +136,7 @@ def _open_archive(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    while each := file.readline(archive.MAX_LINE_BYTES + 1):
-        if len(each) > archive.MAX_LINE_BYTES:
-            raise InvalidInput(f"a line has more than {archive.MAX_LINE_BYTES:,} bytes")
-        yield each
+    while line := file.readline(archive.MAX_LINE_BYTES + 1):
+        if len(line) > archive.MAX_LINE_BYTES:
+            raise InvalidInput(f"a line is longer than {archive.MAX_LINE_BYTES:,} bytes, the limit")
+        yield line

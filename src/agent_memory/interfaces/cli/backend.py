@@ -1,4 +1,4 @@
-"""What commands are given to work with: services of this daemon, or of one far away."""
+"""The services that commands use: those of this daemon, or of another one over gRPC."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -46,7 +46,7 @@ from agent_memory.platform.ports import Clock, ModelServer, Worker
 
 
 class EventReader(Protocol):
-    """Reading events: `services.Timeline`, or the same over gRPC."""
+    """Reads events: `Timeline`, or the same over gRPC."""
 
     def events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
@@ -54,7 +54,7 @@ class EventReader(Protocol):
 
 
 class TocBrowser(Protocol):
-    """Walking the table of contents: `services.Contents`, or the same over gRPC."""
+    """Reads the table of contents: `Contents`, or the same over gRPC."""
 
     def roots(self) -> list[TocNode]: ...
 
@@ -68,7 +68,7 @@ class TocBrowser(Protocol):
 
 
 class JobControl(Protocol):
-    """The background jobs: `services.Jobs`, or the same over gRPC."""
+    """Controls the background jobs: `Jobs`, or the same over gRPC."""
 
     def status(self) -> tuple[bool, list[JobStatus]]: ...
 
@@ -80,27 +80,27 @@ class JobControl(Protocol):
 
 
 class SearchBackend(Protocol):
-    """Recall: `services.Recall`, or the same over gRPC."""
+    """Searches: `Recall`, or the same over gRPC."""
 
     def search(self, query: Query, /) -> RecallResult: ...
 
     def moments(self, words: str, /) -> tuple[Millis, Millis]:
-        """The first and the last moment of the time that these words mean."""
+        """Return the first and last moment of a time expression."""
         ...
 
 
 class RunningAgent(Protocol):
-    """A run that goes on: `services.runs.Running`, or the same over gRPC."""
+    """An active run: `Running`, or the same over gRPC."""
 
     def command(self, command: Command, /) -> None: ...
 
     def leave(self) -> None:
-        """It is no longer wanted; nothing happens where it has ended."""
+        """Cancel the run, unless it has ended."""
         ...
 
 
 class AgentRunner(Protocol):
-    """Running agents: `services.Runs`, or the same over gRPC."""
+    """Runs agents: `Runs`, or the same over gRPC."""
 
     def open(self, listener: Listener, /) -> RunningAgent: ...
 
@@ -131,26 +131,26 @@ class RestoreOptions:
 
 
 class Control(Protocol):
-    """Starting and stopping a daemon, and looking for one, from outside it."""
+    """Operations on a daemon and its files from another process."""
 
     def start(self, options: StartOptions, say: Callable[[str], None], /) -> int: ...
 
     def stop(self, say: Callable[[str], None], /) -> int: ...
 
     def state(self) -> str:
-        """What there is to say about a daemon that does not serve; mostly nothing."""
+        """Describe a daemon that does not serve. Usually empty."""
         ...
 
     def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
-        """Save what can be read of the store, which no daemon may have open."""
+        """Copy the readable part of the store into a new one. No daemon may be running."""
         ...
 
     def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> RestoreResult:
-        """Bring a backup into a data folder that no daemon uses."""
+        """Restore a backup into a data folder that no daemon uses."""
         ...
 
     def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[CheckResult]:
-        """Look at the whole way from an agent to the store, as whoever works in this folder."""
+        """Check everything between an agent and the store, for a caller in `folder`."""
         ...
 
 
@@ -163,13 +163,15 @@ class ServeOptions:
 
 
 class Serve(Protocol):
-    """A further listener of the daemon, for as long as somebody wants it."""
+    """Opens a further listener of the daemon."""
 
     def __call__(
         self, options: ServeOptions, listening: Callable[[list[str]], None], until: CancelToken, /
     ) -> None:
-        """Tells its URLs once it listens, and returns when `until` is set. Raises ListenFailed
-        and ConfigError."""
+        """Call `listening` with the URLs, and return when `until` is set.
+
+        Raises ListenFailed and ConfigError.
+        """
         ...
 
 
@@ -209,7 +211,7 @@ class Services:
     clock: Clock
 
 
-# gRPC takes longer to load than most commands to run: it is loaded by who needs it.
+# Late imports: loading gRPC takes longer than most commands run.
 
 
 @contextmanager
@@ -236,21 +238,21 @@ class Backend:
     control: Control | None
     open_offline: Callable[[Path], AbstractContextManager[Admin]]
     connect_remote: Callable[[str, str | None], AbstractContextManager[RemoteServices]] = (
-        _connect_remote  # with a key
+        _connect_remote
     )
     connect_agents: Callable[[str, str | None], AbstractContextManager[AgentRunner]] = (
         _connect_agents
     )
     own_db: Path | None = None
     status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
-    serve: Serve | None = None  # likewise
+    serve: Serve | None = None
 
     def require_services(self) -> Services:
         if self.services is None:
-            raise FeatureUnavailable("this command needs a daemon, and none is running here")
+            raise FeatureUnavailable("this command needs a running daemon: `memory-daemon start`")
         return self.services
 
     def require_control(self) -> Control:
         if self.control is None:
-            raise FeatureUnavailable("this command cannot be run by a daemon itself")
+            raise FeatureUnavailable("this command cannot run inside the daemon")
         return self.control

@@ -1,4 +1,4 @@
-"""`memory import --from`: the transcripts of an agent, told as events."""
+"""`memory import --from`: record the events of an agent's transcripts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,89 +17,90 @@ _REASONS = 10
 _FOREIGN = {"format_": "--format", "namespace": "--namespace", "domain": "--domain"}
 
 
-def import_transcripts(run: Invocation, agent: str, given: Path | None, *, dry_run: bool) -> None:
+def import_transcripts(run: Invocation, agent: str, path: Path | None, *, dry_run: bool) -> None:
     _check_options(click.get_current_context())
     service = run.backend.require_services().backfill
-    place = _place(run, agent, given)
-    sources = service.list_sources(agent, str(place))
+    folder = _find_transcripts(run, agent, path)
+    sources = service.list_sources(agent, str(folder))
     size = sum(source.size for source in sources)
     with run.terminal.progress("Importing (KiB)", -(-size // _KIB)) as advance:
-        found = service.import_sources(
+        result = service.import_sources(
             agent, sources, dry_run=dry_run, done=lambda read: advance(-(-read // _KIB))
         )
-    _show_result(run, found, place, dry_run)
+    _show_result(run, result, folder, dry_run)
 
 
 def _check_options(context: click.Context) -> None:
     for name, option in _FOREIGN.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option} is for memories; --from records events")
+            raise click.UsageError(f"{option} cannot be combined with --from, which records events")
 
 
-def _place(run: Invocation, agent: str, given: Path | None) -> Path:
+def _find_transcripts(run: Invocation, agent: str, path: Path | None) -> Path:
     environ = run.terminal.call.environ
-    if given is not None:
-        path = run.terminal.call.cwd / _expand_home(given, environ)
+    if path is not None:
+        path = run.terminal.call.cwd / _expand_home(path, environ)
         if not path.exists():
-            raise InvalidInput(f"there is no {path}")
+            raise InvalidInput(f"{path} does not exist")
         return path
     if agent == "jsonl":
-        raise click.UsageError("give the FILE or folder: plain transcripts have no place of theirs")
-    found = _default_source(agent, environ)
-    if not found.is_dir():
+        raise click.UsageError("--from jsonl needs a FILE or folder")
+    folder = _default_folder(agent, environ)
+    if not folder.is_dir():
         raise InvalidInput(
-            f"there is no folder {found}: give the place of the transcripts of {agent}, a file or a"
-            " folder"
+            f"{folder} does not exist: give the file or folder of the transcripts of {agent}"
         )
-    return found
+    return folder
 
 
-def _default_source(agent: str, environ: Mapping[str, str]) -> Path:
-    """Where the agent itself would write, for this caller and not for the daemon."""
+def _default_folder(agent: str, environ: Mapping[str, str]) -> Path:
+    """Return the folder where the agent writes transcripts in the caller's environment."""
     home = _home(environ)
     if agent == "codex":
         return Path(environ.get("CODEX_HOME") or home / ".codex") / "sessions"
     return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"
 
 
-def _expand_home(given: Path, environ: Mapping[str, str]) -> Path:
-    if given.parts[:1] == ("~",):
-        return _home(environ).joinpath(*given.parts[1:])
-    return given
+def _expand_home(path: Path, environ: Mapping[str, str]) -> Path:
+    if path.parts[:1] == ("~",):
+        return _home(environ).joinpath(*path.parts[1:])
+    return path
 
 
 def _home(environ: Mapping[str, str]) -> Path:
     home = environ.get("HOME", "")
     if not home:
-        raise InvalidInput("HOME is not set: give the place of the transcripts")
+        raise InvalidInput("HOME is not set: give the folder of the transcripts")
     return Path(home)
 
 
-def _show_result(run: Invocation, found: BackfillResult, place: Path, dry_run: bool) -> None:
-    """Lines that cannot be read are told, and are no failure: transcripts have such."""
-    for each in found.reasons[:_REASONS]:
-        run.terminal.warn(f"warning: {rendering.plain(each)}\n")
-    if found.refused > _REASONS:
-        run.terminal.warn(f"warning: and {found.refused - _REASONS:,} more\n")
+def _show_result(run: Invocation, result: BackfillResult, folder: Path, dry_run: bool) -> None:
+    """Show what was recorded. Unreadable lines are normal in transcripts, and not a failure."""
+    for reason in result.reasons[:_REASONS]:
+        run.terminal.warn(f"warning: {rendering.plain(reason)}\n")
+    if result.refused > _REASONS:
+        run.terminal.warn(f"warning: and {result.refused - _REASONS:,} more\n")
     verb = "Would record" if dry_run else "Recorded"
     run.show(
         {
             "success": True,
             "dry_run": dry_run,
-            "path": str(place),
-            "files": found.files,
-            "lines": found.lines,
-            "sessions": found.sessions,
-            "recorded": found.created,
-            "known": found.known,
-            "noise": found.noise,
-            "refused": found.refused,
-            "reasons": list(found.reasons),
+            "path": str(folder),
+            "files": result.files,
+            "lines": result.lines,
+            "sessions": result.sessions,
+            "recorded": result.created,
+            "known": result.known,
+            "noise": result.noise,
+            "refused": result.refused,
+            "reasons": list(result.reasons),
         },
         lambda: (
-            f"\N{CHECK MARK} {verb} {found.created:,} events of {found.sessions:,} sessions from"
-            f" {found.lines:,} lines in {found.files:,} files; {found.known:,} were there already"
-            + (f"; lines refused: {found.refused:,}" if found.refused else "")
+            f"\N{CHECK MARK} {verb} {rendering.count(result.created, 'event')} of"
+            f" {rendering.count(result.sessions, 'session')} from"
+            f" {rendering.count(result.lines, 'line')} in"
+            f" {rendering.count(result.files, 'file')}; {result.known:,} already existed"
+            + (f"; lines refused: {result.refused:,}" if result.refused else "")
         ),
-        essential=str(found.created),
+        essential=str(result.created),
     )

@@ -1,5 +1,6 @@
 """`memory-daemon admin backup` and `restore`."""
 
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -10,13 +11,15 @@ from agent_memory.features.backups.model.backups import BackupResult, RestoreRes
 from agent_memory.features.backups.services.backups import BackupPlan
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import RestoreOptions
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, invocation
 from agent_memory.kernel.errors import InvalidInput
 
 
-def register(group: click.Group) -> None:
-    group.add_command(backup)
-    group.add_command(restore)
+def reject_other_db(run: Invocation, ctx: click.Context) -> None:
+    """Refuse the `--db-path` of `admin`, unless it is the database of this daemon."""
+    db_path = ctx.meta["db_path"]
+    if db_path is not None and run.path(db_path).resolve() != run.backend.own_db:
+        raise click.UsageError("this works only on the running daemon: leave out --db-path")
 
 
 @click.command(
@@ -28,20 +31,26 @@ def register(group: click.Group) -> None:
         "memory-daemon admin backup --unschedule",
     ),
 )
-@click.argument("target", required=False, type=click.Path(path_type=Path), metavar="[DIR|FILE]")
-@click.option("--schedule", metavar="CRON", help="Also take one at these times (UTC), into DIR.")
-@click.option("--unschedule", is_flag=True, help="Take no more by schedule; take none now.")
+@click.argument("target", required=False, type=PathType(), metavar="[DIR|FILE]")
+@click.option(
+    "--schedule",
+    metavar="CRON",
+    help="Also back up to DIR at these times (cron with seconds, UTC).",
+)
+@click.option(
+    "--unschedule", is_flag=True, help="Stop the scheduled backups, and do not back up now."
+)
 @click.option(
     "--keep",
     type=click.IntRange(1, 10_000),
-    help="Then remove snapshots of this store in DIR but the newest ones. Default with"
+    help="Keep this many snapshots of this store in DIR, and remove older ones. Default with"
     " --schedule: backup.keep.",
 )
 @click.option(
     "--keep-weekly",
     type=click.IntRange(0, 10_000),
-    help="Of those, keep the newest of each week, for so many weeks. Default with --schedule:"
-    " backup.keep_weekly.",
+    help="Of the older ones, keep the newest of each week, for this many weeks. Default with"
+    " --schedule: backup.keep_weekly.",
 )
 @invocation
 @click.pass_context
@@ -54,24 +63,22 @@ def backup(
     keep: int | None,
     keep_weekly: int | None,
 ) -> None:
-    """Back up everything while the daemon runs, and verify it.
+    """Back up everything and verify the copy, while the daemon runs.
 
-    DIR is a folder of snapshots: files that an earlier one has are not copied again. FILE, a name
-    that ends in .tar, .tar.gz or .tgz, is one archive. Without either, DIR is backup.path.
+    DIR is a folder of snapshots: a file that an earlier snapshot holds is not copied again. A FILE
+    whose name ends in .tar, .tar.gz or .tgz is one archive. Without either, DIR is backup.path.
     """
-    given = ctx.meta["db_path"]
-    if given is not None and run.path(given).resolve() != run.backend.own_db:
-        raise click.UsageError("a backup is one of the running daemon: leave --db-path out")
+    reject_other_db(run, ctx)
     backups = run.backend.require_services().backups
     if unschedule:
         if target is not None or schedule is not None:
-            raise click.UsageError("--unschedule stands alone")
+            raise click.UsageError("--unschedule takes no DIR, FILE or --schedule")
         backups.follow(replace(backups.plan, schedule=""), lambda plan: _write(run, plan))
-        run.show({"scheduled": False}, lambda: "No more backups are taken by schedule.")
+        run.show({"scheduled": False}, lambda: "Scheduled backups are off.")
         return
     where = run.path(target) if target is not None else Path(backups.plan.folder)
     if target is None and not backups.plan.folder:
-        raise click.UsageError("give a DIR or a FILE, or set backup.path")
+        raise click.UsageError("give a DIR or FILE, or set backup.path")
     if schedule is not None:
         _check_folder(where)
         defaults = backups.plan.retention
@@ -99,17 +106,16 @@ def backup(
 
 def _check_folder(where: Path) -> None:
     if where.name.endswith((".tar", ".tar.gz", ".tgz", ".zst")):
-        raise InvalidInput(f"{where.name}: --schedule and --keep need a folder of snapshots")
+        raise InvalidInput(f"{where.name} is an archive: --schedule and --keep need a folder")
 
 
 def _write(run: Invocation, plan: BackupPlan) -> None:
-    """Write the plan into the user's config file, for the daemons to come."""
-    # Late: what edits TOML takes a twentieth of every start to load, and only this needs it.
+    """Write the plan into the config file, for the next start of the daemon."""
+    # Late: loading the TOML editor takes a twentieth of the start time of every command.
     from agent_memory.interfaces import config_file  # noqa: PLC0415
 
-    path = run.config_file or config.folders(run.terminal.call.environ).config_file
     config_file.change_all(
-        path,
+        run.find_config_file(),
         {
             "backup.path": plan.folder,
             "backup.schedule": plan.schedule,
@@ -121,17 +127,17 @@ def _write(run: Invocation, plan: BackupPlan) -> None:
 
 def _render_backup(taken: BackupResult, schedule: str | None) -> str:
     lines = [
-        f"Backed up {taken.events:,} events to {rendering.plain(taken.path)}",
-        f"  {taken.files:,} files verified, {rendering.size(taken.size_bytes)}",
+        f"Backed up {rendering.count(taken.events, 'event')} to {rendering.plain(taken.path)}",
+        f"  {rendering.count(taken.files, 'file')} verified, {rendering.size(taken.size_bytes)}",
     ]
     if taken.new_bytes < taken.size_bytes:
         lines.append(
-            f"  {rendering.size(taken.new_bytes)} were copied, the rest is shared with the store or"
-            " an earlier snapshot"
+            f"  {rendering.size(taken.new_bytes)} copied; the rest is shared with the store or an"
+            " earlier snapshot"
         )
-    lines += [f"  Removed {rendering.plain(each)}" for each in taken.removed]
+    lines += [f"  Removed {rendering.plain(path)}" for path in taken.removed]
     if schedule is not None:
-        lines.append(f"  Next ones by schedule: {schedule} (UTC)")
+        lines.append(f"  Scheduled: {schedule} (UTC)")
     return "\n".join(lines)
 
 
@@ -144,20 +150,21 @@ def _render_backup(taken: BackupResult, schedule: str | None) -> str:
         "memory-daemon admin restore memory.tar.gz --to ~/.local/share/agent-memory",
     ),
 )
-@click.argument("source", type=click.Path(path_type=Path), metavar="BACKUP")
+@click.argument("source", type=PathType(), metavar="BACKUP")
 @click.option(
     "--to",
-    type=click.Path(path_type=Path),
+    type=PathType(),
     metavar="DATA_FOLDER",
-    help="Another data folder than your own.",
+    help="Restore into this data folder instead of your own.",
 )
-@click.option("--force", is_flag=True, help="Move a store that is there aside, and take its place.")
+@click.option("--force", is_flag=True, help="Move an existing store aside first.")
 @invocation
 def restore(run: Invocation, source: Path, to: Path | None, force: bool) -> None:
-    """Bring a backup back: a snapshot, the newest one of a folder of snapshots, or an archive.
+    """Restore a backup while no daemon is running.
 
-    Every checksum is verified first. No daemon may be running. What is there already stays, unless
-    --force is given: then it is moved aside. The indexes are rebuilt when the daemon starts.
+    BACKUP is a snapshot, a folder of snapshots (the newest is taken) or an archive. Every checksum
+    is verified first. An existing store is never overwritten: without --force the command stops,
+    with it the store is moved aside. The daemon rebuilds the indexes at its next start.
     """
     with run.terminal.progress("Restoring", None) as advance:
         done = run.backend.require_control().restore(
@@ -177,18 +184,25 @@ def restore(run: Invocation, source: Path, to: Path | None, force: bool) -> None
             "made_ms": done.manifest.made_ms,
             "moved_aside": done.aside or None,
         },
-        lambda: _render_restore(done),
+        lambda: _render_restore(done, config.folders(run.terminal.call.environ).data),
         essential=done.data,
     )
 
 
-def _render_restore(done: RestoreResult) -> str:
+def _render_restore(done: RestoreResult, own_data: Path) -> str:
     manifest = done.manifest
     lines = [
-        f"Restored {manifest.events:,} events to {rendering.plain(done.data)}",
-        f"The backup is of {rendering.moment(manifest.made_ms)}",
+        f"Restored {rendering.count(manifest.events, 'event')} to {rendering.plain(done.data)}",
+        f"The backup was made at {rendering.moment(manifest.made_ms)} UTC",
     ]
     if done.aside:
-        lines.append(f"What was there before is in {rendering.plain(done.aside)}")
-    lines.append("Next: `memory-daemon start`. It rebuilds the indexes; `memory doctor` checks it.")
+        lines.append(f"The previous store is in {rendering.plain(done.aside)}")
+    data = Path(done.data)
+    command = "memory-daemon start"
+    if data != own_data.resolve():
+        if data.name != own_data.name:
+            lines.append(f"To use it, move it to {rendering.plain(str(own_data))}.")
+            return "\n".join(lines)
+        command = f"XDG_DATA_HOME={shlex.quote(rendering.plain(str(data.parent)))} {command}"
+    lines.append(f"Next: `{command}`. It rebuilds the indexes; `memory doctor` checks it.")
     return "\n".join(lines)

@@ -1,16 +1,17 @@
-"""`memory capture`, `show`, `list`, `edit`, `resolve`, `archive`: memories one by one."""
+"""`memory capture`, `show`, `list`, `edit`, `resolve` and `archive`."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import (
     MAX_CONTENT_BYTES,
     NAMESPACES,
     Draft,
+    Memory,
     MemoryStatus,
+    get_family,
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.capture import CaptureResult
@@ -22,11 +23,11 @@ from agent_memory.interfaces.wire.memories import capture_json, memory_details_j
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain
 
-DOMAIN_HELP = "project (that of this folder), user, org, or one by its name: project:my-app."
+DOMAIN_HELP = "project (of this folder), user, org, or a project by name, such as project:my-app."
 
 
 class CommaList(click.ParamType[tuple[str, ...]]):
-    """A list with commas; given several times, it is one list."""
+    """A list separated by commas. Repeated options make one list."""
 
     name = "a,b"
 
@@ -47,22 +48,22 @@ def resolve_location(run: Invocation) -> MemoryLocation:
     return run.backend.require_services().workplaces.resolve_folder(get_caller(run))
 
 
-def resolve_domains(run: Invocation, chosen: str) -> list[Domain] | None:
-    """Those that a filter means; None for all."""
-    if chosen == "all":
+def resolve_domains(run: Invocation, name: str) -> list[Domain] | None:
+    """Return the domains of a `--domain` filter, or None for all."""
+    if name == "all":
         return None
-    return [run.backend.require_services().workplaces.resolve_domain(chosen, get_caller(run))]
+    return [run.backend.require_services().workplaces.resolve_domain(name, get_caller(run))]
 
 
-def join_lists(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word for words in given for word in words))
+def join_lists(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for words in lists for word in words))
 
 
 def read_content(run: Invocation, content: str | None, from_stdin: bool) -> str | None:
     if not from_stdin:
         return content
     if content is not None:
-        raise click.UsageError("--stdin and --content cannot be given together")
+        raise click.UsageError("--stdin and --content cannot be combined")
     data = run.terminal.read(limit=MAX_CONTENT_BYTES)
     try:
         return data.decode()
@@ -73,23 +74,21 @@ def read_content(run: Invocation, content: str | None, from_stdin: bool) -> str 
 @click.command(
     cls=Command,
     examples=(
-        'memory capture decisions "Use PostgreSQL for data layer"',
+        'memory capture decisions "Use PostgreSQL for the data layer"',
         'git log --oneline -10 | memory capture progress "Recent commits" --stdin',
-        'memory capture patterns "Error handling pattern" --domain user',
-        'memory capture decisions "API versioning" --spec feature-api --tags api,versioning',
+        'memory capture patterns "Return errors as values" --domain user',
+        'memory capture decisions "Version the API by path" --spec feature-api --tags api',
     ),
 )
 @click.argument("namespace", type=click.Choice(NAMESPACES), metavar="NAMESPACE")
 @click.argument("summary")
-@click.option("--content", help="The content, in markdown.")
-@click.option("--stdin", "from_stdin", is_flag=True, help="Read the content from standard input.")
+@click.option("--content", help="Details, in Markdown.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the details from standard input.")
 @click.option("--domain", default="project", show_default=True, help=DOMAIN_HELP)
-@click.option("--spec", default="", help="The specification that it belongs to.")
-@click.option("--tags", type=CommaList(), multiple=True, help="With commas, or repeated.")
-@click.option(
-    "--relates-to", type=CommaList(), multiple=True, help="Ids of memories that it has to do with."
-)
-@click.option("--event", default="", help="Id of the event in which it was said.")
+@click.option("--spec", default="", help="Specification that the memory belongs to.")
+@click.option("--tags", type=CommaList(), multiple=True, help="Tags, separated by commas.")
+@click.option("--relates-to", type=CommaList(), multiple=True, help="Ids of related memories.")
+@click.option("--event", default="", help="Id of the event that the memory comes from.")
 @invocation
 def capture(
     run: Invocation,
@@ -103,10 +102,11 @@ def capture(
     relates_to: tuple[tuple[str, ...], ...],
     event: str,
 ) -> None:
-    """Keep a decision, a learning, a blocker: SUMMARY is one line of at most 100 characters.
+    """Save a decision, a learning, a blocker or another memory.
 
-    NAMESPACE is one of decisions, learnings, blockers, progress, reviews, patterns, retrospective,
-    inception, elicitation and research.
+    NAMESPACE is its kind: decisions, learnings, blockers, progress, reviews, patterns,
+    retrospective, inception, elicitation or research. SUMMARY is one line of at most 100
+    characters. Capturing the same memory again changes nothing.
     """
     services = run.backend.require_services()
     draft = Draft(
@@ -118,9 +118,9 @@ def capture(
         relates_to=join_lists(relates_to),
         event_id=event,
     )
-    place = services.workplaces.resolve(domain, get_caller(run))
-    captured = services.capture.capture(draft, place)
-    show_captured(run, captured, "Captured memory" if captured.created else "Already there")
+    location = services.workplaces.resolve(domain, get_caller(run))
+    captured = services.capture.capture(draft, location)
+    show_captured(run, captured, "Captured memory" if captured.created else "Already captured")
 
 
 def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
@@ -132,7 +132,7 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
         lambda: "\n".join(
             (
                 f"\N{CHECK MARK} {verb}: {memory.id}",
-                f"  Domain: {memories.get_family(memory.domain)}",
+                f"  Domain: {get_family(memory.domain)}",
                 f"  URI: {memory.urn}",
             )
         ),
@@ -151,7 +151,10 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
 @click.argument("memory_id")
 @invocation
 def show(run: Invocation, memory_id: str) -> None:
-    """Show one memory, whole. A few digits of its id are enough."""
+    """Show one memory with all its details.
+
+    MEMORY_ID is an id, a URI, or at least four digits of the id.
+    """
     shown = run.backend.require_services().curation.show(memory_id, resolve_location(run))
     run.show(
         memory_details_json(shown),
@@ -210,11 +213,16 @@ def _as_text(shown: MemoryDetails) -> Iterator[str]:
 @click.option(
     "--status",
     type=click.Choice(["active", "resolved", "archived", "all"]),
-    help="Only in this status; default: all but archived ones.",
+    help="Only in this status. Default: all except archived.",
 )
-@click.option("--tags", type=CommaList(), multiple=True, help="Only with all of these tags.")
-@click.option("--spec", help="Only of this spec.")
-@click.option("-l", "--limit", type=click.IntRange(1), help="Most that are listed.")
+@click.option(
+    "--tags",
+    type=CommaList(),
+    multiple=True,
+    help="Only with all of these tags, separated by commas.",
+)
+@click.option("--spec", help="Only of this specification.")
+@click.option("-l", "--limit", type=click.IntRange(1), help="List at most this many.")
 @invocation
 def list_memories(
     run: Invocation,
@@ -226,36 +234,35 @@ def list_memories(
     limit: int | None,
 ) -> None:
     """List memories, newest first."""
-    curation, place = run.backend.require_services().curation, resolve_location(run)
-    wanted = frozenset(join_lists(tags))
-    found = [
+    curation, location = run.backend.require_services().curation, resolve_location(run)
+    required_tags = frozenset(join_lists(tags))
+    matching = [
         memory
         for memory in curation.list_all(resolve_domains(run, domain))
         if (namespace is None or memory.namespace == namespace)
         and (spec is None or memory.spec == spec)
-        and wanted <= memory.tags
+        and required_tags <= memory.tags
         and (
             memory.status is not MemoryStatus.ARCHIVED
             if status is None
             else status in ("all", memory.status.value)
         )
     ]
-    found.sort(key=lambda memory: (-memory.created_ms, memory.urn))
-    shown = curation.load_details(found[:limit])
+    matching.sort(key=lambda memory: (-memory.created_ms, memory.urn))
+    details = curation.load_details(matching[:limit])
     run.show(
         {
-            "memories": [memory_details_json(each, content=False) for each in shown],
-            "total": len(found),
+            "memories": [memory_details_json(each, content=False) for each in details],
+            "total": len(matching),
         },
-        lambda: "\n".join(_line(each, place) for each in shown) or "There are no memories.",
-        essential="\n".join(each.memory.id for each in shown),
+        lambda: "\n".join(_line(each.memory, location) for each in details) or "No memories.",
+        essential="\n".join(each.memory.id for each in details),
         page=True,
     )
 
 
-def _line(shown: MemoryDetails, place: MemoryLocation) -> str:
-    memory = shown.memory
-    where = "" if memory.domain == place.domain else f" ({memory.domain})"
+def _line(memory: Memory, location: MemoryLocation) -> str:
+    where = "" if memory.domain == location.domain else f" ({memory.domain})"
     day = rendering.moment(memory.created_ms)[:10]
     mark = "" if memory.status is MemoryStatus.ACTIVE else f" [{memory.status.value}]"
     return f"{memory.id:<30} {day}  {rendering.plain(memory.summary)}{mark}{where}"
@@ -270,14 +277,14 @@ def _line(shown: MemoryDetails, place: MemoryLocation) -> str:
     ),
 )
 @click.argument("memory_id")
-@click.option("--summary", help="The new summary.")
-@click.option("--content", help="The new content.")
-@click.option("--stdin", "from_stdin", is_flag=True, help="Read the content from standard input.")
-@click.option("--spec", help="The new spec; empty for none.")
+@click.option("--summary", help="New summary.")
+@click.option("--content", help="New details.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the details from standard input.")
+@click.option("--spec", help="New specification; empty for none.")
+@click.option("--tags", type=CommaList(), multiple=True, help="Tags to add, separated by commas.")
 @click.option(
-    "--tags", type=CommaList(), multiple=True, help="Tags to add, with commas or repeated."
+    "--relates-to", help="New ids of related memories, separated by commas; empty for none."
 )
-@click.option("--relates-to", help="What it is to relate to, with commas; empty for nothing.")
 @invocation
 def edit(
     run: Invocation,
@@ -289,9 +296,12 @@ def edit(
     tags: tuple[tuple[str, ...], ...],
     relates_to: str | None,
 ) -> None:
-    """Change a memory. Other words are a new memory, which supersedes the old one."""
-    curation, place = run.backend.require_services().curation, resolve_location(run)
-    memory = curation.find(memory_id, place)
+    """Change a memory.
+
+    A new summary or new details make a new memory, which supersedes the old one.
+    """
+    curation, location = run.backend.require_services().curation, resolve_location(run)
+    memory = curation.find(memory_id, location)
     changed = curation.edit(
         memory,
         MemoryEdit(
@@ -301,7 +311,7 @@ def edit(
             tags=frozenset(join_lists(tags)),
             relates_to=None if relates_to is None else CommaList().convert(relates_to, None, None),
         ),
-        place,
+        location,
     )
     if changed.memory.key != memory.key:
         show_captured(run, changed, f"Superseded {memory.id} by")
@@ -319,10 +329,10 @@ def edit(
     examples=("memory resolve blockers:abc123def456:0", "memory resolve abc123 --reopen"),
 )
 @click.argument("memory_ids", nargs=-1, required=True)
-@click.option("--reopen", is_flag=True, help="Make it active again.")
+@click.option("--reopen", is_flag=True, help="Make them active again.")
 @invocation
 def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
-    """Mark memories as resolved: a blocker that is gone, work that is done."""
+    """Mark memories as resolved, such as a removed blocker."""
     if reopen:
         _set_status(run, memory_ids, MemoryStatus.ACTIVE, "Reopened")
     else:
@@ -334,10 +344,10 @@ def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
     examples=("memory archive progress:abc123def456:0", "memory archive abc123 --restore"),
 )
 @click.argument("memory_ids", nargs=-1, required=True)
-@click.option("--restore", is_flag=True, help="Make it active again.")
+@click.option("--restore", is_flag=True, help="Make them active again.")
 @invocation
 def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None:
-    """Put memories away: kept, but found only with --include-archived."""
+    """Archive memories: hide them except with --include-archived."""
     if restore:
         _set_status(run, memory_ids, MemoryStatus.ACTIVE, "Restored")
     else:
@@ -345,11 +355,11 @@ def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None
 
 
 def _set_status(run: Invocation, names: tuple[str, ...], status: MemoryStatus, verb: str) -> None:
-    curation, place = run.backend.require_services().curation, resolve_location(run)
-    found = [curation.find(name, place) for name in names]  # all of them, or none
-    moved = [curation.set_status(memory, status, place) for memory in found]
+    curation, location = run.backend.require_services().curation, resolve_location(run)
+    memories = [curation.find(name, location) for name in names]  # fail before changing any
+    changed = [curation.set_status(memory, status, location) for memory in memories]
     run.show(
-        {"memories": [memory_json(each, content=False) for each in moved]},
-        lambda: "\n".join(f"\N{CHECK MARK} {verb}: {each.id}" for each in moved),
-        essential="\n".join(each.id for each in moved),
+        {"memories": [memory_json(memory, content=False) for memory in changed]},
+        lambda: "\n".join(f"\N{CHECK MARK} {verb}: {memory.id}" for memory in changed),
+        essential="\n".join(memory.id for memory in changed),
     )

@@ -1,8 +1,8 @@
-"""What every command shares: how it is declared, configured, rendered, and how it fails."""
+"""Base classes, options and rendering shared by all commands."""
 
-import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,19 +12,20 @@ import click
 import yaml
 
 from agent_memory import config
-from agent_memory.interfaces.cli.backend import Backend
+from agent_memory.interfaces.cli.backend import Backend, RemoteServices, Services
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.kernel.errors import ConfigError
 
 FORMATS = ("text", "json", "yaml", "markdown", "quiet")
 F = TypeVar("F", bound=Callable[..., Any])
+Service = TypeVar("Service")
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @dataclass
 class Invocation:
-    """One command being run: who calls, with what settings, and what it may use."""
+    """One call of a command, with its terminal, settings and backend."""
 
     program: str
     version: str
@@ -41,18 +42,22 @@ class Invocation:
         call = self.terminal.call
         return config.load(call.environ, file=self.config_file, project_dir=call.cwd)
 
-    def path(self, given: Path) -> Path:
-        """A path as the caller meant it: relative to the caller's folder, not the daemon's."""
-        return self.terminal.call.cwd / given.expanduser()
+    def path(self, path: Path) -> Path:
+        """Resolve a path against the caller's folder, not the daemon's."""
+        return self.terminal.call.cwd / path.expanduser()
+
+    def find_config_file(self) -> Path:
+        """Return the file of `-c`, or the user's own. It may not exist."""
+        return self.config_file or config.folders(self.terminal.call.environ).config_file
 
     def prepare(self) -> None:
-        """Read the settings and let them shape the terminal."""
+        """Read the settings and apply those of `cli` to the terminal."""
         cli = self.loaded.settings.cli
         self.terminal.color = self.terminal.color and cli.color
         self.terminal.progress_bars = self.terminal.progress_bars and cli.progress
         self.terminal.pager = self.terminal.pager and cli.pager
-        for each in self.loaded.ignored:
-            self.terminal.warn(f"note: ignored {each}\n")
+        for setting in self.loaded.ignored:
+            self.terminal.warn(f"note: ignored {setting}\n")
 
     def show(
         self,
@@ -63,21 +68,22 @@ class Invocation:
         essential: str = "",
         markdown: Callable[[], str] | None = None,
     ) -> None:
-        """Render in the format asked for. `text` is only made where it is wanted; of it, only
-        what is `essential` is shown to who wants quiet. It serves as markdown where that has no
-        form of its own."""
-        chosen = self.chosen_format
-        if chosen == "json":
+        """Write a result in the caller's format.
+
+        `text` is called only if that format needs it, and also for markdown without a form of its
+        own. `quiet` writes only `essential`.
+        """
+        if self.chosen_format == "json":
             rendered = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-        elif chosen == "yaml":
+        elif self.chosen_format == "yaml":
             rendered = yaml.dump(
                 value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
             )
-        elif chosen == "quiet":
+        elif self.chosen_format == "quiet":
             rendered = f"{essential}\n" if essential else ""
         else:
-            made = markdown if markdown is not None and chosen == "markdown" else text
-            rendered = made().rstrip("\n") + "\n"
+            render = markdown if markdown and self.chosen_format == "markdown" else text
+            rendered = render().rstrip("\n") + "\n"
         if page:
             self.terminal.page(rendered)
         elif rendered:
@@ -91,70 +97,118 @@ class Invocation:
         try:
             return self.loaded.settings.cli.default_format
         except ConfigError:
-            return "text"  # a command that must work with broken settings; others never get here
+            return "text"  # only commands that work with broken settings get here
+
+    def confirm(self, question: str, *, yes: bool) -> bool:
+        """Ask the user, unless `--yes` was given or standard input is not a terminal."""
+        return yes or not self.terminal.call.input_is_terminal or self.terminal.confirm(question)
+
+    @contextmanager
+    def open_service(
+        self, endpoint: str | None, local: Callable[[Services], Service]
+    ) -> Iterator[Service | RemoteServices]:
+        """Open a service of this daemon, or of the daemon at `endpoint`."""
+        if endpoint is None:
+            yield local(self.backend.require_services())
+        else:
+            key = self.terminal.call.environ.get("MEMORY_KEY")
+            with self.backend.connect_remote(endpoint, key) as remote:
+                yield remote
 
 
-class Command(click.Command):
+class PathType(click.Path):
+    """A path. An empty one is an error, not the current folder: it comes from an unset variable."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _HelpfulCommand(click.Command):
+    """A command or group whose help ends with examples and goes to the caller's terminal."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        self.examples = examples
+        kwargs["context_settings"] = HELP | kwargs.get("context_settings", {})
+        super().__init__(*args, **kwargs)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        # click's own help option prints to the standard output of this process: the daemon.
+        return click.Option(
+            self.get_help_option_names(ctx),
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_show_help,
+            help="Show this message and exit.",
+        )
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                indent = " " * formatter.current_indent
+                formatter.write("".join(f"{indent}{example}\n" for example in self.examples))
+
+
+class Command(_HelpfulCommand):
     """A command that reads the caller's settings first, unless it must work without them."""
 
     def __init__(
         self,
         *args: Any,
         needs_config: bool = True,
-        own_format: bool = False,  # its --format is not that of what it tells
+        own_format: bool = False,  # its --format is not the output format
         **kwargs: Any,
     ) -> None:
-        self.examples = kwargs.pop("examples", ())
-        kwargs["context_settings"] = HELP | kwargs.get("context_settings", {})
         super().__init__(*args, **kwargs)
         self._needs_config = needs_config
         if not own_format:
-            self.params.append(
-                click.Option(
-                    ["--format", "format_"],
-                    type=click.Choice(FORMATS),
-                    expose_value=False,
-                    callback=_remember("format"),
-                    help="Output format.",
-                )
-            )
-        self.params += [
-            click.Option(
-                ["-c", "--config"],
-                type=click.Path(path_type=Path),
-                expose_value=False,
-                callback=_remember("config_file"),
-                help="Config file in place of the user's own.",
-            ),
-        ]
+            self.params.append(click.Option(["--format", "format_"], **_FORMAT))
+        self.params.append(click.Option(["-c", "--config"], **_CONFIG))
 
     def invoke(self, ctx: click.Context) -> Any:
         if self._needs_config:
             _current(ctx).prepare()
         return super().invoke(ctx)
 
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        return _help_option(self, ctx)
 
-    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _examples(self.examples, formatter)
-
-
-class Group(click.Group):
-    """A group of commands, with examples in its help."""
+class Group(_HelpfulCommand, click.Group):
+    """A group of commands. `sections` maps the headings of its help to names of commands."""
 
     command_class = Command
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.examples = kwargs.pop("examples", ())
-        kwargs["context_settings"] = HELP | kwargs.get("context_settings", {})
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.sections = sections or {}
 
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        return _help_option(self, ctx)
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        named = [name for names in self.sections.values() for name in names]
+        return [*named, *(name for name in super().list_commands(ctx) if name not in named)]
 
-    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _examples(self.examples, formatter)
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)  # first: they matter more than global options
+        click.Command.format_options(self, ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not self.sections:
+            super().format_commands(ctx, formatter)
+            return
+        width = max(len(name) for names in self.sections.values() for name in names)
+        limit = formatter.width - 6 - width
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (f"{name:<{width}}", self.commands[name].get_short_help_str(limit))
+                        for name in names
+                    ]
+                )
 
 
 Group.group_class = Group
@@ -163,24 +217,10 @@ invocation = click.make_pass_decorator(Invocation)
 
 
 def global_options(function: F) -> F:
-    """The options of every program's root."""
+    """Add the options that every program has at its root."""
     for option in (
-        click.option(
-            "-c",
-            "--config",
-            type=click.Path(path_type=Path),
-            expose_value=False,
-            callback=_remember("config_file"),
-            help="Config file in place of the user's own.",
-        ),
-        click.option(
-            "--format",
-            "format_",
-            type=click.Choice(FORMATS),
-            expose_value=False,
-            callback=_remember("format"),
-            help="Output format.",
-        ),
+        click.option("-c", "--config", **_CONFIG),
+        click.option("--format", "format_", **_FORMAT),
         click.option(
             "-V",
             "--version",
@@ -195,24 +235,70 @@ def global_options(function: F) -> F:
     return function
 
 
-def _remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Keep an option's value on the invocation, so that it counts wherever it stands."""
+def verbosity_options(quiet_help: str) -> Callable[[F], F]:
+    """Add `-q` and `-v`."""
 
-    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
-        if value is not None:
-            current = ctx.find_object(Invocation)
-            if current is not None:
-                setattr(
-                    current, attribute, current.path(value) if isinstance(value, Path) else value
-                )
+    def decorate(function: F) -> F:
+        quiet = click.option(
+            "-q",
+            "--quiet",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember("quiet"),
+            help=quiet_help,
+        )
+        verbose = click.option(
+            "-v",
+            "--verbose",
+            count=True,
+            expose_value=False,
+            callback=_remember("verbose"),
+            help="Also show the cause of an error.",
+        )
+        return verbose(quiet(function))
+
+    return decorate
+
+
+def endpoint_option(function: F) -> F:
+    """Add `--endpoint`: the address of another daemon."""
+    return click.option(
+        "-e",
+        "--endpoint",
+        metavar="URL",
+        help="Use the daemon at this gRPC address, such as http://[::1]:50051, with the key in"
+        " MEMORY_KEY.",
+    )(function)
+
+
+def _remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Store an option on the invocation, so that it may precede or follow the command's name."""
+
+    def store(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
+        current = ctx.find_object(Invocation)
+        if value and current is not None:
+            setattr(current, attribute, current.path(value) if isinstance(value, Path) else value)
         return value
 
-    return keep
+    return store
+
+
+_FORMAT: dict[str, Any] = {
+    "type": click.Choice(FORMATS),
+    "expose_value": False,
+    "callback": _remember("format"),
+    "help": "Output format.",
+}
+_CONFIG: dict[str, Any] = {
+    "type": PathType(),
+    "expose_value": False,
+    "callback": _remember("config_file"),
+    "help": "Use this config file instead of your own.",
+}
 
 
 def _current(ctx: click.Context) -> Invocation:
-    """The runner sets it for every command."""
-    return cast(Invocation, ctx.find_object(Invocation))
+    return cast(Invocation, ctx.find_object(Invocation))  # set by the runner
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -222,30 +308,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-def _help_option(command: click.Command, ctx: click.Context) -> click.Option | None:
-    """Click's own help option prints to the process's stdout, which is the daemon's."""
-    names = command.get_help_option_names(ctx)
-
-    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        if value and not ctx.resilient_parsing:
-            _current(ctx).terminal.write(ctx.get_help() + "\n")
-            ctx.exit()
-
-    return click.Option(
-        names,
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=show,
-        help="Show this message and exit.",
-    )
-
-
-def _examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
-    if not examples:
-        return
-    with formatter.section("Examples"):
-        text = io.StringIO()
-        for example in examples:
-            text.write(f"{' ' * formatter.current_indent}{example}\n")
-        formatter.write(text.getvalue())
+def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        _current(ctx).terminal.write(ctx.get_help() + "\n")
+        ctx.exit()

@@ -1,4 +1,4 @@
-"""`completion`: what a shell loads to complete our commands."""
+"""`completion`: shell completion of the three programs."""
 
 import click
 
@@ -15,6 +15,9 @@ from agent_memory.interfaces.cli.runner import completion_script
 @invocation
 @click.pass_context
 def completion(ctx: click.Context, run: Invocation, shell: str) -> None:
-    """Print the completion script of a shell."""
+    """Print the script that completes commands in your shell.
+
+    Load it from your shell's startup file.
+    """
     root = ctx.find_root()
     run.terminal.write(completion_script(root.command, run.program, shell))

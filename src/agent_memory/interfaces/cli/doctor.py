@@ -1,4 +1,4 @@
-"""`memory doctor`: whether everything works, and what to do where it does not."""
+"""`memory doctor`: check that everything works, and advise where it does not."""
 
 import click
 
@@ -21,35 +21,35 @@ _SIGNS = {
 @invocation
 @click.pass_context
 def doctor(ctx: click.Context, run: Invocation) -> None:
-    """Check the whole way from your agents to the store.
+    """Check that everything works, and say how to fix what does not.
 
-    Settings, data folder, git, the daemon (which is started if none runs), its jobs and indexes,
-    and the hooks of every agent: each is called as the agent calls it. Exits with 1 where something
-    does not work.
+    It checks your settings, the data folder, git, the daemon, its jobs and indexes, and the hooks
+    of every agent, which it calls as the agent does. It starts the daemon if none is running. The
+    exit code is 1 if something does not work.
     """
     cwd = run.terminal.call.cwd
-    found = list(run.backend.require_control().examine(run.config_file, cwd))
-    problems = sum(each.health is Health.PROBLEM for each in found)
+    results = list(run.backend.require_control().examine(run.config_file, cwd))
+    problems = [result for result in results if result.health is Health.PROBLEM]
     run.show(
         {
             "healthy": not problems,
             "findings": [
                 {
-                    "subject": each.subject,
-                    "health": each.health.value,
-                    "said": each.said,
-                    "advice": each.advice,
+                    "subject": result.subject,
+                    "health": result.health.value,
+                    "said": result.said,
+                    "advice": result.advice,
                 }
-                for each in found
+                for result in results
             ],
         },
-        lambda: "\n".join(_line(each) for each in found),
-        essential="\n".join(_line(each) for each in found if each.health is Health.PROBLEM),
+        lambda: "\n".join(map(_line, results)),
+        essential="\n".join(map(_line, problems)),
     )
     if problems:
         ctx.exit(1)
 
 
-def _line(finding: CheckResult) -> str:
-    said = f"{_SIGNS[finding.health]} {finding.subject:<11} {rendering.plain(finding.said)}"
-    return f"{said}\n{'':14}{finding.advice}" if finding.advice else said
+def _line(result: CheckResult) -> str:
+    line = f"{_SIGNS[result.health]} {result.subject:<11} {rendering.plain(result.said)}"
+    return f"{line}\n{'':14}{result.advice}" if result.advice else line

@@ -1,4 +1,4 @@
-"""`memory forget`: memories and events gone for good, with a report that proves it."""
+"""`memory forget`: delete memories and events for good, and prove it with a search."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,12 +14,12 @@ from agent_memory.kernel.ids import EventId, SessionId
 
 
 def _reject_repeats(
-    _ctx: click.Context, option: click.Parameter, given: tuple[str, ...]
+    _ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 ) -> str | None:
-    """Refuse an option that is given twice: the first would be left out without a word."""
-    if len(given) > 1:
-        raise click.UsageError(f"give --{option.name} once; forget one after the other")
-    return given[0] if given else None
+    """Reject a repeated option: click would silently drop the first one."""
+    if len(values) > 1:
+        raise click.UsageError(f"--{option.name} can be given only once")
+    return values[0] if values else None
 
 
 @click.command(
@@ -36,14 +36,21 @@ def _reject_repeats(
 @click.option(
     "--session", callback=_reject_repeats, multiple=True, help="Forget all events of this session."
 )
-@click.option("--from", "since", metavar="TIME", help="Forget events from this time on,")
-@click.option("--to", "until", metavar="TIME", help="to this one; both are included.")
+@click.option("--from", "since", metavar="TIME", help="Forget the events from this time on.")
+@click.option(
+    "--to", "until", metavar="TIME", help="Forget the events up to and including this time."
+)
 @click.option(
     "--rewrite-notes",
     is_flag=True,
-    help="Also rewrite the history of the git notes that hold the memory, in this clone.",
+    help="Also rewrite the git history of the notes that hold the memories, in this clone.",
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; without a terminal nobody is asked.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask for confirmation. Without a terminal, it never asks.",
+)
 @invocation
 @click.pass_context
 def forget(
@@ -57,14 +64,18 @@ def forget(
     rewrite_notes: bool,
     yes: bool,
 ) -> None:
-    """Forget memories, or events: nothing of them stays here but an empty tombstone.
+    """Delete memories or events for good.
 
-    It cannot be undone. The report says where it was searched for afterwards, and which copies
-    are out of reach.
+    You cannot undo this. Only an empty tombstone stays. The report says where the command searched
+    for remains afterwards, and which copies it cannot reach.
+
+    Give ids of memories, or one of --event, --session, and a time with --from, --to or both.
     """
-    chosen = [bool(memory_ids), event is not None, session is not None, bool(since or until)]
-    if sum(chosen) != 1:
-        raise click.UsageError("name memories, --event, --session, or a time with --from and --to")
+    choices = [bool(memory_ids), event is not None, session is not None, bool(since or until)]
+    if sum(choices) != 1:
+        raise click.UsageError(
+            "give one of these: ids of memories, --event, --session, or a time (--from, --to)"
+        )
     if memory_ids:
         report = _forget_memories(run, memory_ids, rewrite_notes, yes)
     else:
@@ -77,15 +88,15 @@ def forget(
 def _forget_memories(
     run: Invocation, names: tuple[str, ...], rewrite_notes: bool, yes: bool
 ) -> ForgettingReport:
-    services, place = run.backend.require_services(), resolve_location(run)
-    found = [services.curation.find(name, place, forgotten=True) for name in names]
-    for memory in found:
-        said = rendering.plain(memory.summary) or "(was forgotten before)"
-        run.terminal.warn(f"{memory.id}  {said}\n")
-    _ask(run, "Forget it for good?" if len(found) == 1 else "Forget them for good?", yes)
+    services, location = run.backend.require_services(), resolve_location(run)
+    memories = [services.curation.find(name, location, forgotten=True) for name in names]
+    for memory in memories:
+        summary = rendering.plain(memory.summary) or "(already forgotten)"
+        run.terminal.warn(f"{memory.id}  {summary}\n")
+    _confirm(run, len(memories), yes)
     with run.terminal.progress("Forgetting", None) as advance:
         return services.memory_forgetting.forget(
-            found, place, rewrite_notes=rewrite_notes, done=lambda _, count: advance(count)
+            memories, location, rewrite_notes=rewrite_notes, done=lambda _, count: advance(count)
         )
 
 
@@ -98,23 +109,26 @@ def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Forgetti
     if preview.first_ms is not None and preview.last_ms is not None:
         first, last = rendering.moment(preview.first_ms), rendering.moment(preview.last_ms)
         span = f", from {first} to {last} UTC" if first != last else f", of {first} UTC"
-    noun = "event" if preview.events == 1 else "events"
-    run.terminal.warn(f"{preview.events:,} {noun} of {preview.sessions:,} sessions{span}\n")
-    _ask(run, "Forget them for good?", yes)
+    events, sessions = (
+        rendering.count(preview.events, "event"),
+        rendering.count(preview.sessions, "session"),
+    )
+    run.terminal.warn(f"{events} of {sessions}{span}\n")
+    _confirm(run, preview.events, yes)
     with run.terminal.progress("Forgetting", None) as advance:
         report = service.forget_events(selection, lambda _, count: advance(count))
-    # None are left where the daemon has finished an interrupted call meanwhile.
+    # None are left if the daemon finished an interrupted call meanwhile.
     return report if report.events else _earlier_report(run, selection)
 
 
 def _earlier_report(run: Invocation, selection: Selection) -> ForgettingReport:
-    """The report of the same call, made before: finish that first if it was interrupted."""
+    """Return the report of an earlier, identical call. Finish that call if it was interrupted."""
     service = run.backend.require_services().forgetting
     with run.terminal.progress("Forgetting", None) as advance:
         report = service.earlier(selection, lambda _, count: advance(count))
     if report is None:
-        raise NotFound("there is no such event: nothing was forgotten")
-    run.terminal.warn("note: forgotten by an earlier call, with this report\n")
+        raise NotFound("no such event: nothing was forgotten")
+    run.terminal.warn("note: an earlier call forgot them; this is its report\n")
     return report
 
 
@@ -132,33 +146,36 @@ def _selection(
     )
 
 
-def _ask(run: Invocation, question: str, yes: bool) -> None:
-    if not yes and run.terminal.call.input_is_terminal and not run.terminal.confirm(question):
+def _confirm(run: Invocation, number: int, yes: bool) -> None:
+    if not run.confirm(f"Forget {'it' if number == 1 else 'them'} for good?", yes=yes):
         raise Cancelled
 
 
 def _as_text(report: ForgettingReport) -> Iterator[str]:
-    counts = (
-        (report.memories, "memory", "memories"),
-        (report.events, "event", "events"),
-    )
-    what = ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n)
-    yield f"\N{CHECK MARK} Forgotten: {what}"
+    counts = ((report.memories, "memory", "memories"), (report.events, "event", "events"))
+    forgotten = ", ".join(rendering.count(*count) for count in counts if count[0])
+    yield f"\N{CHECK MARK} Forgotten: {forgotten}"
     if report.segments or report.versions or report.grips:
         yield (
-            f"  Contents: {report.segments:,} segments cut anew, {report.nodes:,} nodes written"
-            f" anew, {report.versions:,} versions and {report.grips:,} grips removed"
+            f"  Table of contents: rebuilt {rendering.count(report.segments, 'segment')} and"
+            f" {rendering.count(report.nodes, 'node')}, removed"
+            f" {rendering.count(report.versions, 'version')} and"
+            f" {rendering.count(report.grips, 'grip')}"
         )
     proof = report.proof
-    where = f"{proof.files:,} files ({rendering.size(proof.size_bytes)})"
-    yield f"  Searched for {proof.needles:,} pieces of it in the store, {where} and recall"
+    files = f"{rendering.count(proof.files, 'file')} ({rendering.size(proof.size_bytes)})"
+    pieces = rendering.count(proof.needles, "piece")
+    yield f"  Searched for {pieces} of the text in the store, {files} and recall"
     if proof.found_in:
         yield f"  STILL FOUND in: {', '.join(proof.found_in)}"
     elif proof.needles:
         yield "  Found nowhere."
     if proof.shared:
-        yield f"  {proof.shared:,} pieces also stand in events or memories that were kept."
+        yield (
+            f"  {rendering.count(proof.shared, 'piece')} also in other events or memories, which"
+            " stay."
+        )
     if proof.unreadable:
-        yield f"  Could not be read: {', '.join(proof.unreadable)}"
-    yield "  Not in reach:"
-    yield from (f"    - {each}" for each in report.unreachable)
+        yield f"  Could not read: {', '.join(proof.unreadable)}"
+    yield "  Out of reach:"
+    yield from (f"    - {copy}" for copy in report.unreachable)

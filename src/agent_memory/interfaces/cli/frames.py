@@ -1,7 +1,7 @@
 """Frames between launcher and daemon: kind (1 byte), length (4 bytes, big-endian), payload.
 
-The launcher has these constants too, because it imports nothing; a test keeps them equal. The
-format of the first frame never changes: it is how versions find out about each other.
+The launcher repeats these constants, because it imports nothing; a test keeps them equal. The
+format of the first frame never changes: through it, launcher and daemon compare versions.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ MAX_PAYLOAD = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCall:
-    """A command as someone typed it: what, where, and on what kind of terminal."""
+    """A command line, with the caller's folder, environment and terminal."""
 
     program: str
     arguments: tuple[str, ...]
@@ -43,16 +43,16 @@ def encode(kind: bytes, payload: bytes = b"") -> bytes:
 
 
 async def read(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """The next frame. Raises IncompleteReadError when the other side is gone."""
+    """Read the next frame. Raises IncompleteReadError after the other side has closed."""
     head = await reader.readexactly(5)
     size = int.from_bytes(head[1:], "big")
     if size > MAX_PAYLOAD:
-        raise InvalidInput(f"a frame of {size:,} bytes; the limit is {MAX_PAYLOAD:,}")
+        raise InvalidInput(f"a frame has {size:,} bytes; the limit is {MAX_PAYLOAD:,}")
     return head[:1], await reader.readexactly(size)
 
 
 def parse_call(payload: bytes) -> CommandCall:
-    """The call that a hello describes."""
+    """Parse the payload of a HELLO frame."""
     try:
         protocol, version, program, cwd, terminals, columns, lines, nonce, count, *rest = (
             os.fsdecode(part) for part in _fields(payload)
@@ -64,7 +64,7 @@ def parse_call(payload: bytes) -> CommandCall:
             program=program,
             arguments=tuple(arguments),
             cwd=Path(cwd),
-            environ=dict(each.split("=", 1) for each in environment),
+            environ=dict(variable.split("=", 1) for variable in environment),
             input_is_terminal=terminals[0] == "1",
             output_is_terminal=terminals[1] == "1",
             errors_are_terminal=terminals[2] == "1",

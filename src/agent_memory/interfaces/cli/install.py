@@ -1,4 +1,4 @@
-"""`memory install` and `memory uninstall`: our hooks in the configuration of agents."""
+"""`memory install` and `memory uninstall`: hooks and MCP server in the configuration of agents."""
 
 import difflib
 import re
@@ -22,17 +22,17 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 
 AGENTS = tuple(agent.value for agent in Agent)
 SCOPES = (
-    click.option("--user", is_flag=True, help="For all that you do with the agent (the default)."),
-    click.option("--project", is_flag=True, help="For this repository, or this folder, alone."),
-    click.option("--dry-run", is_flag=True, help="Show what would change, as a diff, and stop."),
+    click.option("--user", is_flag=True, help="For all your projects (the default)."),
+    click.option("--project", is_flag=True, help="For this repository or folder only."),
+    click.option("--dry-run", is_flag=True, help="Show the changes as a diff, and change nothing."),
 )
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _STANDINGS = {
     InstallStatus.ABSENT: "not installed",
     InstallStatus.INSTALLED: "installed",
-    InstallStatus.OUTDATED: "installed in part; `memory install {agent} --{scope}` completes it",
+    InstallStatus.OUTDATED: "incomplete: run `memory install {agent} --{scope}`",
     InstallStatus.ELSEWHERE: (
-        "of another installation; `memory install {agent} --{scope}` repairs it"
+        "calls another installation: run `memory install {agent} --{scope}` to use this one"
     ),
 }
 
@@ -40,11 +40,10 @@ _STANDINGS = {
 @click.command(
     cls=Command,
     examples=(
+        "memory install",
         "memory install claude-code",
         "memory install codex --dry-run",
-        "memory install cursor --no-mcp",
         "memory install gemini --project",
-        "memory install",
     ),
 )
 @click.argument("agent", type=click.Choice(AGENTS), required=False, metavar="[AGENT]")
@@ -52,24 +51,27 @@ _STANDINGS = {
 @SCOPES[1]
 @SCOPES[2]
 @click.option(
-    "--mcp/--no-mcp", default=True, show_default=True, help="With the MCP server, or hooks alone."
+    "--mcp/--no-mcp",
+    default=True,
+    show_default=True,
+    help="Also install the MCP server, or only the hooks.",
 )
 @invocation
 def install(
     run: Invocation, agent: str | None, user: bool, project: bool, dry_run: bool, mcp: bool
 ) -> None:
-    """Let an agent call our hooks, and the MCP server.
+    """Connect an agent to this memory, through its hooks and MCP.
 
-    AGENT is claude-code, codex, gemini or cursor. Without it, tell which of them seem to be there
-    and what is installed.
+    AGENT is claude-code, codex, gemini or cursor. Without AGENT, the command lists the agents on
+    this machine and what is installed for each.
 
-    Hooks are merged into the agent's own configuration; whatever else is there stays. Installing
-    again changes nothing, or repairs what points to an installation that has moved.
+    The hooks are added to the agent's own configuration; the rest of it stays as it is. Installing
+    again changes nothing, or repairs the paths of an installation that has moved.
     """
     service = run.backend.require_services().installing
     if agent is None:
         states = service.state(get_caller(run), mcp=mcp)
-        run.show([_state(each) for each in states], lambda: "\n".join(_states(states)))
+        run.show([_state(state) for state in states], lambda: "\n".join(_states(states)))
         return
     scope = _scope(user=user, project=project)
     done = service.install(Agent(agent), scope, get_caller(run), mcp=mcp, dry_run=dry_run)
@@ -86,21 +88,25 @@ def install(
 @SCOPES[2]
 @invocation
 def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: bool) -> None:
-    """Take our hooks, and the MCP server, out of an agent's configuration again.
+    """Remove the hooks and MCP server from an agent's configuration.
 
-    AGENT is claude-code, codex, gemini or cursor. What else is there stays, and so do all memories.
+    AGENT is claude-code, codex, gemini or cursor. The rest of its configuration stays as it is, and
+    so do all memories.
     """
     scope = _scope(user=user, project=project)
     service = run.backend.require_services().installing
     done = service.uninstall(Agent(agent), scope, get_caller(run), dry_run=dry_run)
     _show_result(
-        run, done, dry_run=dry_run, advice=f"Sessions of {done.title} that run may still call us."
+        run,
+        done,
+        dry_run=dry_run,
+        advice=f"Sessions of {done.title} that are already running may still call the hooks.",
     )
 
 
 def _scope(*, user: bool, project: bool) -> InstallScope:
     if user and project:
-        raise click.UsageError("--user and --project: give one of them")
+        raise click.UsageError("--user and --project cannot be combined")
     return InstallScope.PROJECT if project else InstallScope.USER
 
 
@@ -130,7 +136,7 @@ def _show_result(run: Invocation, done: InstallResult, *, dry_run: bool, advice:
 
 def _as_text(done: InstallResult, *, dry_run: bool, advice: str) -> Iterator[str]:
     if not done.changes:
-        yield f"Nothing to change for {done.title}: {' and '.join(done.files)}"
+        yield f"Nothing to change for {done.title} in {' and '.join(done.files)}"
     for change in done.changes:
         if dry_run:
             yield _diff(change).rstrip("\n")
@@ -171,14 +177,14 @@ def _state(state: AgentState) -> dict[str, Any]:
         "present": state.present,
         "scopes": [
             {
-                "scope": each.scope.value,
-                "standing": each.standing.value,
-                "files": list(each.files),
-                "commands": list(each.commands),
-                "off": each.off,
-                "problem": each.problem,
+                "scope": scope.scope.value,
+                "standing": scope.standing.value,
+                "files": list(scope.files),
+                "commands": list(scope.commands),
+                "off": scope.off,
+                "problem": scope.problem,
             }
-            for each in state.scopes
+            for scope in state.scopes
         ],
     }
 
@@ -186,22 +192,22 @@ def _state(state: AgentState) -> dict[str, Any]:
 def _states(states: list[AgentState]) -> Iterator[str]:
     width = max(len(state.agent) for state in states)
     for state in states:
-        seen = "" if state.present else f"  (no {rendering.plain(state.folder)})"
-        yield f"{state.agent:<{width}}  {state.title}{seen}"
-        for each in state.scopes:
+        missing = "" if state.present else f"  (not found: no {rendering.plain(state.folder)})"
+        yield f"{state.agent:<{width}}  {state.title}{missing}"
+        for scope in state.scopes:
             if (
-                each.standing is not InstallStatus.ABSENT
-                or each.problem
-                or each.off
-                or (each.scope is InstallScope.USER and state.present)
+                scope.standing is not InstallStatus.ABSENT
+                or scope.problem
+                or scope.off
+                or (scope.scope is InstallScope.USER and state.present)
             ):
-                yield f"{'':<{width}}  {each.scope}: {_standing(state, each)}"
+                yield f"{'':<{width}}  {scope.scope}: {_standing(state, scope)}"
     yield ""
-    yield "`memory install AGENT` installs the hooks; --dry-run shows what would change."
+    yield "`memory install AGENT` connects an agent; --dry-run shows what would change."
 
 
-def _standing(state: AgentState, each: ScopeState) -> str:
-    if each.problem:
-        return rendering.plain(each.problem)
-    told = _STANDINGS[each.standing].format(agent=state.agent, scope=each.scope)
-    return f"{told}; but {each.off} switches all hooks off" if each.off else told
+def _standing(state: AgentState, scope: ScopeState) -> str:
+    if scope.problem:
+        return rendering.plain(scope.problem)
+    standing = _STANDINGS[scope.standing].format(agent=state.agent, scope=scope.scope)
+    return f"{standing}; but {scope.off} switches all hooks off" if scope.off else standing

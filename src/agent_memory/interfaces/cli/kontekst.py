@@ -1,6 +1,7 @@
-"""The `kontekst` command: agents on a local model, with this memory."""
+"""The `kontekst` command: run agents on a local model, with this memory."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -10,18 +11,31 @@ from agent_memory.features.runs.services.agent_catalog import CatalogEntry
 from agent_memory.features.runs.services.runs import RunStatus
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import StartOptions
-from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
+from agent_memory.interfaces.cli.commands import (
+    Group,
+    Invocation,
+    global_options,
+    invocation,
+    verbosity_options,
+)
 from agent_memory.interfaces.cli.completion import completion
-from agent_memory.interfaces.cli.prompting import prompt, run_options
+from agent_memory.interfaces.cli.prompting import QUIET_HELP, prompt
 from agent_memory.kernel.status import ModelStatus
 
 _ABOUT = frozenset({"-h", "--help", "-V", "--version"})
 _PROMPT_CHARS = 60
-_OUTCOMES = {"": "cut off"}
 
 
 class PromptGroup(Group):
-    """What is not the name of a command is a prompt."""
+    """A group that takes everything except the name of a command as a prompt."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = {param.name for param in self.params}
+        options = [param for param in prompt.params if isinstance(param, click.Option)]
+        records = [option.get_help_record(ctx) for option in options if option.name not in own]
+        with formatter.section("Options of a prompt"):
+            formatter.write_dl([record for record in records if record is not None])
+        super().format_options(ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self._is_prompt(ctx, args):
@@ -29,10 +43,10 @@ class PromptGroup(Group):
         return super().parse_args(ctx, args)
 
     def _is_prompt(self, ctx: click.Context, args: Sequence[str]) -> bool:
-        if not args:  # in a pipe the prompt is what comes over it
+        if not args:  # the prompt may come through a pipe
             current = ctx.find_object(Invocation)
             return current is not None and not current.terminal.call.input_is_terminal
-        if ctx.resilient_parsing:  # words are being completed
+        if ctx.resilient_parsing:  # the shell completes a word
             return False
         skip = False
         about = False
@@ -50,36 +64,35 @@ class PromptGroup(Group):
 @click.group(
     cls=PromptGroup,
     subcommand_metavar="PROMPT | COMMAND [ARGS]...",
+    sections={
+        "Look": ("ps", "sessions", "agents", "skills"),
+        "Daemon": ("start", "stop"),
+        "Set up": ("completion",),
+    },
     examples=(
         'kontekst "what did we decide about retries?"',
-        'kontekst "mend the failing test" --agent reviewer --session run-01J...',
+        'kontekst "fix the failing test" --agent reviewer',
         "kontekst /review src/app.py",
         "git diff | kontekst - what is wrong here?",
-        "kontekst ps",
     ),
 )
 @global_options
-@run_options
+@verbosity_options(QUIET_HELP)
 def kontekst() -> None:
     """Run agents on a local model, with this memory.
 
-    `kontekst "PROMPT"` has one work in this folder; it asks before it does anything. A prompt
-    of several words that begins with the name of a command must be quoted.
-
-    \b
-    Options of a prompt:
-      -s, --session ID    Go on with this session.
-      -a, --agent NAME    Who works on it.
-      --dir PATH          Folder that it works in; without it, this one.
-      --auto-approve      Let it use every tool without asking.
-      -e, --endpoint URL  Run it on this daemon over gRPC.
+    `kontekst "PROMPT"` runs an agent in this folder. It asks before it uses a tool. Quote a prompt
+    of several words that begins with the name of a command.
     """
 
 
 @kontekst.command(needs_config=False, examples=("kontekst start",))
 @invocation
 def start(run: Invocation) -> int:
-    """Start the daemon and return when it serves."""
+    """Start the daemon in the background.
+
+    The command returns when the daemon is ready.
+    """
     return run.backend.require_control().start(
         StartOptions(config=run.config_file), run.terminal.write
     )
@@ -88,31 +101,24 @@ def start(run: Invocation) -> int:
 @kontekst.command(needs_config=False, examples=("kontekst stop",))
 @invocation
 def stop(run: Invocation) -> int:
-    """Stop the daemon: finish what it is doing, then end."""
+    """Stop the daemon when its current work is done."""
     return run.backend.require_control().stop(run.terminal.write)
 
 
 @kontekst.command(examples=("kontekst ps", "kontekst ps --format json"))
 @invocation
 def ps(run: Invocation) -> None:
-    """Show the runs that go on, and the model's server."""
+    """Show the active runs and the model server."""
     services = run.backend.require_services()
-    going, model = services.runs.list_active(), services.model.status()
+    runs, model = services.runs.list_active(), services.model.status()
     now = services.clock.now()
     run.show(
         {
-            "runs": [_run_json(each) for each in going],
-            "model": {
-                "endpoint": model.endpoint,
-                "model_dir": model.model_dir,
-                "healthy": model.healthy,
-                "running": model.running,
-                "pid": model.pid,
-                "trouble": model.trouble,
-            },
+            "runs": [_run_json(active) for active in runs],
+            "model": asdict(model),
         },
-        lambda: "\n".join([*_run_lines(going, now), _model_line(model)]),
-        essential="\n".join(each.run_id for each in going),
+        lambda: "\n".join([*_run_lines(runs, now), _model_line(model)]),
+        essential="\n".join(active.run_id for active in runs),
     )
 
 
@@ -123,56 +129,56 @@ def ps(run: Invocation) -> None:
     type=click.IntRange(1, 500),
     default=20,
     show_default=True,
-    help="Most sessions.",
+    help="List at most this many.",
 )
 @invocation
 def sessions(run: Invocation, limit: int) -> None:
-    """List the sessions that agents have worked in, the last one first."""
-    found = run.backend.require_services().run_memory.sessions(limit)
+    """List the sessions of agents, latest first."""
+    listed = run.backend.require_services().run_memory.sessions(limit)
     run.show(
-        [_session_json(each) for each in found],
-        lambda: _sessions_text(found),
+        [_session_json(session) for session in listed],
+        lambda: _sessions_text(listed),
         page=True,
-        essential="\n".join(each.session_id for each in found),
+        essential="\n".join(session.session_id for session in listed),
     )
 
 
 @kontekst.command(examples=("kontekst agents", "kontekst agents --format json"))
 @invocation
 def agents(run: Invocation) -> None:
-    """List the agents that there are, and what is wrong with the files of any."""
-    _show_members(run, run.backend.require_services().crew.list_agents(), "agents")
+    """List the agents, and any errors in their files."""
+    _show_entries(run, run.backend.require_services().crew.list_agents(), "agents")
 
 
 @kontekst.command(examples=("kontekst skills",))
 @invocation
 def skills(run: Invocation) -> None:
-    """List the skills that there are, and what is wrong with the files of any."""
-    _show_members(run, run.backend.require_services().crew.list_skills(), "skills")
+    """List the skills, and any errors in their files."""
+    _show_entries(run, run.backend.require_services().crew.list_skills(), "skills")
 
 
-def _run_json(found: RunStatus) -> dict[str, Any]:
+def _run_json(run: RunStatus) -> dict[str, Any]:
     return {
-        "run_id": found.run_id,
-        "session_id": found.session_id,
-        "agent": found.agent_name,
-        "doing": found.doing,
-        "started_ms": found.started_ms,
-        "working_dir": found.working_dir,
-        "prompt": found.prompt,
+        "run_id": run.run_id,
+        "session_id": run.session_id,
+        "agent": run.agent_name,
+        "doing": run.doing,
+        "started_ms": run.started_ms,
+        "working_dir": run.working_dir,
+        "prompt": run.prompt,
     }
 
 
-def _run_lines(going: Sequence[RunStatus], now: int) -> list[str]:
-    if not going:
-        return ["No run goes on"]
+def _run_lines(runs: Sequence[RunStatus], now: int) -> list[str]:
+    if not runs:
+        return ["No run is active."]
     lines = []
-    for each in going:
-        age = rendering.duration(max(0, now - each.started_ms) / 1000)
+    for run in runs:
+        age = rendering.duration(max(0, now - run.started_ms) / 1000)
         lines += [
-            f"{each.run_id}  {each.agent_name}  {each.doing}, for {age}",
-            f"  session {rendering.plain(each.session_id)}",
-            f"  {rendering.excerpt(each.prompt, _PROMPT_CHARS)}",
+            f"{run.run_id}  {run.agent_name}  {run.doing}, for {age}",
+            f"  session {rendering.plain(run.session_id)}",
+            f"  {rendering.excerpt(run.prompt, _PROMPT_CHARS)}",
         ]
     return lines
 
@@ -184,64 +190,65 @@ def _model_line(model: ModelStatus) -> str:
     return f"Model: {model.endpoint}{own}, {'healthy' if model.healthy else 'does not answer'}"
 
 
-def _session_json(found: RunSession) -> dict[str, Any]:
+def _session_json(session: RunSession) -> dict[str, Any]:
     return {
-        "session_id": found.session_id,
-        "agent": found.agent,
-        "runs": found.runs,
-        "outcome": found.outcome,
-        "first_ms": found.first_ms,
-        "last_ms": found.last_ms,
-        "summary": found.summary,
+        "session_id": session.session_id,
+        "agent": session.agent,
+        "runs": session.runs,
+        "outcome": session.outcome,
+        "first_ms": session.first_ms,
+        "last_ms": session.last_ms,
+        "summary": session.summary,
     }
 
 
-def _sessions_text(found: Sequence[RunSession]) -> str:
-    if not found:
-        return 'No agent has run yet; `kontekst "PROMPT"` has one work'
+def _sessions_text(listed: Sequence[RunSession]) -> str:
+    if not listed:
+        return 'No sessions yet. `kontekst "PROMPT"` runs an agent.'
     lines = []
-    for each in found:
-        count = f"{each.runs:,} run{'s' if each.runs > 1 else ''}"
-        outcome = _OUTCOMES.get(each.outcome, each.outcome)
-        about = f"{rendering.plain(each.agent)}, {count}, {outcome}"
+    for session in listed:
+        runs = rendering.count(session.runs, "run")
+        outcome = session.outcome or "interrupted"
+        about = f"{rendering.plain(session.agent)}, {runs}, {outcome}"
+        session_id = rendering.plain(session.session_id)
         lines += [
-            f"{rendering.moment(each.last_ms)}  {rendering.plain(each.session_id)}  ({about})",
-            f"  {rendering.excerpt(each.summary, _PROMPT_CHARS)}",
+            f"{rendering.moment(session.last_ms)}  {session_id}  ({about})",
+            f"  {rendering.excerpt(session.summary, _PROMPT_CHARS)}",
         ]
     return "\n".join(lines)
 
 
-def _show_members(run: Invocation, found: Sequence[CatalogEntry], kind: str) -> None:
-    width = max((len(each.name) for each in found), default=0)
+def _show_entries(run: Invocation, entries: Sequence[CatalogEntry], kind: str) -> None:
+    width = max((len(entry.name) for entry in entries), default=0)
     run.show(
         [
             {
-                "name": each.name,
-                "description": each.description,
-                "built_in": each.built_in,
-                "problem": each.problem,
+                "name": entry.name,
+                "description": entry.description,
+                "built_in": entry.built_in,
+                "problem": entry.problem,
             }
-            for each in found
+            for entry in entries
         ],
         lambda: (
-            "\n".join(_member_text(each, width) for each in found)
-            or f"There are no {kind} yet: docs/howto/agent-files.md tells how to write one"
+            "\n".join(_entry_text(entry, width) for entry in entries)
+            or f"No {kind} yet. docs/howto/agent-files.md explains how to write one."
         ),
-        essential="\n".join(each.name for each in found),
+        essential="\n".join(entry.name for entry in entries),
     )
 
 
-def _member_text(found: CatalogEntry, width: int) -> str:
-    told = found.description
-    if found.problem:
-        told = "wrong: " + found.problem.replace("\n", f"\n{' ' * (width + 2)}")
-    return f"{rendering.plain(found.name):<{width}}  {rendering.plain(told)}"
+def _entry_text(entry: CatalogEntry, width: int) -> str:
+    text = entry.description
+    if entry.problem:
+        text = "error: " + entry.problem.replace("\n", f"\n{' ' * (width + 2)}")
+    return f"{rendering.plain(entry.name):<{width}}  {rendering.plain(text)}"
 
 
 for command in (prompt, completion):
     kontekst.add_command(command)
 
-# Options whose next word is their value.
+# Options that take a value: the next word is not part of the prompt.
 _WITH_VALUE = frozenset(
     name
     for option in (*kontekst.params, *prompt.params)

@@ -1,10 +1,16 @@
-"""The `memory` command: what a person or an agent asks of the memory."""
+"""The `memory` command: memories, agents and settings."""
 
 import click
 
 from agent_memory import config
 from agent_memory.interfaces.cli.capture import archive, capture, edit, list_memories, resolve, show
-from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
+from agent_memory.interfaces.cli.commands import (
+    Group,
+    Invocation,
+    global_options,
+    invocation,
+    verbosity_options,
+)
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.consolidate import consolidate
 from agent_memory.interfaces.cli.doctor import doctor
@@ -19,36 +25,47 @@ from agent_memory.interfaces.cli.transfer import export, import_memories, migrat
 
 @click.group(
     cls=Group,
-    examples=("memory config list", "memory config set cli.color false"),
+    sections={
+        "Everyday": ("recall", "capture", "list", "show", "edit", "resolve", "context", "status"),
+        "Share": ("sync", "export", "import"),
+        "Set up": ("install", "uninstall", "doctor", "config", "completion"),
+        "Maintain": ("consolidate", "archive", "forget", "migrate"),
+        "For agents": ("hook", "serve"),
+    },
+    examples=(
+        "memory install claude-code",
+        'memory recall "which database did we decide on"',
+        'memory capture decisions "Use PostgreSQL for the data layer"',
+        "memory sync --remote",
+    ),
 )
 @global_options
-@click.option("-v", "--verbose", count=True, help="With an error, also say what caused it.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing that is not essential.")
-@invocation
-def memory(run: Invocation, verbose: int, quiet: bool) -> None:
-    """Memory for AI agents: what was said, decided and learned, found again."""
-    run.verbose = verbose
-    run.quiet = quiet
+@verbosity_options("Print only the result itself, such as ids.")
+def memory() -> None:
+    """Remember what you and your agents said, decided and learned.
+
+    `memory install AGENT` makes an agent record its sessions and recall from them. Commands start
+    the daemon if it is not running. `memory COMMAND --help` explains a command.
+    """
 
 
 @memory.group(
     "config",
     examples=(
         "memory config list",
-        "memory config get grpc.port",
         "memory config set hooks.enabled false",
-        "memory config path",
+        "$EDITOR $(memory config path)",
     ),
 )
 def config_group() -> None:
-    """Read and change settings."""
+    """Show and change settings."""
 
 
 @config_group.command("get", examples=("memory config get grpc.port",))
 @click.argument("key")
 @invocation
 def get_config(run: Invocation, key: str) -> None:
-    """Show the value in force for this caller."""
+    """Show the value of a setting that applies in this folder."""
     value = run.loaded.value(key)
     run.show(value, lambda: _as_text(value))
 
@@ -57,7 +74,6 @@ def get_config(run: Invocation, key: str) -> None:
     "set",
     examples=(
         "memory config set cli.color false",
-        "memory config set toc.max_tokens 8192",
         'memory config set llama.args "--n-gpu-layers,99"',
     ),
     context_settings={"ignore_unknown_options": True},  # a value may begin with a dash
@@ -66,20 +82,22 @@ def get_config(run: Invocation, key: str) -> None:
 @click.argument("value")
 @invocation
 def set_config(run: Invocation, key: str, value: str) -> None:
-    """Write a setting into the user's config file; its comments and order stay."""
-    # Late: what edits TOML takes a twentieth of every start to load, and only this needs it.
+    """Change a setting in your config file.
+
+    Separate the items of a list with commas. Comments and the order of the file stay as they are.
+    """
+    # Late: loading the TOML editor takes a twentieth of the start time of every command.
     from agent_memory.interfaces import config_file  # noqa: PLC0415
 
-    known = config.find_key(key)
+    restart = config.find_key(key).applies == "restart"
     parsed = config.parse(key, value)
-    path = run.config_file or config.folders(run.terminal.call.environ).config_file
+    path = run.find_config_file()
     config_file.change(path, key, parsed)
-    restart = known.applies == "restart"
     run.show(
         {"key": key, "value": parsed, "path": str(path), "restart_needed": restart},
         lambda: (
             f"{key} = {_as_text(parsed)}  ({path})"
-            + ("\nIt acts when the daemon is next started." if restart else "")
+            + ("\nIt takes effect at the next start of the daemon." if restart else "")
         ),
     )
 
@@ -87,7 +105,7 @@ def set_config(run: Invocation, key: str, value: str) -> None:
 @config_group.command("list", examples=("memory config list --format json",))
 @invocation
 def list_config(run: Invocation) -> None:
-    """List every setting: its value, where that comes from, and when a change acts."""
+    """List all settings, with their values and where those come from."""
     loaded = run.loaded
     rows = [
         {
@@ -111,16 +129,15 @@ def list_config(run: Invocation) -> None:
 @config_group.command("path", needs_config=False, examples=("$EDITOR $(memory config path)",))
 @invocation
 def config_path(run: Invocation) -> None:
-    """Print where the user's config file is, whether or not it exists."""
-    path = run.config_file or config.folders(run.terminal.call.environ).config_file
-    run.terminal.write(f"{path}\n")
+    """Print the path of your config file. The file may not exist yet."""
+    run.terminal.write(f"{run.find_config_file()}\n")
 
 
 def _as_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return ", ".join(str(each) for each in value)
+        return ", ".join(map(str, value))
     return str(value)
 
 

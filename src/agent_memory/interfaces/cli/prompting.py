@@ -1,4 +1,4 @@
-"""`kontekst "prompt"`: the answer as it comes, what the agent wants to do, and who decides."""
+"""`kontekst "prompt"`: stream the answer of an agent, and ask the user to approve its tools."""
 
 import json
 import re
@@ -36,56 +36,34 @@ from agent_memory.features.runs.model.machine import (
 from agent_memory.features.runs.model.workspaces import escape_hidden, replace_surrogates
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import AgentRunner, RunningAgent
-from agent_memory.interfaces.cli.commands import Command, F, Invocation, invocation
+from agent_memory.interfaces.cli.commands import (
+    Command,
+    Invocation,
+    PathType,
+    endpoint_option,
+    invocation,
+    verbosity_options,
+)
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.errors import ERRORS
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
 
 MAX_INPUT_BYTES = 1 << 20
-MAX_UNREAD = 1_000  # events that a caller has yet to take
-PATIENCE_SECONDS = 1.0  # before it is said that the model is waited for
+MAX_UNREAD = 1_000  # events queued for a slow caller
+PATIENCE_SECONDS = 1.0  # before WAITING is shown
 STDIN = "-"
 WAITING = "waiting for the model ..."
-NOBODY = "nobody could be asked"
+NO_TERMINAL = "there is no terminal to ask for approval"
+QUIET_HELP = "Print only the complete answer."
 _VALUE_CHARS = 100
 _RESULT_CHARS = 160
 _SKILL = re.compile(r"/([A-Za-z0-9_-]+)(?:\s+(.*))?", re.DOTALL)
 _ANSWERS = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "a": "always", "always": "always"}
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
-
-
-def run_options(function: F) -> F:
-    """Options of `kontekst`, and so of a prompt, which may have them anywhere."""
-
-    def keep(ctx: click.Context, option: click.Parameter, value: int) -> None:
-        current = ctx.find_object(Invocation)
-        if current is not None and value:
-            setattr(current, option.name or "", value)
-
-    for made in (
-        click.option(
-            "-q",
-            "--quiet",
-            is_flag=True,
-            expose_value=False,
-            callback=keep,
-            help="Say nothing but the answer, at its end.",
-        ),
-        click.option(
-            "-v",
-            "--verbose",
-            count=True,
-            expose_value=False,
-            callback=keep,
-            help="With an error, also say what caused it.",
-        ),
-    ):
-        function = made(function)
-    return function
+_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class _Prompt(Command):
-    """It has no name: any word may begin a prompt."""
+    """The command without a name: any word may begin a prompt."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path.strip(), " ".join(self.collect_usage_pieces(ctx)))
@@ -97,28 +75,18 @@ class _Prompt(Command):
     hidden=True,
     examples=(
         'kontekst "why does the release fail?"',
-        'kontekst "mend the failing test" --agent reviewer',
+        'kontekst "fix the failing test" --agent reviewer',
         "kontekst /review src/app.py",
         "git diff | kontekst - what is wrong here?",
-        'kontekst --session run-01J... "and now?"',
     ),
 )
 @click.argument("words", nargs=-1, metavar="PROMPT...")
-@click.option("--session", "-s", default="", metavar="ID", help="Go on with this session.")
-@click.option("--agent", "-a", default="", metavar="NAME", help="Who works on it.")
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(path_type=Path),
-    help="Folder that it works in; without it, this one.",
-)
-@click.option("--auto-approve", is_flag=True, help="Let it use every tool without asking.")
-@click.option(
-    "-e",
-    "--endpoint",
-    help="Run it on this daemon over gRPC, e.g. http://[::1]:50051. MEMORY_KEY holds its key.",
-)
-@run_options
+@click.option("--session", "-s", default="", metavar="ID", help="Continue this session.")
+@click.option("--agent", "-a", default="", metavar="NAME", help="Agent to run.")
+@click.option("--dir", "folder", type=PathType(), help="Folder to work in. Default: this one.")
+@click.option("--auto-approve", is_flag=True, help="Allow all tools without asking.")
+@endpoint_option
+@verbosity_options(QUIET_HELP)
 @invocation
 def prompt(
     run: Invocation,
@@ -129,27 +97,27 @@ def prompt(
     auto_approve: bool,
     endpoint: str | None,
 ) -> int:
-    """Have an agent work on a prompt, in this folder.
+    """Run an agent on a prompt, in this folder.
 
-    The answer comes as it is written. What the agent wants to do is shown first, changes of files
-    as a diff; answer y, n (with a reason if you like) or a for all further uses of that tool.
-    Ctrl-C ends the run, and what was done so far stays in its session.
+    Before it uses a tool, the agent shows what it will do, changes of files as a diff. Answer y, n
+    (and a reason if you like) or a to allow that tool for the rest of the run. Ctrl-C cancels the
+    run; its session keeps what was done so far.
 
     A prompt that begins with /NAME invokes a skill. The word - stands for standard input.
     """
     if folder is None and endpoint is None:
         folder = Path()
-    asked = _read_prompt(words, run.terminal)
-    skill = _parse_skill(asked, words)
+    text = _read_prompt(words, run.terminal)
+    skill = _parse_skill(text, words)
     start = Start(
-        prompt="" if skill else asked,
+        prompt="" if skill else text,
         skill=skill,
         session_id=session,
         agent_name=agent,
         working_dir="" if folder is None else _folder(run, folder),
     )
     with _open_agents(run, endpoint) as agents:
-        return _Conversation(run, auto_approve=auto_approve).hold(agents, start)
+        return _Conversation(run, auto_approve=auto_approve).run(agents, start)
 
 
 @contextmanager
@@ -162,44 +130,44 @@ def _open_agents(run: Invocation, endpoint: str | None) -> Iterator[AgentRunner]
             yield remote
 
 
-def _folder(run: Invocation, given: Path) -> str:
-    if not run.path(given).is_absolute():
-        raise InvalidInput("the folder that this was called in is gone")
-    return str(run.path(given))
+def _folder(run: Invocation, folder: Path) -> str:
+    if not run.path(folder).is_absolute():
+        raise InvalidInput("the current folder no longer exists")
+    return str(run.path(folder))
 
 
 def _read_prompt(words: Sequence[str], terminal: Terminal) -> str:
-    """What was typed, and what comes over standard input where that is asked for."""
+    """Join the words, and add standard input if there are none or one of them is `-`."""
     typed = " ".join(word for word in words if word != STDIN)
     if replace_surrogates(typed) != typed:
-        raise InvalidInput("the prompt is not UTF-8 text")
+        raise InvalidInput("the prompt is not valid UTF-8")
     if words and STDIN not in words:
         return typed
     if not words and terminal.call.input_is_terminal:
-        raise click.UsageError("there is nothing to do: give a prompt")
+        raise click.UsageError("give a prompt")
     try:
-        given = terminal.read(limit=MAX_INPUT_BYTES).decode()
+        piped = terminal.read(limit=MAX_INPUT_BYTES).decode()
     except UnicodeDecodeError as exc:
-        raise InvalidInput("standard input is not UTF-8 text") from exc
-    return "\n\n".join(filter(None, (typed, given.strip("\n"))))
+        raise InvalidInput("standard input is not valid UTF-8") from exc
+    return "\n\n".join(filter(None, (typed, piped.strip("\n"))))
 
 
 def _parse_skill(prompt: str, words: Sequence[str]) -> SkillInvocation | None:
-    """What `/name arguments` invokes; words that a shell has told apart stay apart."""
-    found = _SKILL.fullmatch(prompt.strip())
-    if found is None:
+    """Parse `/name arguments`. Arguments that the shell has separated stay separate."""
+    match = _SKILL.fullmatch(prompt.strip())
+    if match is None:
         return None
-    if len(words) > 1 and STDIN not in words and words[0] == f"/{found[1]}":
-        return SkillInvocation(found[1], shlex.join(words[1:]))
-    return SkillInvocation(found[1], found[2] or "")
+    if len(words) > 1 and STDIN not in words and words[0] == f"/{match[1]}":
+        return SkillInvocation(match[1], shlex.join(words[1:]))
+    return SkillInvocation(match[1], match[2] or "")
 
 
 class _RunEvents:
-    """What a run tells, from its thread to that of the command."""
+    """A queue from the thread of a run to the thread of the command."""
 
     def __init__(self) -> None:
         self._events: Queue[RunEvent | None] = Queue(MAX_UNREAD)
-        self._over = False
+        self._ended = False
 
     def on_event(self, event: RunEvent) -> None:
         self._events.put(event)
@@ -208,14 +176,14 @@ class _RunEvents:
         self._events.put(None)
 
     def next(self, seconds: float | None) -> RunEvent | None:
-        """None at its end. Raises Empty."""
+        """Return the next event, or None at the end of the run. Raises Empty."""
         event = self._events.get(timeout=seconds)
-        self._over = event is None
+        self._ended = event is None
         return event
 
     def drain(self) -> None:
-        """Up to its end: it waits for who listens."""
-        while not self._over:
+        """Discard all events up to the end: a full queue would block the run."""
+        while not self._ended:
             self.next(None)
 
 
@@ -228,7 +196,7 @@ class _ToolUse:
 
 @dataclass(slots=True)
 class _RunResult:
-    """All that is known of a run at its end."""
+    """The result of a run."""
 
     run_id: str = ""
     session_id: str = ""
@@ -271,8 +239,11 @@ class _RunResult:
 
 
 class _Conversation:
-    """One run, with the user at the other end. The answer goes to standard output as it comes,
-    unless it is wanted in another form; all else goes to standard error."""
+    """One run and its user.
+
+    Text and markdown answers are streamed to standard output. Other formats are written at the end.
+    Everything else goes to standard error.
+    """
 
     def __init__(self, run: Invocation, *, auto_approve: bool) -> None:
         self._run = run
@@ -281,95 +252,95 @@ class _Conversation:
         self._approves_all = auto_approve
         self._always: set[str] = set()
         self._result = _RunResult()
-        self._said_some = False  # of a line of the answer, and of what it thinks
-        self._thought_some = False
-        self._waiting = False
-        self._silent = False  # the model is asked, and nothing has come yet
-        self._unasked = ""  # the tool that nobody could be asked about
+        self._answer_open = False  # the last line of the answer has no newline yet
+        self._reasoning_open = False  # likewise
+        self._notice_shown = False  # WAITING is on the screen
+        self._awaiting_model = False
+        self._unapproved = ""  # the tool that could not be approved without a terminal
 
-    def hold(self, agents: AgentRunner, start: Start) -> int:
-        """From its start to its end. The exit code."""
-        heard = _RunEvents()
-        running = agents.open(heard)
-        halt = self._terminal.cancelled
+    def run(self, agents: AgentRunner, start: Start) -> int:
+        """Run the agent to its end, and return the exit code."""
+        events = _RunEvents()
+        running = agents.open(events)
+        cancelled = self._terminal.cancelled
         failure: Failed | None = None
         try:
-            with halt.on_cancel(running.leave):
+            with cancelled.on_cancel(running.leave):
                 running.command(start)
-                while (event := self._next(heard)) is not None:
+                while (event := self._next(events)) is not None:
                     if isinstance(event, Failed):
                         failure = event
                     self._show(event, running)
-        except (Cancelled, KeyboardInterrupt):  # the latter in a process of its own
-            halt.set()
+        except (Cancelled, KeyboardInterrupt):  # the latter without a daemon
+            cancelled.set()
             self._result.outcome = Outcome.CANCELLED.value
         finally:
             running.leave()
-            heard.drain()
+            events.drain()
         return self._end(failure)
 
-    def _next(self, heard: _RunEvents) -> RunEvent | None:
-        if self._silent and self._terminal.progress_bars:
+    def _next(self, events: _RunEvents) -> RunEvent | None:
+        if self._awaiting_model and self._terminal.progress_bars:
             try:
-                return heard.next(PATIENCE_SECONDS)
+                return events.next(PATIENCE_SECONDS)
             except Empty:
-                self._waiting, self._silent = True, False
+                self._notice_shown, self._awaiting_model = True, False
                 self._terminal.warn(self._style(WAITING, dim=True))
-        return heard.next(None)
+        return events.next(None)
 
     def _show(self, event: RunEvent, running: RunningAgent) -> None:
-        told = self._result
+        result = self._result
         match event:
             case Started():
-                told.run_id, told.session_id = event.run_id, event.session_id
-                told.agent = event.agent_name
-                self._silent = True
+                result.run_id, result.session_id = event.run_id, event.session_id
+                result.agent = event.agent_name
+                self._awaiting_model = True
             case TextDelta(text):
                 self._write(text)
             case ReasoningDelta(text):
-                self._think(text)
+                self._write_reasoning(text)
             case TurnCompleted():
                 self._end_line()
             case ContextUsed(snapshot):
-                told.snapshot = snapshot
+                result.snapshot = snapshot
             case ToolsProposed(proposals):
-                for each in proposals:
-                    self._decide(each, running)
+                for proposal in proposals:
+                    self._decide(proposal, running)
             case ToolsCompleted():
-                self._silent = True
+                self._awaiting_model = True
             case ToolCallCompleted(call_id, output):
                 self._show_use(call_id, Outcome.COMPLETED, output)
             case ToolCallFailed(call_id, error):
                 self._show_use(call_id, Outcome.FAILED, error)
             case Completed():
-                told.outcome = Outcome.COMPLETED.value
-                told.content, told.reasoning = event.content, event.reasoning
+                result.outcome = Outcome.COMPLETED.value
+                result.content, result.reasoning = event.content, event.reasoning
             case RunCancelled():
-                told.outcome = Outcome.CANCELLED.value
+                result.outcome = Outcome.CANCELLED.value
             case _:
                 pass
 
     def _end(self, failure: Failed | None) -> int:
         self._end_line()
-        told = self._result
+        result = self._result
         if failure is not None:
             self._show_session()
             raise failure.kind(rendering.plain(failure.error))
-        if told.outcome == Outcome.COMPLETED.value:
+        if result.outcome == Outcome.COMPLETED.value:
             if not self._streams:
-                self._run.show(told.json(), lambda: told.content, essential=told.content)
+                self._run.show(result.json(), lambda: result.content, essential=result.content)
             self._show_session()
             return 0
-        if self._unasked:
+        if self._unapproved:
             raise AgentMemoryError(
-                f"{self._unasked} was denied, because {NOBODY}: run it in a terminal, or with"
+                f"{self._unapproved} was denied, because {NO_TERMINAL}: use a terminal, or"
                 " --auto-approve"
             )
         self._note("cancelled")
         self._show_session()
         return ERRORS[Cancelled].exit
 
-    # What the user decides.
+    # Approval.
 
     def _decide(self, proposal: Proposal, running: RunningAgent) -> None:
         call = proposal.call
@@ -390,38 +361,36 @@ class _Conversation:
         running.command(Approve(call.call_id))
 
     def _ask_user(self, name: str) -> tuple[str, str]:
-        """Yes, no or always; and why not."""
+        """Return yes, no or always, and the reason for a no."""
         shown = rendering.excerpt(escape_hidden(name), _VALUE_CHARS)
-        while not self._unasked:
+        while not self._unapproved:
             try:
-                said = self._terminal.ask(f"Use {shown}? [y]es, [n]o, [a]lways {shown}: ")
+                line = self._terminal.ask(f"Use {shown}? [y]es, [n]o, [a]lways {shown}: ")
             except Cancelled:
                 self._terminal.check_cancelled()
                 if self._terminal.call.input_is_terminal:
                     raise  # Ctrl-D
-                self._unasked = shown
+                self._unapproved = shown
                 break
-            word, _, rest = said.strip().partition(" ")
+            word, _, rest = line.strip().partition(" ")
             if answer := _ANSWERS.get(word.lower().rstrip(",:")):
                 return answer, rest.strip()
-        return "no", NOBODY
+        return "no", NO_TERMINAL
 
-    # What is shown.
+    # Output.
 
     def _propose(self, proposal: Proposal) -> None:
         call, preview = proposal.call, proposal.preview
-        given = (
-            {"arguments": call.arguments}
-            if call.parsed_arguments is None
-            else call.parsed_arguments
-        )
-        values = {escape_hidden(name): escape_hidden(_value(each)) for name, each in given.items()}
-        short = {name: rendering.excerpt(each, _VALUE_CHARS) for name, each in values.items()}
+        arguments = call.parsed_arguments
+        if arguments is None:
+            arguments = {"arguments": call.arguments}
+        values = {escape_hidden(name): escape_hidden(_value(arguments[name])) for name in arguments}
+        short = {name: rendering.excerpt(value, _VALUE_CHARS) for name, value in values.items()}
         words = [
             self._style(rendering.excerpt(escape_hidden(call.name), _VALUE_CHARS), bold=True),
             *(f"{name}={value}" for name, value in short.items()),
         ]
-        if not preview:  # whoever decides must have seen all of it
+        if not preview:  # the user must see all of it before deciding
             cut = [name for name, value in short.items() if value != values[name]]
             preview = "\n".join(f"{name}: {values[name]}" for name in cut)
         lines = [self._color_line(rendering.plain(line)) for line in preview.splitlines()]
@@ -433,7 +402,7 @@ class _Conversation:
         use.outcome, use.text = outcome.value, text
         lines = text.splitlines() or [""]
         first = rendering.excerpt(lines[0], _RESULT_CHARS)
-        more = f" (and {len(lines) - 1:,} lines more)" if len(lines) > 1 else ""
+        more = f" (and {rendering.count(len(lines) - 1, 'more line')})" if len(lines) > 1 else ""
         if outcome is Outcome.COMPLETED:
             self._note(self._style(f"  {first}{more}", dim=True))
         else:
@@ -442,37 +411,38 @@ class _Conversation:
     def _write(self, text: str) -> None:
         self._begin()
         if self._streams:
-            self._end_thought()
+            self._end_reasoning()
             terminal = self._terminal
-            # A model may write what a terminal would obey.
+            # A model may write control characters.
             terminal.write(rendering.plain(text) if terminal.call.output_is_terminal else text)
-            self._said_some = not text.endswith("\n")
+            self._answer_open = not text.endswith("\n")
 
-    def _think(self, text: str) -> None:
-        """Of interest while it happens, to who looks on."""
+    def _write_reasoning(self, text: str) -> None:
+        """Show reasoning while it is written, on a terminal only."""
         self._begin()
         if self._streams and self._terminal.progress_bars:
             self._terminal.warn(self._style(rendering.plain(text), dim=True))
-            self._thought_some = not text.endswith("\n")
+            self._reasoning_open = not text.endswith("\n")
 
     def _begin(self) -> None:
-        self._silent = False
-        if self._waiting:
-            self._waiting = False
+        self._awaiting_model = False
+        if self._notice_shown:
+            self._notice_shown = False
             self._terminal.warn("\r\x1b[K")
 
     def _end_line(self) -> None:
-        """What follows begins a new one."""
+        """End an open line, so that the next output begins a new one."""
         self._begin()
-        self._end_thought()
-        if self._said_some:
-            self._said_some = False
-            halted = self._terminal.cancelled.is_set()  # then nothing more is written
-            (self._terminal.warn if halted else self._terminal.write)("\n")
+        self._end_reasoning()
+        if self._answer_open:
+            self._answer_open = False
+            # `write` raises Cancelled after Ctrl-C.
+            cancelled = self._terminal.cancelled.is_set()
+            (self._terminal.warn if cancelled else self._terminal.write)("\n")
 
-    def _end_thought(self) -> None:
-        if self._thought_some:
-            self._thought_some = False
+    def _end_reasoning(self) -> None:
+        if self._reasoning_open:
+            self._reasoning_open = False
             self._terminal.warn("\n")
 
     def _note(self, text: str) -> None:
@@ -485,8 +455,8 @@ class _Conversation:
             self._note(self._style(f"session {rendering.plain(self._result.session_id)}", dim=True))
 
     def _color_line(self, line: str) -> str:
-        colour = _COLOURS.get(line[:1])
-        return line if colour is None else self._style(line, fg=colour)
+        color = _COLORS.get(line[:1])
+        return line if color is None else self._style(line, fg=color)
 
     def _style(self, text: str, **style: Any) -> str:
         return click.style(text, **style) if self._terminal.color else text

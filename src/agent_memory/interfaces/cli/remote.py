@@ -1,4 +1,4 @@
-"""Commands with `--endpoint`: the same answers, from a daemon over gRPC."""
+"""The services of another daemon over gRPC, for commands with `--endpoint`."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -42,6 +42,8 @@ _ERRORS: Mapping[str, type[AgentMemoryError]] = {
 
 
 class RemoteDaemon:
+    """The services of a daemon, called over gRPC."""
+
     def __init__(self, client: MemoryClient) -> None:
         self._client = client
 
@@ -49,15 +51,15 @@ class RemoteDaemon:
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
     ) -> EventPage:
         token = None if after is None else format_token(after)
-        found = self._client.get_events(start, end, limit, token)
+        page = self._client.get_events(start, end, limit, token)
         return EventPage(
-            events=tuple(_event(event) for event in found.events),
-            next=parse_token(found.continuation_token) if found.continuation_token else None,
+            events=tuple(map(_event, page.events)),
+            next=parse_token(page.continuation_token) if page.continuation_token else None,
         )
 
     def search(self, query: Query, /) -> RecallResult:
         scope = query.scope
-        found = self._client.search(
+        page = self._client.search(
             query.text,
             kinds=sorted(scope.kinds),
             mode=query.mode,
@@ -77,12 +79,12 @@ class RemoteDaemon:
             min_score=query.min_score,
             continuation_token=str(query.offset) if query.offset else None,
         )
-        token = found.continuation_token
+        token = page.continuation_token
         return RecallResult(
-            hits=tuple(_hit(hit) for hit in found.hits),
-            total=found.total,
+            hits=tuple(map(_hit, page.hits)),
+            total=page.total,
             next=None if token is None else parse_offset(token),
-            warning=found.warning,
+            warning=page.warning,
         )
 
     def moments(self, words: str, /) -> tuple[Millis, Millis]:
@@ -92,20 +94,20 @@ class RemoteDaemon:
         return [_node(node) for node in self._client.get_toc_root()]
 
     def node(self, node_id: str, /) -> TocNode | None:
-        found = self._client.get_node(node_id)
-        return None if found is None else _node(found)
+        node = self._client.get_node(node_id)
+        return None if node is None else _node(node)
 
     def children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children:
-        found = self._client.browse_toc(parent_id, limit, str(offset))
-        token = found.continuation_token
+        page = self._client.browse_toc(parent_id, limit, str(offset))
+        token = page.continuation_token
         return Children(
-            nodes=tuple(_node(node) for node in found.children),
+            nodes=tuple(map(_node, page.children)),
             next=parse_offset(token) if token else None,
         )
 
     def status(self) -> tuple[bool, list[JobStatus]]:
-        found = self._client.get_scheduler_status()
-        return found.scheduler_running, [_job(job) for job in found.jobs]
+        status = self._client.get_scheduler_status()
+        return status.scheduler_running, [_job(job) for job in status.jobs]
 
     def pause(self, name: str, /) -> str | None:
         self._client.pause_job(name)
@@ -121,8 +123,8 @@ class RemoteDaemon:
     def expand(
         self, grip_id: str, /, *, before: int | None = None, after: int | None = None
     ) -> Expansion:
-        found = self._client.expand_grip(grip_id, before, after)
-        grip = found.grip
+        expanded = self._client.expand_grip(grip_id, before, after)
+        grip = expanded.grip
         return Expansion(
             grip=None
             if grip is None
@@ -135,9 +137,9 @@ class RemoteDaemon:
                 source=grip.source,
                 node_id=NodeId(grip.toc_node_id or ""),
             ),
-            before=tuple(_event(event) for event in found.events_before),
-            excerpt=tuple(_event(event) for event in found.excerpt_events),
-            after=tuple(_event(event) for event in found.events_after),
+            before=tuple(map(_event, expanded.events_before)),
+            excerpt=tuple(map(_event, expanded.excerpt_events)),
+            after=tuple(map(_event, expanded.events_after)),
         )
 
 
@@ -201,15 +203,13 @@ def connect(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """The client's failures as ours."""
+    """Raise errors of the client as AgentMemoryErrors."""
     try:
         yield
-    except InvalidEndpoint as exc:
+    except (InvalidEndpoint, SerializationError) as exc:
         raise InvalidInput(str(exc)) from exc
     except ConnectionFailed as exc:
         raise RemoteUnavailable(str(exc)) from exc
-    except SerializationError as exc:
-        raise InvalidInput(str(exc)) from exc
     except RpcError as exc:
         raise _ERRORS.get(exc.code, AgentMemoryError)(exc.details) from exc
     except ClientError as exc:

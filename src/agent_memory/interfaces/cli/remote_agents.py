@@ -1,4 +1,4 @@
-"""`kontekst --endpoint`: agents that run on another daemon, over gRPC."""
+"""Agents on another daemon over gRPC, for `kontekst --endpoint`."""
 
 import os
 import threading
@@ -23,6 +23,8 @@ _PATH = "/kontekst.AgentService/Run"
 
 
 class RemoteAgents:
+    """Runs agents on a daemon over gRPC."""
+
     def __init__(self, channel: grpc.Channel, key: str | None) -> None:
         self._run = channel.stream_stream(
             _PATH,
@@ -39,6 +41,8 @@ class RemoteAgents:
 
 
 class RemoteRun:
+    """A run on a daemon over gRPC."""
+
     def __init__(self, commands: "SimpleQueue[pb.RunCommand | None]", stream: Any) -> None:
         self._commands = commands
         self._stream = stream
@@ -47,12 +51,12 @@ class RemoteRun:
         self._commands.put(run_wire.command_to_proto(command))
 
     def leave(self) -> None:
-        """It is told, and given a moment to say how it ended."""
+        """Cancel the run, and give it LEAVE_SECONDS to send its last events."""
         self.command(Cancel())
         self._commands.put(None)
-        patience = threading.Timer(LEAVE_SECONDS, self._stream.cancel)
-        patience.daemon = True
-        patience.start()
+        timer = threading.Timer(LEAVE_SECONDS, self._stream.cancel)
+        timer.daemon = True
+        timer.start()
 
 
 @contextmanager
@@ -65,15 +69,15 @@ def connect(endpoint: str, key: str | None) -> Iterator[RemoteAgents]:
 
 
 def _listen(stream: Any, listener: Listener) -> None:
-    """Until its end, of which something is always told."""
+    """Pass events on until the stream ends. A broken stream ends with a Failed event."""
     try:
         for message in stream:
             event = run_wire.parse_event(message)
             if event is not None:
                 listener.on_event(event)
     except grpc.RpcError as exc:
-        kind, told = _to_error(calls.to_rpc_error(exc))
-        listener.on_event(Failed(RunId(""), told, kind))
+        kind, message = _to_error(calls.to_rpc_error(exc))
+        listener.on_event(Failed(RunId(""), message, kind))
     finally:
         listener.on_end()
 
@@ -83,6 +87,6 @@ def _to_error(failure: RpcError) -> tuple[type[AgentMemoryError], str]:
         with translate_errors():
             raise failure
     except RemoteUnavailable as exc:
-        return type(exc), f"the daemon cannot be reached: {exc}"
+        return type(exc), f"cannot reach the daemon: {exc}"
     except AgentMemoryError as exc:
         return type(exc), str(exc)

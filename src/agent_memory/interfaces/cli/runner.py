@@ -1,4 +1,4 @@
-"""Running a command: the same in the daemon and in a process of its own."""
+"""Run a command line, in the daemon or in a process without one."""
 
 import time
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ USAGE = 2
 
 
 class Runner:
-    """Runs the programs it is given by name."""
+    """Runs programs by their name."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Runner:
         self._observer = observer
 
     def run(self, call: CommandCall, terminal: Terminal) -> int:
-        """The exit code, after everything has been said."""
+        """Run a command, record it in the metrics, and return its exit code."""
         began = time.perf_counter()
         code = self._run(call, terminal)
         self._observer.record(
@@ -48,7 +48,7 @@ class Runner:
         return code
 
     def _find_command(self, call: CommandCall) -> str:
-        """The command without its arguments, as far as there is one."""
+        """Return the names of the program and its commands, without arguments."""
         command = self._programs.get(call.program)
         names = [] if command is None else [call.program]
         for word in call.arguments:
@@ -60,9 +60,9 @@ class Runner:
     def _run(self, call: CommandCall, terminal: Terminal) -> int:
         program = self._programs.get(call.program)
         if program is None:
-            terminal.warn(f"error: no command {call.program!r}\n")
+            terminal.warn(f"error: unknown program {call.program!r}\n")
             return USAGE
-        if _completion_variable(call) in call.environ:
+        if _completion_variable(call.program) in call.environ:
             terminal.write(_completions(program, call))
             return 0
         invocation = Invocation(
@@ -87,13 +87,13 @@ class Runner:
         except click.Abort:
             return ERRORS[Cancelled].exit
         except AgentMemoryError as exc:
-            if not isinstance(exc, Cancelled):  # whoever cancels knows
+            if not isinstance(exc, Cancelled):  # the user knows
                 terminal.warn(_error(exc, causes=invocation.verbose > 0))
             return get_codes(exc).exit
 
 
 def _error(exc: BaseException, *, causes: bool) -> str:
-    """What went wrong; with its causes, each a line."""
+    """Format an error, and its causes with one line each."""
     lines = [f"error: {str(exc) or type(exc).__doc__}"]
     while causes and (cause := _cause(exc)) is not None:
         lines.append(f"  because of {type(cause).__name__}: {cause}")
@@ -110,28 +110,29 @@ def _usage(exc: click.ClickException) -> str:
     if isinstance(exc, click.UsageError) and exc.ctx is not None:
         path = exc.ctx.command_path.strip()
         lines += [exc.ctx.get_usage(), f"Try '{path} --help' for help.", ""]
-    return "\n".join([*lines, f"error: {exc.format_message()}"]) + "\n"
+    # click lists the choices of a missing argument one below the other.
+    message = exc.format_message().replace(":\n\t", ": ").replace(",\n\t", ", ")
+    return "\n".join([*lines, f"error: {message}"]) + "\n"
 
 
-def _completion_variable(call: CommandCall) -> str:
-    return f"_{call.program.upper().replace('-', '_')}_COMPLETE"
+def _completion_variable(program: str) -> str:
+    return f"_{program.upper().replace('-', '_')}_COMPLETE"
 
 
 def completion_script(program: click.Command, name: str, shell: str) -> str:
-    """What a shell must load to complete this program's words."""
-    found = get_completion_class(shell)
-    if found is None:
+    """Return the script that a shell loads to complete a program's words."""
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise click.UsageError(f"no completion for {shell!r}: use bash, zsh or fish")
-    variable = f"_{name.upper().replace('-', '_')}_COMPLETE"
-    complete = found(program, {}, name, variable)
-    # Not `complete.source()`: it asks the shell for its version, in the daemon's environment.
+    complete = completion_class(program, {}, name, _completion_variable(name))
+    # Not `complete.source()`: it runs the shell, in the daemon's environment.
     return complete.source_template % complete.source_vars()
 
 
 def _completions(program: click.Command, call: CommandCall) -> str:
-    shell = call.environ[_completion_variable(call)].partition("_")[0]
-    found = get_completion_class(shell)
-    if found is None:
+    shell = call.environ[_completion_variable(call.program)].partition("_")[0]
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         return ""
     words = split_arg_string(call.environ.get("COMP_WORDS", ""))
     if shell == "fish":
@@ -139,10 +140,10 @@ def _completions(program: click.Command, call: CommandCall) -> str:
         if incomplete and arguments and arguments[-1] == incomplete:
             arguments.pop()
     else:
-        given = call.environ.get("COMP_CWORD", "")
-        position = int(given) if given.isdecimal() else 0
+        number = call.environ.get("COMP_CWORD", "")
+        position = int(number) if number.isdecimal() else 0
         arguments = words[1:position]
         incomplete = words[position] if position < len(words) else ""
-    complete = found(program, {}, call.program, _completion_variable(call))
+    complete = completion_class(program, {}, call.program, _completion_variable(call.program))
     items = complete.get_completions(arguments, incomplete)
     return "".join(f"{complete.format_completion(item)}\n" for item in items)

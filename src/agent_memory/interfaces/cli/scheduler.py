@@ -1,13 +1,12 @@
 """`memory-daemon scheduler`: the background jobs."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import click
 
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import JobControl
-from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Group, Invocation, endpoint_option, invocation
 from agent_memory.interfaces.wire.operations import job_json
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.jobs import JobOutcome, JobStatus
@@ -23,14 +22,10 @@ _MEANING = {
     cls=Group,
     examples=("memory-daemon scheduler status", "memory-daemon scheduler pause hourly-rollup"),
 )
-@click.option(
-    "-e",
-    "--endpoint",
-    help="Ask this daemon over gRPC, e.g. http://[::1]:50051. MEMORY_KEY may hold a bearer key.",
-)
+@endpoint_option
 @click.pass_context
 def scheduler(ctx: click.Context, endpoint: str | None) -> None:
-    """Look at and steer the background jobs."""
+    """Show and control the background jobs."""
     ctx.meta["endpoint"] = endpoint
 
 
@@ -38,9 +33,9 @@ def scheduler(ctx: click.Context, endpoint: str | None) -> None:
 @invocation
 @click.pass_context
 def status(ctx: click.Context, run: Invocation) -> None:
-    """Show every job: when it ran, how that went, when it runs next."""
-    with _open_jobs(ctx, run) as steering:
-        running, jobs = steering.status()
+    """Show all jobs, with their last and next run."""
+    with _open_jobs(ctx, run) as control:
+        running, jobs = control.status()
     run.show(
         {"scheduler_running": running, "jobs": [job_json(job) for job in jobs]},
         lambda: "\n\n".join(
@@ -55,9 +50,12 @@ def status(ctx: click.Context, run: Invocation) -> None:
 @invocation
 @click.pass_context
 def pause(ctx: click.Context, run: Invocation, job_name: str) -> None:
-    """Pause a job: it does not run, by cron or for new work, until it is resumed."""
-    with _open_jobs(ctx, run) as steering:
-        error = steering.pause(job_name)
+    """Pause a job until you resume it.
+
+    A paused job runs neither by its schedule nor when new work arrives.
+    """
+    with _open_jobs(ctx, run) as control:
+        error = control.pause(job_name)
     _show_outcome(run, job_name, error, "paused")
 
 
@@ -67,8 +65,8 @@ def pause(ctx: click.Context, run: Invocation, job_name: str) -> None:
 @click.pass_context
 def resume(ctx: click.Context, run: Invocation, job_name: str) -> None:
     """Resume a paused job."""
-    with _open_jobs(ctx, run) as steering:
-        error = steering.resume(job_name)
+    with _open_jobs(ctx, run) as control:
+        error = control.resume(job_name)
     _show_outcome(run, job_name, error, "resumed")
 
 
@@ -77,23 +75,15 @@ def resume(ctx: click.Context, run: Invocation, job_name: str) -> None:
 @invocation
 @click.pass_context
 def run_job(ctx: click.Context, run: Invocation, job_name: str) -> int:
-    """Run a job now and wait for it."""
-    with _open_jobs(ctx, run) as steering:
-        job = steering.run(job_name)
+    """Run a job now, and wait until it ends."""
+    with _open_jobs(ctx, run) as control:
+        job = control.run(job_name)
     run.show(job_json(job), lambda: _job_text(job))
     return 0 if job.state.last_result is JobOutcome.SUCCESS else 1
 
 
-@contextmanager
-def _open_jobs(ctx: click.Context, run: Invocation) -> Iterator[JobControl]:
-    endpoint = ctx.meta["endpoint"]
-    if endpoint is None:
-        yield run.backend.require_services().jobs
-    else:
-        with run.backend.connect_remote(
-            endpoint, run.terminal.call.environ.get("MEMORY_KEY")
-        ) as remote:
-            yield remote
+def _open_jobs(ctx: click.Context, run: Invocation) -> AbstractContextManager[JobControl]:
+    return run.open_service(ctx.meta["endpoint"], lambda services: services.jobs)
 
 
 def _show_outcome(run: Invocation, job_name: str, error: str | None, what: str) -> None:
@@ -104,6 +94,10 @@ def _show_outcome(run: Invocation, job_name: str, error: str | None, what: str) 
 
 def _job_text(job: JobStatus) -> str:
     state = job.state
+    runs, errors = (
+        rendering.count(state.run_count, "run"),
+        rendering.count(state.error_count, "error"),
+    )
     meaning = f" ({_MEANING[job.cron]})" if job.cron in _MEANING else ""
     shown = "RUNNING" if job.running else "Paused" if state.paused else "Active"
     last = "never"
@@ -116,7 +110,7 @@ def _job_text(job: JobStatus) -> str:
         f"    Status: {shown}",
         f"    Last Run: {last}",
         f"    Next Run: {rendering.moment(job.next_run_ms)}",
-        f"    Stats: {state.run_count:,} runs, {state.error_count:,} errors",
+        f"    Stats: {runs}, {errors}",
     ]
     if state.last_error:
         lines.append(f"    Last Error: {rendering.excerpt(state.last_error, 200)}")

@@ -1,4 +1,4 @@
-"""`memory serve`: MCP for a client that runs it, or a port of its own for streams and MCP."""
+"""`memory serve`: MCP over standard input and output, or streams and MCP on a port."""
 
 import click
 
@@ -17,7 +17,6 @@ DEFAULT_PORT = 8080
         "memory serve",
         "memory serve --transport sse --port 8080",
         "memory serve --transport websocket --port 8081",
-        "memory serve --transport sse --cors",
     ),
 )
 @click.option(
@@ -25,49 +24,48 @@ DEFAULT_PORT = 8080
     type=click.Choice(TRANSPORTS),
     default=STDIO,
     show_default=True,
-    help="MCP over standard input and output, or streams over SSE or WebSocket.",
+    help="stdio: MCP over standard input and output. sse, websocket: streams on a port.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=DEFAULT_PORT,
     show_default=True,
-    help="Port of a network transport; 0 takes a free one.",
+    help="Port for sse and websocket; 0 picks a free one.",
 )
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of a network transport.",
+    help="Address for sse and websocket.",
 )
-@click.option("--cors", is_flag=True, help="Let pages of other sites read what is answered.")
+@click.option("--cors", is_flag=True, help="Let web pages of other sites read the answers.")
 @invocation
 def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> None:
-    """Serve MCP over standard input and output, or streams on a port of their own.
+    """Serve MCP to a client, or streams on a port.
 
-    Without options it is what an MCP client runs: messages come and go as lines of JSON until the
-    client closes its end. `memory install AGENT` configures that.
+    Without options, it serves MCP as lines of JSON until the client closes standard input. MCP
+    clients run it like this; `memory install AGENT` configures them.
 
-    With --transport sse or websocket it serves until Ctrl-C. SSE is at /stream/consolidate,
-    /stream/sync, /stream/recall and /stream/events, MCP at /mcp; WebSocket is at /ws and /. The
-    daemon's own port has these too. Only here, for older MCP clients: /sse and /messages/. Programs
-    need a key: `memory-daemon token create NAME`.
+    With --transport sse or websocket, it serves until Ctrl-C. SSE is at /stream/consolidate,
+    /stream/sync, /stream/recall and /stream/events, MCP at /mcp, and WebSocket at /ws and /. The
+    daemon's own HTTP port serves these too. Only this port also serves /sse and /messages/, for
+    older MCP clients. Programs need a key: `memory-daemon token create NAME`.
     """
     if transport == STDIO:
         raise click.UsageError(
-            "MCP over standard input and output takes no such option: --host, --port and --cors"
-            " go with --transport sse or websocket, settings come from the usual files"
+            "--host, --port, --cors, --format and --config need --transport sse or websocket"
         )
-    opened = run.backend.serve
-    if opened is None:
-        raise FeatureUnavailable("this command needs a daemon, and none is running here")
+    open_listener = run.backend.serve
+    if open_listener is None:
+        raise FeatureUnavailable("this command needs a running daemon: `memory-daemon start`")
 
     def listening(urls: list[str]) -> None:
-        shown = [_stream_url(transport, each) for each in urls]
+        shown = [_stream_url(transport, url) for url in urls]
         run.show(
             {
                 "transport": transport,
-                "addresses": [each.partition("//")[2] for each in urls],
+                "addresses": [url.partition("//")[2] for url in urls],
                 "urls": shown,
             },
             lambda: f"Serving {', '.join(shown)} until Ctrl-C",
@@ -76,13 +74,13 @@ def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> 
 
     options = ServeOptions(transport=transport, host=host, port=port, cors=cors)
     try:
-        opened(options, listening, run.terminal.cancelled)
+        open_listener(options, listening, run.terminal.cancelled)
     except ListenFailed as exc:
-        raise ListenFailed(f"{exc}; give another --port, or 0 for a free one") from exc
+        raise ListenFailed(f"{exc}; use another --port, or 0 for a free one") from exc
     run.terminal.check_cancelled()
 
 
 def _stream_url(transport: str, url: str) -> str:
     if transport == "websocket":
-        return f"ws{url.removeprefix('http')}/ws"  # and wss where it is https
+        return f"ws{url.removeprefix('http')}/ws"  # wss for https
     return f"{url}/stream/events"

@@ -1,7 +1,7 @@
-"""The command server: launchers connect over a Unix socket, commands run in threads here.
+"""The command server: launchers connect over a Unix socket, and their commands run in threads.
 
-Reading and sending happen on the loop; a command only queues what it says. It waits when a caller
-has not taken the last few megabytes, so a stalled reader holds its own thread and nobody else's.
+The event loop reads and sends; a command only queues its output. A command waits while its caller
+has not taken the last UNSENT_BYTES, so a stalled caller blocks only the thread of its own command.
 """
 
 import asyncio
@@ -31,21 +31,21 @@ MAX_COMMANDS = 256
 REFUSED = 1
 SETTLE_SECONDS = 0.02
 HELLO_SECONDS = 5.0
-BEAT_SECONDS = 3.0  # a launcher gives up on a daemon that has been silent for four of them
+BEAT_SECONDS = 3.0  # a launcher gives up after four of them without a frame
 
-HOOK = "hook"  # in place of a program: what it is given comes right behind the first frame
+HOOK = "hook"  # in place of a program; its input follows in the second frame
 HOOK_THREADS = 8
 HOOK_INPUT_SECONDS = 5.0
 
-MCP = "mcp"  # likewise: the connection is handed over
+MCP = "mcp"  # in place of a program; the connection is handed to PipeHandler
 MAX_PIPES = 256
 
 CommandHandler = Callable[[CommandCall, Terminal], int]
-HookHandler = Callable[[CommandCall, bytes], tuple[bytes, str]]  # and what went wrong, or nothing
+HookHandler = Callable[[CommandCall, bytes], tuple[bytes, str]]  # the answer, and any error
 
 
 class PipeHandler(Protocol):
-    """Whoever speaks over a connection that is bytes and nothing else."""
+    """Serves a connection that carries plain bytes, without frames."""
 
     async def __call__(
         self,
@@ -55,19 +55,20 @@ class PipeHandler(Protocol):
         ending: asyncio.Event,
         /,
     ) -> None:
-        """Until the caller has ended it, or soon after `ending` is set."""
+        """Serve until the caller closes the connection, or until shortly after `ending` is set."""
         ...
 
 
 class CommandServer:
-    """Runs `run` for every command, and `hook` for every call of a hook: that gets all of its input
-    at once, and asks for nothing. `pipe` gets the connections of MCP clients.
+    """Calls `run` for every command, `hook` for every hook and `pipe` for every MCP client.
 
-    `on_newer` is called when a launcher of a newer version calls and nothing else is going on. A
-    daemon that is `busy`, or runs commands, serves that launcher too, and calls it once all have
-    gone: an upgrade must not cut off what runs. An MCP client that is connected, and waits for no
-    answer, keeps nobody: it stays all day, sees its server end, and starts the next one. What MCP
-    clients do wait for is part of `busy`.
+    A hook gets all of its input at once and cannot ask for more.
+
+    `on_newer` is called when a launcher of a newer version connects and the daemon is idle. A
+    daemon that runs commands or is `busy` serves that launcher too, and calls `on_newer` when it
+    becomes idle: an upgrade must not interrupt running work. A connected MCP client does not keep
+    the daemon busy unless it waits for an answer (which `busy` includes): it stays connected all
+    day, notices the end of its server, and starts the next one.
     """
 
     def __init__(
@@ -99,17 +100,17 @@ class CommandServer:
         self._idle.set()
 
     async def listen(self, socket: Path) -> None:
-        # More than the default of 100: a hundred hooks may well call at once.
+        # More than the default of 100: a hundred hooks may call at once.
         self._server = await asyncio.start_unix_server(
             self._serve, socket, backlog=listening.BACKLOG
         )
 
     async def stop(self, grace_seconds: float) -> None:
-        """Take no more calls; let those that run finish, then cancel them, then leave them."""
+        """Accept no more calls. Wait for running ones, then cancel them, then abandon them."""
         if self._server is not None:
             self._server.close()
         self._ending.set()
-        await asyncio.sleep(SETTLE_SECONDS)  # those accepted just now get their turn
+        await asyncio.sleep(SETTLE_SECONDS)  # let connections that were just accepted begin
         for give_up in (_CallerConnection.cancel, _CallerConnection.abandon):
             try:
                 await asyncio.wait_for(self._idle.wait(), grace_seconds)
@@ -129,9 +130,9 @@ class CommandServer:
         try:
             await self._answer(connection, reader, writer)
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the caller has gone, or never said what it wants; its command is told
+            pass  # the caller disconnected; `leave` below cancels its command
         except asyncio.CancelledError:
-            pass  # the daemon ends and leaves this command: raised, it would be told as a failure
+            pass  # the daemon abandons this command at its end, which is not a failure
         except InvalidInput as exc:
             log.warning("command.bad_frame", error=str(exc))
         finally:
@@ -165,20 +166,22 @@ class CommandServer:
             self._outdated = True
             if call.program not in (HOOK, MCP):
                 await connection.warn(
-                    f"note: daemon {self._version} is busy and answers; {call.version} takes its"
-                    " place once it is idle"
+                    f"note: daemon {self._version} is busy; {call.version} replaces it when it is"
+                    " idle"
                 )
         if call.protocol != frames.PROTOCOL.decode():
             await connection.refuse(
-                f"this command is of version {call.version}, the daemon of {self._version}, and"
-                " they do not understand each other: install one of them again"
+                f"this command has version {call.version}, the daemon {self._version}, and they"
+                " are not compatible: run `memory-daemon stop`, or install one of them again"
             )
             return
         if call.program == MCP and self._pipe is not None:
             await self._hand_over(self._pipe, call, connection, reader, writer)
             return
         if len(self._calls) >= MAX_COMMANDS:
-            await connection.refuse(f"{MAX_COMMANDS} commands are running; try again")
+            await connection.refuse(
+                f"{MAX_COMMANDS} commands are running, the limit: try again later"
+            )
             return
         self._calls.add(connection)
         if call.program == HOOK:
@@ -204,7 +207,9 @@ class CommandServer:
         writer: asyncio.StreamWriter,
     ) -> None:
         if len(self._pipes) >= MAX_PIPES:
-            await connection.refuse(f"{MAX_PIPES} MCP clients are connected; end one of them")
+            await connection.refuse(
+                f"{MAX_PIPES} MCP clients are connected, the limit: close one of them"
+            )
             return
         self._pipes[connection] = asyncio.current_task()
         await connection.send(frames.encode(frames.BRIDGE))
@@ -216,18 +221,18 @@ class CommandServer:
     async def _answer_hook(
         self, connection: "_CallerConnection", reader: asyncio.StreamReader, call: CommandCall
     ) -> None:
-        kind, given = await asyncio.wait_for(frames.read(reader), HOOK_INPUT_SECONDS)
+        kind, data = await asyncio.wait_for(frames.read(reader), HOOK_INPUT_SECONDS)
         if kind != frames.HOOK_INPUT:
             raise InvalidInput("a hook's input is missing")
-        answer, trouble = await asyncio.get_running_loop().run_in_executor(
-            self._hook_threads, self._hook, call, given
+        answer, error = await asyncio.get_running_loop().run_in_executor(
+            self._hook_threads, self._hook, call, data
         )
-        told = frames.encode(frames.ERR, f"error: {trouble}\n".encode()) if trouble else b""
-        said = frames.encode(frames.OUT, answer) if answer else b""
-        await connection.send(told + said + frames.encode(frames.EXIT, bytes([0])))
+        warning = frames.encode(frames.ERR, f"error: {error}\n".encode()) if error else b""
+        output = frames.encode(frames.OUT, answer) if answer else b""
+        await connection.send(warning + output + frames.encode(frames.EXIT, bytes([0])))
 
     async def _watch(self, connection: "_CallerConnection", reader: asyncio.StreamReader) -> None:
-        """Pass on what the caller answers; a cancel, or its end, cancels the command."""
+        """Pass on the caller's answers. Cancel the command if the caller cancels or disconnects."""
         try:
             while True:
                 kind, payload = await frames.read(reader)
@@ -239,14 +244,15 @@ class CommandServer:
             connection.leave()
 
     def _command(self, connection: "_CallerConnection", call: CommandCall) -> None:
-        """One command, in a thread of its own."""
+        """Run one command, in its own thread."""
         code = 1
         try:
             code = self._run(call, Terminal(call, connection, connection.cancelled))
         except AgentMemoryError as exc:
             code = get_codes(exc).exit
         except Exception:
-            log.exception("command.crashed", program=call.program)  # no arguments: what was said
+            # Without arguments: they may be private.
+            log.exception("command.crashed", program=call.program)
             with contextlib.suppress(Cancelled):
                 connection.err(b"error: the command failed in the daemon; its log says why\n")
         finally:
@@ -254,7 +260,7 @@ class CommandServer:
 
 
 class _CallerConnection:
-    """One caller: what is still to be sent, and what it has answered."""
+    """The connection of one caller, with its unsent output and its answers."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, writer: asyncio.StreamWriter) -> None:
         self.cancelled = CancelToken()
@@ -268,7 +274,7 @@ class _CallerConnection:
         self._gone = False
         self._next_beat: asyncio.TimerHandle | None = None
 
-    # From the command's thread.
+    # Called from the command's thread.
 
     def out(self, data: bytes, /) -> None:
         self._send(frames.OUT, data)
@@ -277,7 +283,7 @@ class _CallerConnection:
         self._send(frames.ERR, data)
 
     def page(self, data: bytes, /) -> None:
-        self._send_whole(frames.PAGE, data)  # in parts it would be a pager for each
+        self._send_whole(frames.PAGE, data)  # each frame opens a pager
 
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
         return self._ask(frames.ASK_HIDDEN if hidden else frames.ASK, prompt)
@@ -314,10 +320,10 @@ class _CallerConnection:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the daemon has stopped
             self._loop.call_soon_threadsafe(self._unsent.put_nowait, part)
 
-    # On the loop.
+    # Called on the loop.
 
     def answer(self, payload: bytes) -> None:
-        """What was not asked for is dropped: it would pile up."""
+        """Pass an answer to the command. Drop unasked ones, which would pile up."""
         if self._asked:
             self._asked = False
             self._answers.put(payload)
@@ -328,22 +334,22 @@ class _CallerConnection:
             self._answers.put(None)
 
     def leave(self) -> None:
-        """The caller is gone: nothing more can be sent to it."""
+        """Cancel the command and drop its further output: the caller has disconnected."""
         self.cancel()
         with self._room:
             self._gone = True
             self._room.notify_all()
 
     def abandon(self) -> None:
-        """Leave it, with what it has not read."""
+        """Disconnect, and drop unsent output."""
         self.leave()
         self._writer.transport.abort()
 
     def beat(self, seconds: float) -> None:
-        """From now on tell the launcher every few seconds that its command is being worked on."""
+        """Tell the launcher every few seconds that its command is still running."""
 
         def tell() -> None:
-            # What a launcher does not read, because its user reads a page of it, must not pile up.
+            # Beats must not pile up while the launcher reads nothing because a pager is open.
             if not self._writer.is_closing() and not self._writer.transport.get_write_buffer_size():
                 self._writer.write(frames.encode(frames.BEAT))
             self.beat(seconds)
@@ -362,8 +368,8 @@ class _CallerConnection:
         await self.send(frames.encode(frames.EXIT, bytes([REFUSED])))
 
     async def send(self, part: bytes) -> None:
-        if self._writer.is_closing():  # uvloop's own complaint about it is no OSError
-            raise ConnectionResetError("the caller has gone")
+        if self._writer.is_closing():  # uvloop raises no OSError
+            raise ConnectionResetError("the caller has disconnected")
         self._writer.write(part)
         await self._writer.drain()
 

@@ -1,4 +1,4 @@
-"""The unit by which systemd or launchd starts the daemon at login."""
+"""The unit with which systemd or launchd starts the daemon at login."""
 
 import re
 import subprocess
@@ -13,22 +13,15 @@ from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
 RUN_SECONDS = 30.0
 LABEL = "dev.agent-memory.daemon"
 _PLAIN = re.compile(r"[\w@:./=+-]+")
-# --auto: it starts by itself, and another program's port must not keep it from starting.
-ARGUMENTS = (
-    *(
-        "-I",
-        "-m",
-        "agent_memory.daemon.standalone",
-        "memory-daemon",
-        "start",
-        "--foreground",
-        "--auto",
-    ),
-)
+# --auto: a port that another program uses must not prevent an automatic start.
+MODULE = "agent_memory.daemon.standalone"
+ARGUMENTS = ("-I", "-m", MODULE, "memory-daemon", "start", "--foreground", "--auto")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
+    """A unit file, and the commands that switch it on and off."""
+
     path: Path
     text: str
     activate: tuple[str, ...]
@@ -42,7 +35,7 @@ class Unit:
             raise ConfigError(f"cannot write {self.path}: {exc.strerror}") from exc
 
     def remove(self) -> bool:
-        """Whether there was one."""
+        """Remove the file, and return whether it existed."""
         try:
             existed = self.path.exists()
             self.path.unlink(missing_ok=True)
@@ -52,11 +45,10 @@ class Unit:
 
     @staticmethod
     def run(command: tuple[str, ...]) -> None:
-        """Have systemd or launchd do it. Raises FeatureUnavailable where it is not there, or
-        does not."""
+        """Run a command of systemd or launchd. Raises FeatureUnavailable if that fails."""
         shown = " ".join(command)
         try:
-            done = subprocess.run(  # noqa: S603  # words of our own, and no shell
+            done = subprocess.run(  # noqa: S603  # our own words, no shell
                 command,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -70,8 +62,8 @@ class Unit:
         except subprocess.TimeoutExpired as exc:
             raise FeatureUnavailable(f"`{shown}` took longer than {RUN_SECONDS:.0f} s") from exc
         if done.returncode:
-            said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-            raise FeatureUnavailable(f"`{shown}`: {said}")
+            reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+            raise FeatureUnavailable(f"`{shown}`: {reason}")
 
 
 def for_platform(
@@ -91,8 +83,8 @@ def for_platform(
 
 
 def _systemd(config_home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> Unit:
-    # In arguments, unlike the program, variables are replaced: a dollar sign is doubled there.
-    words = (_quote(each.replace("$", "$$")) for each in arguments)
+    # systemd replaces variables in arguments, but not in the program: double dollar signs there.
+    words = (_quote(argument.replace("$", "$$")) for argument in arguments)
     command = " ".join((_quote(sys.executable), *words))
     environment = "".join(f"Environment={_quote(f'{k}={v}')}\n" for k, v in moved.items())
     name = "agent-memory.service"
@@ -145,7 +137,7 @@ def _launchd(home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> U
 
 
 def _quote(word: str) -> str:
-    """A word of a systemd unit, quoted where needed, with specifiers made literal."""
+    """Quote a word of a systemd unit if needed, and escape specifiers."""
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     text = text.replace("\t", "\\t").replace("\n", "\\n")
     return word if _PLAIN.fullmatch(word) else f'"{text}"'

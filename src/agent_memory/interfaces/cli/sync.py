@@ -1,4 +1,4 @@
-"""`memory sync` and `memory status`: memories as a whole."""
+"""`memory sync` and `memory status`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -35,37 +35,38 @@ FEATURES = {
         "memory sync --domain user --remote",
     ),
 )
-@click.option("--remote", "both", is_flag=True, help="Fetch from the remote, and push to it.")
+@click.option("--remote", "both", is_flag=True, help="Fetch from the remote, then push to it.")
 @click.option("--fetch", is_flag=True, help="Fetch from the remote.")
 @click.option("--push", is_flag=True, help="Push to the remote.")
 @click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
 @click.option(
     "--force",
     is_flag=True,
-    help="Read all notes, even if nothing seems to have changed, and mend what is damaged.",
+    help="Read all notes, even if nothing seems changed, and repair damaged ones.",
 )
 @invocation
 def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, force: bool) -> None:
-    """Make store, git notes and remote the same.
+    """Sync memories with git notes, and with a remote to share them.
 
-    Memories are merged one by one: nothing is lost, whoever captured what and wherever.
+    Without options it syncs the store with the git notes of this clone; --remote also exchanges
+    them with the remote. Memories are merged one by one, so nothing is lost.
     """
     if both and (fetch or push):
-        raise click.UsageError("--remote is --fetch and --push: give only one of them")
-    wanted = SyncOptions(fetch=fetch or both, push=push or both, force=force)
+        raise click.UsageError("--remote already includes --fetch and --push")
+    options = SyncOptions(fetch=fetch or both, push=push or both, force=force)
     with run.terminal.progress("Syncing", None) as advance:
         outcomes = run.backend.require_services().sharing.sync_domains(
             domain,
-            wanted,
+            options,
             get_caller(run),
             run.loaded.settings.memories.remote,
             lambda _phase, done, _of: advance(done),
         )
-    synced = [each.synced for each in outcomes if each.synced is not None]
-    failed = [(each.place, each.failure) for each in outcomes if each.failure is not None]
-    for each in outcomes:
-        if each.alone:
-            run.terminal.warn(f"warning: {each.alone}\n")
+    synced = [outcome.synced for outcome in outcomes if outcome.synced is not None]
+    failed = [(outcome.place, outcome.failure) for outcome in outcomes if outcome.failure]
+    for outcome in outcomes:
+        if outcome.alone:
+            run.terminal.warn(f"warning: {outcome.alone}\n")
     for done in synced:
         for problem in done.problems:
             where = f"{problem.ref} on {problem.target[:12]}"
@@ -73,10 +74,10 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
     if synced or not failed:
         run.show(
             sync_outcomes_json(outcomes),
-            lambda: "\n".join(_render_synced(each) for each in synced),
+            lambda: "\n".join(map(_render_synced, synced)),
         )
-    for place, why in failed[1:]:
-        run.terminal.warn(f"error: {place.domain}: {rendering.plain(str(why))}\n")
+    for place, error in failed[1:]:
+        run.terminal.warn(f"error: {place.domain}: {rendering.plain(str(error))}\n")
     if failed:
         raise failed[0][1]
 
@@ -89,13 +90,11 @@ def _render_synced(synced: SyncResult) -> str:
         for count, what in (
             (synced.imported, "imported"),
             (synced.written, "written to notes"),
-            (synced.moved, "moved to the present commit"),
+            (synced.moved, "moved to the current commit"),
         )
         if count
     ]
-    parts += [
-        word for word, true in (("fetched", synced.fetched), ("pushed", synced.pushed)) if true
-    ]
+    parts += ["fetched"] * synced.fetched + ["pushed"] * synced.pushed
     return f"\N{CHECK MARK} {synced.place.domain}: {', '.join(parts)}"
 
 
@@ -108,18 +107,22 @@ def _render_synced(synced: SyncResult) -> str:
     ),
 )
 @click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
-@click.option("--verbose", is_flag=True, help="Also by status and by project.")
-@click.option("--verify", is_flag=True, help="Look at every memory, its note and its index entry.")
+@click.option("--verbose", is_flag=True, help="Also count by status and by project.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Check every memory, its note and its index entry. Exits with 1 on problems.",
+)
 @invocation
 @click.pass_context
 def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, verify: bool) -> None:
-    """Show how many memories there are, of what kind and how present."""
-    survey, chosen = run.backend.require_services().survey, resolve_domains(run, domain)
-    counted = survey.count(chosen)
+    """Count your memories by kind, and by how recently and often used."""
+    survey, domains = run.backend.require_services().survey, resolve_domains(run, domain)
+    counted = survey.count(domains)
     verified = None
     if verify:
         with run.terminal.progress("Verifying", counted.total) as advance:
-            verified = survey.verify(chosen, advance)
+            verified = survey.verify(domains, advance)
     run.show(
         {
             "total": counted.total,
@@ -158,8 +161,8 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
     yield "Memory System Status"
     yield "\N{BOX DRAWINGS DOUBLE HORIZONTAL}" * 20
     yield ""
-    noun = "memory" if counted.total == 1 else "memories"
-    yield f"Total: {counted.total} {noun}" + (f" ({parts})" if parts else "")
+    total = rendering.count(counted.total, "memory", "memories")
+    yield f"Total: {total}" + (f" ({parts})" if parts else "")
     yield from _bars("By Namespace", counted.by_namespace, NAMESPACES)
     yield from _bars("By Tier", counted.by_tier, [tier.value for tier in Tier])
     if verbose:
@@ -171,13 +174,14 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
     yield f"Feature Tier: {FEATURES[counted.features]}"
     if counted.waiting:
-        yield f"Notes: {counted.waiting} changes wait to be written"
+        yield f"Notes: {rendering.count(counted.waiting, 'change')} not written yet"
     if verified is not None:
         yield ""
-        yield f"Verified: {verified.memories} memories, {verified.notes} in notes"
-        yield from (f"  problem: {rendering.plain(each)}" for each in verified.problems)
+        memories = rendering.count(verified.memories, "memory", "memories")
+        yield f"Verified: {memories}, {verified.notes:,} in notes"
+        yield from (f"  problem: {rendering.plain(problem)}" for problem in verified.problems)
         if not verified.problems:
-            yield "  all is well"
+            yield "  no problems"
 
 
 def _bars(title: str, counts: Mapping[Name, int], order: Iterable[Name]) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What a command may do with its caller: write, ask, page, show progress. One Console factory."""
+"""The caller's terminal: write, ask, page, show progress."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -23,25 +23,25 @@ DEFAULT_COLUMNS = 80
 
 
 class Channel(Protocol):
-    """The way to a caller: frames to a launcher, or this process's own descriptors."""
+    """The streams of a caller: frames to a launcher, or the descriptors of this process."""
 
     def out(self, data: bytes, /) -> None: ...
 
     def err(self, data: bytes, /) -> None: ...
 
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
-        """One line with its newline; empty at the end of input."""
+        """Return one line with its newline, or nothing at the end of input."""
         ...
 
     def read(self) -> bytes:
-        """Some of standard input; empty at its end."""
+        """Return some of standard input, or nothing at its end."""
         ...
 
     def page(self, data: bytes, /) -> None: ...
 
 
 class Terminal:
-    """A caller's terminal, with the width, colour and manners that are due to it."""
+    """A caller's terminal, with its width, colors, pager and progress bars."""
 
     def __init__(self, call: CommandCall, channel: Channel, cancelled: CancelToken) -> None:
         self.call = call
@@ -53,18 +53,17 @@ class Terminal:
 
     @property
     def columns(self) -> int:
-        given = self.call.environ.get("COLUMNS", "")
-        return (
-            int(given) if given.isdecimal() and int(given) else self.call.columns or DEFAULT_COLUMNS
-        )
+        text = self.call.environ.get("COLUMNS", "")
+        columns = int(text) if text.isdecimal() else 0
+        return columns or self.call.columns or DEFAULT_COLUMNS
 
     def check_cancelled(self) -> None:
-        """Long work calls this once per batch: a thread cannot be stopped from outside."""
+        """Raise Cancelled after Ctrl-C. Call it once per batch: a thread cannot be interrupted."""
         self._cancelled.check()
 
     @property
     def cancelled(self) -> CancelToken:
-        """Set once the caller pressed Ctrl-C or went away."""
+        """A token that is set when the caller presses Ctrl-C or disconnects."""
         return self._cancelled
 
     def write(self, text: str) -> None:
@@ -75,7 +74,7 @@ class Terminal:
         self._channel.err(text.encode(errors="surrogateescape"))
 
     def ask(self, question: str, *, hidden: bool = False) -> str:
-        """The user's answer. Raises Cancelled where input has ended."""
+        """Return the user's answer. Raises Cancelled at the end of input."""
         line = self._channel.ask(question.encode(errors="surrogateescape"), hidden=hidden)
         self.check_cancelled()
         if not line:
@@ -83,7 +82,7 @@ class Terminal:
         return line.decode(errors="surrogateescape").rstrip("\r\n")
 
     def confirm(self, question: str) -> bool:
-        """Yes or no; no is the default."""
+        """Ask for yes or no; no is the default."""
         while True:
             answer = self.ask(f"{question} [y/N] ").strip().lower()
             if answer in ("", "n", "no"):
@@ -92,7 +91,7 @@ class Terminal:
                 return True
 
     def read(self, *, limit: int) -> bytes:
-        """All of standard input. Raises InvalidInput where it is longer than that many bytes."""
+        """Return all of standard input. Raises InvalidInput if it has more than `limit` bytes."""
         parts: list[bytes] = []
         size = 0
         while part := self._channel.read():
@@ -100,11 +99,11 @@ class Terminal:
             parts.append(part)
             size += len(part)
             if size > limit:
-                raise InvalidInput(f"standard input has more than {limit:,} bytes, the limit")
+                raise InvalidInput(f"standard input is longer than {limit:,} bytes, the limit")
         return b"".join(parts)
 
     def page(self, text: str) -> None:
-        """Through the caller's pager if it is longer than the screen."""
+        """Write a text, through the caller's pager if it is longer than the screen."""
         self.check_cancelled()
         if self.pager and self.call.lines and text.count("\n") >= self.call.lines:
             self._channel.page(text.encode(errors="surrogateescape"))
@@ -112,10 +111,10 @@ class Terminal:
             self.write(text)
 
     def console(self, *, errors: bool = False) -> Console:
-        """The only place where a Console is made: nothing is asked of the daemon's own terminal."""
+        """Return a Console that depends only on the caller, never on the daemon's own terminal."""
         terminal = self.call.errors_are_terminal if errors else self.call.output_is_terminal
         return Console(
-            file=_TerminalStream(self.warn if errors else self.write),  # type: ignore[arg-type]  # enough of one
+            file=_TerminalStream(self.warn if errors else self.write),  # type: ignore[arg-type]  # all that rich uses
             force_terminal=terminal,
             color_system="standard"
             if self.color and (terminal or _is_color_forced(self.call))
@@ -129,7 +128,10 @@ class Terminal:
 
     @contextmanager
     def progress(self, title: str, total: int | None) -> Iterator["Advance"]:
-        """A progress bar on standard error, on a terminal only. Call the result with a number."""
+        """Show a progress bar on standard error, if that is a terminal.
+
+        Call the result with the number done so far.
+        """
         if not self.progress_bars:
             yield Advance(self, None)
             return
@@ -140,7 +142,7 @@ class Terminal:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console(errors=True),
-            redirect_stdout=False,  # those of the daemon are not this caller's
+            redirect_stdout=False,  # these are the streams of the daemon
             redirect_stderr=False,
         )
         with bar:
@@ -149,9 +151,9 @@ class Terminal:
 
 
 class Advance:
-    """Reports how far long work has come, and stops it when the caller has gone."""
+    """A callback of long work: it shows progress, and raises Cancelled after Ctrl-C."""
 
-    def __init__(self, terminal: Terminal, show: "_Show | None") -> None:
+    def __init__(self, terminal: Terminal, show: Callable[[int], None] | None) -> None:
         self._terminal = terminal
         self._show = show
 
@@ -161,14 +163,10 @@ class Advance:
             self._show(done)
 
 
-class _Show(Protocol):
-    def __call__(self, done: int, /) -> None: ...
-
-
 class _TerminalStream(io.TextIOBase):
-    """A text file whose writes go to a caller."""
+    """A text stream that writes to a caller."""
 
-    def __init__(self, target: "_Write") -> None:
+    def __init__(self, target: Callable[[str], None]) -> None:
         self._target = target
 
     def write(self, text: str, /) -> int:
@@ -183,17 +181,13 @@ class _TerminalStream(io.TextIOBase):
         return "utf-8"
 
 
-class _Write(Protocol):
-    def __call__(self, text: str, /) -> None: ...
-
-
 def _is_color_forced(call: CommandCall) -> bool:
     environ = call.environ
     return bool(environ.get("FORCE_COLOR")) or environ.get("CLICOLOR_FORCE", "0") != "0"
 
 
 def _color(call: CommandCall) -> bool:
-    """https://no-color.org, and FORCE_COLOR for those who pipe into something that can show it."""
+    """Follow https://no-color.org, and FORCE_COLOR for pipes that can show colors."""
     environ = call.environ
     if environ.get("NO_COLOR"):
         return False

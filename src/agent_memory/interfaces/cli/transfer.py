@@ -1,4 +1,4 @@
-"""`memory import`, `export` and `migrate`: many memories at once, and whole transcripts."""
+"""`memory import`, `export` and `migrate`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from agent_memory.interfaces import archive as archive_format
 from agent_memory.interfaces import memory_files
 from agent_memory.interfaces.cli import archive, backfill, rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, invocation
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
@@ -25,37 +25,37 @@ SECONDS = 300.0
     own_format=True,
     examples=(
         "memory import memories.yaml",
-        "cat memories.yaml | memory import --format yaml",
         "memory import notes.md --namespace learnings --dry-run",
         "memory import --from claude-code",
-        "memory import --from codex ~/.codex/sessions/2026",
         "memory import everything.jsonl.gz",
     ),
 )
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=PathType())
 @click.option(
     "--from",
     "agent",
     type=click.Choice(backfill.AGENTS),
-    help="Record the events of an agent's transcripts; FILE is a file or folder, by default all.",
+    help="Import an agent's transcripts. FILE is one file or folder; default: all of them.",
 )
 @click.option(
     "--format",
     "format_",
     type=click.Choice(memory_files.FORMATS),
-    help="The input's format; default: as its name or content tells.",
+    help="Format of FILE. Default: guessed from its name or content.",
 )
-@click.option("--namespace", type=click.Choice(NAMESPACES), help="For records that name none.")
+@click.option(
+    "--namespace", type=click.Choice(NAMESPACES), help="Namespace of records without one."
+)
 @click.option(
     "--domain",
-    help="Where all of them go; default: what is the user's or an organisation's stays so, all else"
-    " goes to the project of this folder.",
+    help="Domain of all memories. Default: those of a user or organization stay there, all others"
+    " go to the project of this folder.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be captured, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @click.option(
     "--output",
     type=click.Choice(("text", "json", "yaml", "quiet")),
-    help="Format of what is told.",
+    help="Output format.",
 )
 @invocation
 def import_memories(
@@ -68,10 +68,11 @@ def import_memories(
     dry_run: bool,
     output: str | None,
 ) -> None:
-    """Capture the memories of FILE, or of standard input. What is there already is skipped.
+    """Import memories, transcripts of an agent, or an archive.
 
-    With --from, record the events of transcripts instead. A FILE of `memory export --all` is taken
-    over whole: events, memories of all domains, knowledge and checkpoints.
+    FILE, or standard input, holds memories as YAML, JSON, JSON lines or Markdown. With --from, it
+    holds the transcripts of an agent. A FILE of `memory export --all` restores everything: events,
+    memories of all domains, knowledge and checkpoints. Records that already exist are skipped.
     """
     run.format = output
     if agent is not None:
@@ -79,39 +80,43 @@ def import_memories(
         return
     if file is not None and archive.is_archive(run.path(file)):
         if format_ or namespace or domain:
-            raise click.UsageError("an archive says itself what each record is: give FILE alone")
+            raise click.UsageError(
+                "FILE is an archive: leave out --format, --namespace and --domain"
+            )
         archive.import_all(run, run.path(file), dry_run=dry_run)
         return
     services = run.backend.require_services()
     data = _read(run, file)
     if archive_format.is_archive(data[:256]):
         raise click.UsageError(
-            "this is an archive of `memory export --all`: save it, and give its name as FILE"
+            "standard input is an archive of `memory export --all`: save it to a file first"
         )
-    chosen = format_ or memory_files.guess_format(None if file is None else file.name, data[:4096])
-    read = services.worker.call(
-        memory_files.parse, data, chosen, namespace, timeout_seconds=SECONDS
+    format_ = format_ or memory_files.guess_format(None if file is None else file.name, data[:4096])
+    records = services.worker.call(
+        memory_files.parse, data, format_, namespace, timeout_seconds=SECONDS
     )
-    drafts = [each for each in read if isinstance(each, Draft)]
-    places = [f"record {number}" for number, each in enumerate(read, 1) if isinstance(each, Draft)]
-    unread = [f"{each.place}: {each.reason}" for each in read if not isinstance(each, Draft)]
-    where = {
+    drafts = [record for record in records if isinstance(record, Draft)]
+    places = [f"record {number}" for number, it in enumerate(records, 1) if isinstance(it, Draft)]
+    unread = [f"{it.place}: {it.reason}" for it in records if not isinstance(it, Draft)]
+    locations = {
         name: services.workplaces.resolve(name, get_caller(run))
         for name in _list_domains(drafts, domain)
     }
-    others = {each.domain for each in drafts if each.domain.startswith(f"{PROJECT}:")}
-    if domain is None and (others - {where[PROJECT].domain}):
-        names = ", ".join(sorted(others - {where[PROJECT].domain})[:5])
-        run.terminal.warn(f"warning: memories of {names} go to {where[PROJECT].domain}\n")
+    if domain is None:
+        here = locations[PROJECT].domain
+        others = {it.domain for it in drafts if it.domain.startswith(f"{PROJECT}:")} - {here}
+        if others:
+            names = ", ".join(sorted(others)[:5])
+            run.terminal.warn(f"warning: memories of {names} go to {here}\n")
     with run.terminal.progress("Importing", len(drafts)) as advance:
-        brought = services.transfer.import_drafts(
+        result = services.transfer.import_drafts(
             drafts,
-            lambda draft: where[domain or _own_domain(draft)],
+            lambda draft: locations[domain or _own_domain(draft)],
             dry_run=dry_run,
             done=advance,
             places=places,
         )
-    _show_result(run, brought, unread, dry_run)
+    _show_result(run, result, unread, dry_run)
 
 
 def _list_domains(drafts: Sequence[Draft], domain: str | None) -> set[str]:
@@ -119,7 +124,7 @@ def _list_domains(drafts: Sequence[Draft], domain: str | None) -> set[str]:
 
 
 def _own_domain(draft: Draft) -> str:
-    """The domain that a record says it is of, here: a project's name differs between machines."""
+    """Return the kind of a record's domain: names of projects differ between machines."""
     name = get_family(Domain(draft.domain))
     return name if name in (USER, ORG) else PROJECT
 
@@ -127,46 +132,48 @@ def _own_domain(draft: Draft) -> str:
 def _read(run: Invocation, file: Path | None) -> bytes:
     if file is None or str(file) == "-":
         if run.terminal.call.input_is_terminal:
-            raise click.UsageError("give a FILE, or pipe the memories in")
+            raise click.UsageError("give a FILE, or pipe memories into the command")
         return run.terminal.read(limit=MAX_BYTES)
     path = run.path(file)
     try:
-        if not path.is_file():  # a device or a pipe may have no end: standard input is for those
-            raise InvalidInput(f"{path} is no file" if path.exists() else f"there is no {path}")
+        if not path.is_file():  # a device or pipe may have no end; standard input takes those
+            wrong = "is not a file" if path.exists() else "does not exist"
+            raise InvalidInput(f"{path} {wrong}")
         with path.open("rb") as opened:
             data = opened.read(MAX_BYTES + 1)
     except OSError as exc:
         raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
     if len(data) > MAX_BYTES:
-        raise InvalidInput(f"{path} has more than {MAX_BYTES:,} bytes, the limit: split it")
+        raise InvalidInput(f"{path} is longer than {MAX_BYTES:,} bytes, the limit: split it")
     return data
 
 
 def _show_result(
-    run: Invocation, brought: TransferResult, unread: Sequence[str], dry_run: bool
+    run: Invocation, result: TransferResult, unread: Sequence[str], dry_run: bool
 ) -> None:
-    refused = (*unread, *brought.refused)
-    for each in refused:
-        run.terminal.warn(f"warning: {rendering.plain(each)}\n")
-    count = len(brought.created)
+    refused = (*unread, *result.refused)
+    for reason in refused:
+        run.terminal.warn(f"warning: {rendering.plain(reason)}\n")
+    count = len(result.created)
     verb = "Would capture" if dry_run else "Captured"
     run.show(
         {
             "success": not refused,
             "dry_run": dry_run,
             "captured": count,
-            "skipped": brought.known,
+            "skipped": result.known,
             "refused": list(refused),
-            "memory_ids": [memory.id for memory in brought.created],
+            "memory_ids": [memory.id for memory in result.created],
         },
         lambda: (
-            f"\N{CHECK MARK} {verb} {count}, skipped {brought.known} that are there already"
-            + (f", refused {len(refused)}" if refused else "")
+            f"\N{CHECK MARK} {verb} {rendering.count(count, 'memory', 'memories')},"
+            f" skipped {result.known:,} that already exist"
+            + (f", refused {len(refused):,}" if refused else "")
         ),
-        essential="\n".join(memory.id for memory in brought.created),
+        essential="\n".join(memory.id for memory in result.created),
     )
     if refused:
-        raise InvalidInput(f"{len(refused)} of the records could not be taken over")
+        raise InvalidInput(f"{rendering.count(len(refused), 'record')} could not be imported")
 
 
 @click.command(
@@ -179,24 +186,26 @@ def _show_result(
         "memory export --all everything.jsonl.gz",
     ),
 )
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=PathType())
 @click.option(
     "--all",
     "all_",
     is_flag=True,
-    help="Everything, not only memories, as JSON lines: to FILE (.gz: compressed) or standard"
+    help="Write everything, not only memories, as JSON lines to FILE (.gz: compressed) or standard"
     " output.",
 )
 @click.option(
     "--format",
     "format_",
     type=click.Choice(memory_files.FORMATS),
-    help="Default: as the output's name tells, else yaml.",
+    help="Default: from the name of the output file, else yaml.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, not to overwrite.")
+@click.option(
+    "-o", "--output", type=PathType(), help="Write to this file, which must not exist yet."
+)
 @click.option("--namespace", type=click.Choice(NAMESPACES), help="Only this namespace.")
 @click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
-@click.option("--include-archived", is_flag=True, help="Also what was archived.")
+@click.option("--include-archived", is_flag=True, help="Include archived memories.")
 @invocation
 def export(
     run: Invocation,
@@ -208,39 +217,42 @@ def export(
     domain: str,
     include_archived: bool,
 ) -> None:
-    """Write memories out, so that `memory import` can read them.
+    """Export memories, or everything, for `memory import`.
 
-    With --all, write everything that is kept, as it is at one moment; docs/reference/archive.md
-    describes it.
+    With --all, it writes a consistent copy of everything that is stored; docs/reference/archive.md
+    describes the format.
     """
     if all_:
         if format_ or namespace or domain != "all" or (file and output):
-            raise click.UsageError("--all stands alone, with a FILE or without")
+            raise click.UsageError("--all takes only a FILE, or none for standard output")
         archive.export_all(run, file or output)
         return
     if file is not None:
-        raise click.UsageError("memories go to -o FILE; with --all, everything goes to FILE")
-    found = [
+        raise click.UsageError("use -o FILE for memories; only --all takes FILE")
+    memories = [
         memory
         for memory in run.backend.require_services().curation.list_all(resolve_domains(run, domain))
         if namespace in (None, memory.namespace)
         and (include_archived or memory.status.value != "archived")
     ]
-    found.sort(key=lambda memory: (memory.created_ms, memory.urn))
-    chosen = format_ or (
+    memories.sort(key=lambda memory: (memory.created_ms, memory.urn))
+    format_ = format_ or (
         "yaml" if output is None else memory_files.guess_format(output.name, b"memories:")
     )
     if output is None:
-        for piece in memory_files.dump(found, chosen):
+        for piece in memory_files.dump(memories, format_):
             run.terminal.write(piece)
         return
     path = run.path(output)
     try:
         with path.open("x", encoding="utf-8", newline="") as target:
-            target.writelines(memory_files.dump(found, chosen))
+            target.writelines(memory_files.dump(memories, format_))
+    except FileExistsError as exc:
+        raise InvalidInput(f"{path} already exists: choose another name") from exc
     except OSError as exc:
         raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
-    run.terminal.warn(f"{len(found)} memories written to {path}\n")
+    count = rendering.count(len(memories), "memory", "memories")
+    run.terminal.warn(f"{count} written to {path}\n")
 
 
 @click.command(
@@ -248,22 +260,22 @@ def export(
     examples=("memory migrate --dry-run", "memory migrate", "memory migrate --domain user"),
 )
 @click.option("--domain", default="project", show_default=True, help=DOMAIN_HELP)
-@click.option("--dry-run", is_flag=True, help="Say what would be taken over, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @invocation
 def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
-    """Take over memories that earlier tools wrote into git notes, and index everything anew.
+    """Import memories that earlier tools wrote into git notes.
 
-    The notes they come from stay as they are.
+    The notes stay as they are. Afterwards, the word index is rebuilt.
     """
     services = run.backend.require_services()
-    place = services.workplaces.resolve(domain, get_caller(run))
-    drafts = services.transfer.read_legacy(place)
+    location = services.workplaces.resolve(domain, get_caller(run))
+    drafts = services.transfer.read_legacy(location)
     with run.terminal.progress("Migrating", len(drafts)) as advance:
-        brought = services.transfer.import_drafts(
-            drafts, lambda _: place, dry_run=dry_run, done=advance
+        result = services.transfer.import_drafts(
+            drafts, lambda _: location, dry_run=dry_run, done=advance
         )
     if not dry_run:
         with run.terminal.progress("Indexing", None) as advance:
             services.indexes.rebuild_words(advance)
         services.jobs.wake_indexes()
-    _show_result(run, brought, (), dry_run)
+    _show_result(run, result, (), dry_run)

@@ -1,4 +1,4 @@
-"""`memory-daemon admin verify`: read everything that is stored, and repair what is damaged."""
+"""`memory-daemon admin verify`: check everything that is stored, and repair damage."""
 
 from dataclasses import asdict
 
@@ -22,67 +22,71 @@ DAMAGED = ERRORS[StorageFailed].exit
         "memory-daemon stop && memory-daemon admin verify --repair",
     ),
 )
-@click.option("--repair", is_flag=True, help="Repair what is wrong; damaged files are kept aside.")
+@click.option("--repair", is_flag=True, help="Repair damage. Damaged files are moved aside.")
 @invocation
 @click.pass_context
 def verify(ctx: click.Context, run: Invocation, repair: bool) -> int:
-    """Read everything that is stored, and compare it with its checksums.
+    """Check everything that is stored against its checksums.
 
-    It reads every row of the database, every file of the search indexes and every note, and exits
-    with 4 if something is wrong. With --repair it rebuilds what is derived (indexes, table of
-    contents, notes). Damaged tables of the database are repaired only while no daemon runs: what
-    can be read is copied into a new database, and the old one is kept in a folder beside it.
+    It reads every row of the database, every file of the search indexes and every note. The exit
+    code is 4 if something is damaged.
+
+    With --repair it rebuilds the indexes, the table of contents and the notes. It repairs the
+    database itself only while no daemon is running: it copies all readable rows into a new
+    database, and keeps the old one in a folder beside it.
     """
     if ctx.meta["db_path"] is not None:
-        raise click.UsageError("verify reads the daemon's own database: leave --db-path out")
+        raise click.UsageError("verify checks the daemon's own database: leave out --db-path")
     if run.backend.services is None:
         if not repair:
-            raise FeatureUnavailable("no daemon runs here: start one, or give --repair")
+            raise FeatureUnavailable("no daemon is running: start it, or use --repair")
         return _repair_store(run)
     verification = run.backend.require_services().verification
     with run.terminal.progress("Reading", None) as advance:
         verdict = verification.verify(advance)
-    made: tuple[str, ...] = ()
+    rebuilt: tuple[str, ...] = ()
     if repair:
         with run.terminal.progress("Rebuilding", None) as advance:
-            verdict, made = verification.repair(verdict, advance)
+            verdict, rebuilt = verification.repair(verdict, advance)
     run.show(
-        {"sound": verdict.sound, **asdict(verdict), "rebuilt": list(made)},
-        lambda: "\n".join(_lines(verdict, made)),
+        {"sound": verdict.sound, **asdict(verdict), "rebuilt": list(rebuilt)},
+        lambda: "\n".join(_lines(verdict, rebuilt)),
     )
     return 0 if verdict.sound else DAMAGED
 
 
 def _repair_store(run: Invocation) -> int:
-    """In a process without a daemon: only the database itself."""
+    """Repair the database itself, in a process without a daemon."""
     with run.terminal.progress("Reading", None) as advance:
         done = run.backend.require_control().repair(run.config_file, advance)
     run.show(asdict(done), lambda: "\n".join(_repair_lines(done)))
     return 0
 
 
-def _lines(verdict: Verdict, made: tuple[str, ...]) -> list[str]:
-    lines = [
-        f"Read {verdict.rows:,} rows, {verdict.memories:,} memories and {verdict.notes:,} notes."
-    ]
-    lines += [f"Damaged: {rendering.plain(damage_text(each))}" for each in verdict.damages]
+def _lines(verdict: Verdict, rebuilt: tuple[str, ...]) -> list[str]:
+    rows = rendering.count(verdict.rows, "row")
+    memories = rendering.count(verdict.memories, "memory", "memories")
+    lines = [f"Read {rows}, {memories} and {rendering.count(verdict.notes, 'note')}."]
+    lines += [f"Damaged: {rendering.plain(damage_text(it))}" for it in verdict.damages]
     lines += [f"Damaged: {name} ({files})" for name, files in verdict.indexes.items()]
-    lines += [f"Problem: {rendering.plain(each)}" for each in verdict.problems]
-    lines += [f"Rebuilt {each}" for each in made]
+    lines += [f"Problem: {rendering.plain(problem)}" for problem in verdict.problems]
+    lines += [f"Rebuilt {name}" for name in rebuilt]
     if verdict.damages:
         lines.append("To repair: memory-daemon stop && memory-daemon admin verify --repair")
     elif not verdict.sound:
         lines.append("To repair: memory-daemon admin verify --repair")
     if verdict.sound:
-        lines.append("Everything is sound.")
+        lines.append("No damage found.")
     return lines
 
 
 def _repair_lines(done: StoreRepair) -> list[str]:
-    lines = [f"Read {done.rows:,} rows."]
-    lines += [f"Repaired: {rendering.plain(damage_text(each))}" for each in done.damages]
+    lines = [f"Read {rendering.count(done.rows, 'row')}."]
+    lines += [f"Repaired: {rendering.plain(damage_text(it))}" for it in done.damages]
     if not done.damages:
-        lines.append("The database is sound.")
+        lines.append("The database is not damaged.")
     else:
-        lines.append("The next start rebuilds the search indexes and the table of contents.")
+        lines.append(
+            "The next start of the daemon rebuilds the search indexes and the table of contents."
+        )
     return lines

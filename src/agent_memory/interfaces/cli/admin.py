@@ -1,0 +1,223 @@
+"""`memory-daemon admin`: the database, the table of contents and the search indexes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from agent_memory.features.operations.services.admin import Admin
+from agent_memory.interfaces.cli import query_toc, rendering
+from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
+from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation
+from agent_memory.interfaces.cli.verify import verify
+from agent_memory.interfaces.wire.operations import stats_json
+from agent_memory.kernel.status import IndexesStatus, StoreStats
+
+
+@click.group(
+    cls=Group,
+    examples=(
+        "memory-daemon admin stats",
+        "memory-daemon admin backup /mnt/backups/memory",
+        "memory-daemon admin verify",
+    ),
+)
+@click.option(
+    "--db-path",
+    type=PathType(),
+    help="Another database, which no daemon may be using.",
+)
+@click.pass_context
+def admin(ctx: click.Context, db_path: Path | None) -> None:
+    """Maintain the database, the indexes and backups."""
+    ctx.meta["db_path"] = db_path
+
+
+@admin.command(
+    examples=("memory-daemon admin stats", "memory-daemon admin --db-path /mnt/db stats")
+)
+@invocation
+@click.pass_context
+def stats(ctx: click.Context, run: Invocation) -> None:
+    """Show the size of the database, by column family."""
+    with _open_admin(run, ctx.meta["db_path"]) as opened:
+        store = opened.stats()
+    run.show(stats_json(store), lambda: _stats_text(store))
+
+
+@admin.command(examples=("memory-daemon admin compact", "memory-daemon admin compact --cf events"))
+@click.option("--cf", "family", metavar="NAME", help="Only this column family.")
+@invocation
+@click.pass_context
+def compact(ctx: click.Context, run: Invocation, family: str | None) -> None:
+    """Rewrite the database files to free the space of deleted data."""
+    with _open_admin(run, ctx.meta["db_path"]) as opened:
+        before = opened.stats()
+        total = len(before.families) if family is None else 1
+        with run.terminal.progress("Compacting", total) as advance:
+            after = opened.compact(family, advance)
+    run.show(
+        {"size_bytes_before": before.size_bytes, "size_bytes": after.size_bytes},
+        lambda: (
+            f"Compacted {family or 'all column families'}:"
+            f" {rendering.size(before.size_bytes)} -> {rendering.size(after.size_bytes)}"
+        ),
+    )
+
+
+@admin.command(
+    "rebuild-toc",
+    examples=(
+        "memory-daemon admin rebuild-toc --dry-run",
+        "memory-daemon admin rebuild-toc --from-date 2026-01-01",
+    ),
+)
+@click.option(
+    "--from-date", type=query_toc.DAY, help="Only sessions with events on or after this day."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@invocation
+def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> None:
+    """Rebuild the table of contents from the events.
+
+    Segments whose content does not change stay as they are.
+    """
+    rebuild = run.backend.require_services().rebuild
+    sessions = rebuild.sessions(None if from_date is None else from_date.date())
+    with run.terminal.progress("Rebuilding", len(sessions)) as advance:
+        done = rebuild.run(sessions, dry_run=dry_run, done=advance)
+    verb = "would be " if dry_run else ""
+    run.show(
+        asdict(done),
+        lambda: (
+            f"Read {rendering.count(done.sessions, 'session')}:"
+            f" {rendering.count(done.written, 'segment')} {verb}rewritten,"
+            f" {done.removed:,} {verb}removed,"
+            f" {rendering.count(done.rolled_up, 'period')} {verb}rolled up"
+        ),
+    )
+
+
+@admin.command("index-stats", examples=("memory-daemon admin index-stats --format json",))
+@invocation
+@click.pass_context
+def index_stats(ctx: click.Context, run: Invocation) -> None:
+    """Show the search indexes: documents, waiting changes and size."""
+    reject_other_db(run, ctx)
+    indexes = run.backend.require_services().indexes.status()
+    run.show(asdict(indexes), lambda: _index_text(indexes))
+
+
+def _index_text(indexes: IndexesStatus) -> str:
+    lines = ["Search Indexes:", *index_lines(indexes)]
+    lines.append(f"Size of the word index: {rendering.size(indexes.words.size_bytes)}")
+    if indexes.vectors is not None:
+        lines.append(f"Size of the vectors: {rendering.size(indexes.vectors.size_bytes)}")
+        lines.append(f"Model: {indexes.model}")
+    return "\n  ".join(lines)
+
+
+@admin.command(
+    "rebuild-index",
+    examples=(
+        "memory-daemon admin rebuild-index",
+        "memory-daemon admin rebuild-index --vectors --no-wait",
+    ),
+)
+@click.option("--words", is_flag=True, help="Rebuild only the word index.")
+@click.option("--vectors", is_flag=True, help="Rebuild only the vectors: embed everything again.")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    help="Wait for the embedding, or let it run in the background.",
+)
+@invocation
+@click.pass_context
+def rebuild_index(
+    ctx: click.Context, run: Invocation, words: bool, vectors: bool, wait: bool
+) -> None:
+    """Rebuild the search indexes from the database.
+
+    Meanwhile the old word index keeps answering; vectors answer again as they are embedded.
+    """
+    reject_other_db(run, ctx)
+    services = run.backend.require_services()
+    indexes = services.indexes
+    both = words == vectors
+    store = services.admin.stats()
+    total = store.entries("events") + store.entries("segments")
+    done: dict[str, int] = {}
+    if both or words:
+        with run.terminal.progress("Indexing words", total) as advance:
+            done["words"] = indexes.rebuild_words(advance)
+    if vectors or (both and indexes.status().vectors is not None):
+        with run.terminal.progress("Queueing", total) as advance:
+            done["vectors"] = indexes.rebuild_vectors(advance)
+        if wait:
+            queued = indexes.status().vectors_waiting
+            with run.terminal.progress("Embedding", queued) as advance:
+                indexes.embed(lambda left: advance(queued - left))
+    services.jobs.wake_indexes()
+    later = "" if wait or "vectors" not in done else "; embedding continues in the background"
+    run.show(
+        done,
+        lambda: (
+            "Rebuilt "
+            + ", ".join(f"{name}: {rendering.count(n, 'record')}" for name, n in done.items())
+            + later
+        ),
+    )
+
+
+@contextmanager
+def _open_admin(run: Invocation, db_path: Path | None) -> Iterator[Admin]:
+    path = None if db_path is None else run.path(db_path).resolve()
+    if path is None or path == run.backend.own_db:
+        yield run.backend.require_services().admin
+    else:
+        with run.backend.open_offline(path) as opened:
+            yield opened
+
+
+def _stats_text(store: StoreStats) -> str:
+    return "\n".join(
+        [
+            "Database Statistics:",
+            f"  Path: {store.path}",
+            f"  Size: {rendering.size(store.size_bytes)}",
+            "",
+            "  Column Families:",
+            *(
+                f"    {each.name}: {each.entries:,} entries, {rendering.size(each.size_bytes)}"
+                for each in store.families
+            ),
+            "",
+            "  RocksDB Info:",
+            f"    Compaction: {store.pending_compactions} pending",
+            f"    WAL: {rendering.size(store.wal_bytes)}",
+        ]
+    )
+
+
+def index_lines(indexes: IndexesStatus) -> Iterator[str]:
+    """Describe the search indexes, one line each."""
+    yield f"Word index: {_documents(indexes.words.documents, indexes.words_waiting)}"
+    if indexes.vectors is None:
+        yield "Vectors: none (embedder.provider is none)"
+    else:
+        yield f"Vectors: {_documents(indexes.vectors.documents, indexes.vectors_waiting)}"
+    if indexes.doing:
+        yield f"Now {indexes.doing}"
+    if indexes.trouble:
+        yield f"Trouble: {rendering.plain(indexes.trouble)}"
+
+
+def _documents(documents: int, waiting: int) -> str:
+    return f"{rendering.count(documents, 'document')}, {rendering.count(waiting, 'change')} waiting"
+
+
+for command in (backup, restore, verify):
+    admin.add_command(command)
