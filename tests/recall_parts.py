@@ -235,10 +235,10 @@ def build_recall(
     embedding = (
         None
         if embedder is None or vectors is None
-        else Embedding(library=library, queue=queue, embedder=embedder, vectors=vectors)
+        else Embedding(documents=library, queue=queue, embedder=embedder, vectors=vectors)
     )
     indexing = Indexing(
-        library=library,
+        documents=library,
         log=log,
         outbox=outbox,
         lexical=lexical,
@@ -265,10 +265,10 @@ def build_recall(
         indexes=Indexes(indexing=indexing, embedding=embedding),
         tail=tail,
         recall=Recall(
-            library=library,
+            documents=library,
             log=log,
             lexical=lexical,
-            tail=tail,
+            unindexed=tail,
             vectors=None
             if embedder is None or vectors is None
             else VectorSearch(index=vectors, embedder=embedder, count_pending=queue.size),

@@ -198,7 +198,7 @@ class ImportHarness:
         self.backfill = Backfill(
             transcripts={name: TranscriptFiles(here, parser) for name, parser in PARSERS.items()},
             ingest=Ingest(log=self.log, secrets=_secrets(), on_record=self._on_record),
-            workplaces=ProjectResolver(
+            resolver=ProjectResolver(
                 repositories=repositories,
                 projects=StoredProjects(store),
                 shared=OrgRepository(),

@@ -69,7 +69,7 @@ def build_forgetting(
             toc_lock=toc.lock,
         ),
         memory_forgetting=MemoryForgetting(
-            curation=memories.editor,
+            editor=memories.editor,
             uses=memories.uses,
             journal=memories.journal,
             notes=memories.notes,

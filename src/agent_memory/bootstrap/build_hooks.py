@@ -50,7 +50,7 @@ def build_hooks(
     spool = SpoolFolder(platform.folders.spool)
     return HooksFeature(
         handling=HookHandling(
-            recording=Recording(ingest=log.ingest, workplaces=memories.resolver),
+            recording=Recording(ingest=log.ingest, resolver=memories.resolver),
             injection=ContextInjection(context=recall.context, recall=recall.recall),
             auto_capture=AutoCapture(
                 log=log.events, capture=memories.capture, recall=recall.recall
@@ -68,7 +68,7 @@ def build_hooks(
                 "jsonl": TranscriptFiles(platform.worker, PlainTranscript),
             },
             ingest=log.ingest,
-            workplaces=memories.resolver,
+            resolver=memories.resolver,
             lower_priority=priority.lower,
         ),
     )

@@ -44,7 +44,7 @@ def build_knowledge(platform: Platform, log: LogFeature, wake_ups: WakeUps) -> K
             episodes=RecordService(Episode, store, secrets),
             procedures=RecordService(Procedure, store, secrets),
             users=RecordService(User, store, secrets),
-            kept=store,
+            store=store,
             clock=clock,
             new_id=lambda: KnowledgeId(str(uuid.uuid4())),
         ),

@@ -80,7 +80,7 @@ def build_memories(
     editor = MemoryEditor(
         memories=memories,
         uses=uses,
-        workplaces=resolver,
+        resolver=resolver,
         capture=capture,
         clock=clock,
         on_change=on_change,
@@ -95,7 +95,7 @@ def build_memories(
         on_import=on_change,
     )
     consolidation = Consolidation(
-        curation=editor,
+        editor=editor,
         capture=capture,
         uses=uses,
         journal=journal,
@@ -115,7 +115,7 @@ def build_memories(
         resolver=resolver,
         capture=capture,
         editor=editor,
-        remote_sync=RemoteSync(sync=sync, workplaces=resolver, user_remote=settings.user_remote),
+        remote_sync=RemoteSync(sync=sync, resolver=resolver, user_remote=settings.user_remote),
         consolidation=consolidation,
         transfer=Transfer(memories=memories, repositories=repositories, capture=capture),
         reasoner=reasoner,

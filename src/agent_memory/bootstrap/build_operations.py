@@ -92,7 +92,7 @@ def build_operations(
         verification=Verification(
             check_store=check_store,
             index_checks=index_checks,
-            survey=recall.memory_stats,
+            memory_stats=recall.memory_stats,
             indexes=recall.indexes,
             rebuild=toc.rebuild,
         ),

@@ -42,7 +42,7 @@ def build_recall(
     vectors = index.vectors
     indexes = Indexes(
         indexing=Indexing(
-            library=documents,
+            documents=documents,
             log=log.events,
             outbox=log.outbox,
             lexical=index.lexical,
@@ -52,17 +52,17 @@ def build_recall(
         embedding=None
         if vectors is None
         else Embedding(
-            library=documents,
+            documents=documents,
             queue=vectors.queue,
             embedder=vectors.embedder,
             vectors=vectors.index,
         ),
     )
     recall = Recall(
-        library=documents,
+        documents=documents,
         log=log.events,
         lexical=index.lexical,
-        tail=UnindexedDocuments(documents, log.events, log.outbox, index.lexical),
+        unindexed=UnindexedDocuments(documents, log.events, log.outbox, index.lexical),
         vectors=None
         if vectors is None
         else VectorSearch(
@@ -78,10 +78,10 @@ def build_recall(
         context=ContextBuilder(recall=recall),
         reasoning=Reasoning(recall=recall, reasoner=memories.reasoner, clock=platform.clock),
         memory_stats=MemoryStatistics(
-            curation=memories.editor,
+            editor=memories.editor,
             notes=memories.notes,
             projects=memories.projects,
-            workplaces=memories.resolver,
+            resolver=memories.resolver,
             recall=recall,
             indexes=indexes,
             llm=memories.reasoner is not None,

@@ -73,7 +73,7 @@ def build_runs(
             ),
             memory=memory,
             context=recall.context,
-            workplaces=memories.resolver,
+            resolver=memories.resolver,
             clock=clock,
             rules=RunRules(
                 max_turns=settings.runs.max_turns,

@@ -36,7 +36,7 @@ class Hooked:
         self.importing = importing
         self.folder = folder
         backfill = importing.backfill
-        self.recording = Recording(ingest=backfill.ingest, workplaces=backfill.workplaces)
+        self.recording = Recording(ingest=backfill.ingest, resolver=backfill.resolver)
         self.calls = 0
 
     def parse_call(

@@ -899,7 +899,7 @@ class TestSubscriptions:
             many = [
                 memory(f"{era} {n}", namespace="inception") for n in range(change_feed.ROOM + 64)
             ]
-            stored = harness.dependencies.curation.memories
+            stored = harness.dependencies.editor.memories
             assert all(stored.write([MemoryChange(None, each, None) for each in many]))
             harness.dependencies.changes.wake()
             wait_until(lambda: harness.dependencies.changes.needed is None, "too much waits")

@@ -149,13 +149,13 @@ def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
     editor = MemoryEditor(
         memories=StoredMemories(store),
         uses=uses,
-        workplaces=workplaces,
+        resolver=workplaces,
         capture=capture,
         clock=clock,
         on_change=lambda: None,
     )
     service = Consolidation(
-        curation=editor,
+        editor=editor,
         capture=capture,
         uses=uses,
         journal=StoredJournal(store),

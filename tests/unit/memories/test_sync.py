@@ -88,7 +88,7 @@ class Machine:
         self.editor = MemoryEditor(
             memories=self.memories,
             uses=StoredUses(store),
-            workplaces=self.workplaces,
+            resolver=self.workplaces,
             capture=self.capturing,
             clock=clock,
             on_change=lambda: None,

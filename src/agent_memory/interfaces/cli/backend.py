@@ -191,10 +191,10 @@ class Services:
     context: ContextBuilder
     indexes: Indexes
     capture: Capture
-    curation: MemoryEditor
-    workplaces: ProjectResolver
-    sharing: RemoteSync
-    survey: MemoryStatistics
+    editor: MemoryEditor
+    resolver: ProjectResolver
+    remote_sync: RemoteSync
+    memory_stats: MemoryStatistics
     consolidation: Consolidation
     reasoning: Reasoning
     transfer: Transfer
@@ -206,7 +206,7 @@ class Services:
     worker: Worker
     runs: Runs
     run_memory: RunMemory
-    crew: AgentCatalog
+    agent_catalog: AgentCatalog
     model: ModelServer
     clock: Clock
 

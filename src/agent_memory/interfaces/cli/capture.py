@@ -45,14 +45,14 @@ def get_caller(run: Invocation) -> Caller:
 
 
 def resolve_location(run: Invocation) -> MemoryLocation:
-    return run.backend.require_services().workplaces.resolve_folder(get_caller(run))
+    return run.backend.require_services().resolver.resolve_folder(get_caller(run))
 
 
 def resolve_domains(run: Invocation, name: str) -> list[Domain] | None:
     """Return the domains of a `--domain` filter, or None for all."""
     if name == "all":
         return None
-    return [run.backend.require_services().workplaces.resolve_domain(name, get_caller(run))]
+    return [run.backend.require_services().resolver.resolve_domain(name, get_caller(run))]
 
 
 def join_lists(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def capture(
         relates_to=join_lists(relates_to),
         event_id=event,
     )
-    location = services.workplaces.resolve(domain, get_caller(run))
+    location = services.resolver.resolve(domain, get_caller(run))
     captured = services.capture.capture(draft, location)
     show_captured(run, captured, "Captured memory" if captured.created else "Already captured")
 
@@ -155,7 +155,7 @@ def show(run: Invocation, memory_id: str) -> None:
 
     MEMORY_ID is an id, a URI, or at least four digits of the id.
     """
-    shown = run.backend.require_services().curation.show(memory_id, resolve_location(run))
+    shown = run.backend.require_services().editor.show(memory_id, resolve_location(run))
     run.show(
         memory_details_json(shown),
         lambda: "\n".join(_as_text(shown)),
@@ -234,7 +234,7 @@ def list_memories(
     limit: int | None,
 ) -> None:
     """List memories, newest first."""
-    curation, location = run.backend.require_services().curation, resolve_location(run)
+    curation, location = run.backend.require_services().editor, resolve_location(run)
     required_tags = frozenset(join_lists(tags))
     matching = [
         memory
@@ -300,7 +300,7 @@ def edit(
 
     A new summary or new details make a new memory, which supersedes the old one.
     """
-    curation, location = run.backend.require_services().curation, resolve_location(run)
+    curation, location = run.backend.require_services().editor, resolve_location(run)
     memory = curation.find(memory_id, location)
     changed = curation.edit(
         memory,
@@ -355,7 +355,7 @@ def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None
 
 
 def _set_status(run: Invocation, names: tuple[str, ...], status: MemoryStatus, verb: str) -> None:
-    curation, location = run.backend.require_services().curation, resolve_location(run)
+    curation, location = run.backend.require_services().editor, resolve_location(run)
     memories = [curation.find(name, location) for name in names]  # fail before changing any
     changed = [curation.set_status(memory, status, location) for memory in memories]
     run.show(

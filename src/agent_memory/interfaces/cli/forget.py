@@ -89,7 +89,7 @@ def _forget_memories(
     run: Invocation, names: tuple[str, ...], rewrite_notes: bool, yes: bool
 ) -> ForgettingReport:
     services, location = run.backend.require_services(), resolve_location(run)
-    memories = [services.curation.find(name, location, forgotten=True) for name in names]
+    memories = [services.editor.find(name, location, forgotten=True) for name in names]
     for memory in memories:
         summary = rendering.plain(memory.summary) or "(already forgotten)"
         run.terminal.warn(f"{memory.id}  {summary}\n")

@@ -147,14 +147,14 @@ def sessions(run: Invocation, limit: int) -> None:
 @invocation
 def agents(run: Invocation) -> None:
     """List the agents, and any errors in their files."""
-    _show_entries(run, run.backend.require_services().crew.list_agents(), "agents")
+    _show_entries(run, run.backend.require_services().agent_catalog.list_agents(), "agents")
 
 
 @kontekst.command(examples=("kontekst skills",))
 @invocation
 def skills(run: Invocation) -> None:
     """List the skills, and any errors in their files."""
-    _show_entries(run, run.backend.require_services().crew.list_skills(), "skills")
+    _show_entries(run, run.backend.require_services().agent_catalog.list_skills(), "skills")
 
 
 def _run_json(run: RunStatus) -> dict[str, Any]:

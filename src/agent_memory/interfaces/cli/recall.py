@@ -164,7 +164,7 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
     def resolve_domain(name: str) -> str:
         if name == USER:
             return name
-        return services.workplaces.resolve_domain(name, get_caller(run))
+        return services.resolver.resolve_domain(name, get_caller(run))
 
     query = request.to_query(services.recall.moments, resolve_domain)
     if reason is None:

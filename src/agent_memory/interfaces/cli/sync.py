@@ -55,7 +55,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
         raise click.UsageError("--remote already includes --fetch and --push")
     options = SyncOptions(fetch=fetch or both, push=push or both, force=force)
     with run.terminal.progress("Syncing", None) as advance:
-        outcomes = run.backend.require_services().sharing.sync_domains(
+        outcomes = run.backend.require_services().remote_sync.sync_domains(
             domain,
             options,
             get_caller(run),
@@ -117,7 +117,7 @@ def _render_synced(synced: SyncResult) -> str:
 @click.pass_context
 def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, verify: bool) -> None:
     """Count your memories by kind, and by how recently and often used."""
-    survey, domains = run.backend.require_services().survey, resolve_domains(run, domain)
+    survey, domains = run.backend.require_services().memory_stats, resolve_domains(run, domain)
     counted = survey.count(domains)
     verified = None
     if verify:

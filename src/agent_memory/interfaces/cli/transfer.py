@@ -99,7 +99,7 @@ def import_memories(
     places = [f"record {number}" for number, it in enumerate(records, 1) if isinstance(it, Draft)]
     unread = [f"{it.place}: {it.reason}" for it in records if not isinstance(it, Draft)]
     locations = {
-        name: services.workplaces.resolve(name, get_caller(run))
+        name: services.resolver.resolve(name, get_caller(run))
         for name in _list_domains(drafts, domain)
     }
     if domain is None:
@@ -231,7 +231,7 @@ def export(
         raise click.UsageError("use -o FILE for memories; only --all takes FILE")
     memories = [
         memory
-        for memory in run.backend.require_services().curation.list_all(resolve_domains(run, domain))
+        for memory in run.backend.require_services().editor.list_all(resolve_domains(run, domain))
         if namespace in (None, memory.namespace)
         and (include_archived or memory.status.value != "archived")
     ]
@@ -268,7 +268,7 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
     The notes stay as they are. Afterwards, the word index is rebuilt.
     """
     services = run.backend.require_services()
-    location = services.workplaces.resolve(domain, get_caller(run))
+    location = services.resolver.resolve(domain, get_caller(run))
     drafts = services.transfer.read_legacy(location)
     with run.terminal.progress("Migrating", len(drafts)) as advance:
         result = services.transfer.import_drafts(

@@ -27,9 +27,9 @@ class HttpDependencies:
     timeline: Timeline
     contents: Contents
     recall: Recall
-    curation: MemoryEditor
-    project_resolver: ProjectResolver
-    sharing: RemoteSync
+    editor: MemoryEditor
+    resolver: ProjectResolver
+    remote_sync: RemoteSync
     consolidation: Consolidation
     facts: Facts
     graphs: Graphs

@@ -209,5 +209,5 @@ def _search(routes: APIRouter, parts: HttpDependencies) -> None:
     )
     async def memory(namespace: str, name: str, domain: Word = "") -> Response:
         uri = f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
-        details = await run(lambda: parts.curation.show(uri, NO_LOCATION))
+        details = await run(lambda: parts.editor.show(uri, NO_LOCATION))
         return answers.render_json(memory_details_json(details))

@@ -67,7 +67,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
 
 def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
     streams = TaskStreams(float(dependencies.streaming.sse_keepalive_seconds))
-    resolver = dependencies.project_resolver
+    resolver = dependencies.resolver
     caller = Caller(folder="", environ=dependencies.environ)
 
     @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
@@ -105,7 +105,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
                 push=request.push or request.remote,
                 force=request.force,
             )
-            outcomes = dependencies.sharing.sync_domains(
+            outcomes = dependencies.remote_sync.sync_domains(
                 request.domain, options, caller, dependencies.remote, done
             )
             result = sync_outcomes_json(outcomes)

@@ -24,11 +24,11 @@ class McpDependencies:
     bridge: Bridge
     capture: Capture
     recall: Recall
-    curation: MemoryEditor
-    project_resolver: ProjectResolver
+    editor: MemoryEditor
+    resolver: ProjectResolver
     contents: Contents
     memory_stats: MemoryStatistics
-    sharing: RemoteSync
+    remote_sync: RemoteSync
     consolidation: Consolidation
     memory_forgetting: MemoryForgetting
     indexes: Indexes

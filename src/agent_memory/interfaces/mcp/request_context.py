@@ -57,10 +57,10 @@ class RequestContext:
         return plain
 
     def resolve_location(self, domain: str) -> MemoryLocation:
-        return self.deps.project_resolver.resolve(self.qualify_domain(domain), self.caller)
+        return self.deps.resolver.resolve(self.qualify_domain(domain), self.caller)
 
     def resolve_domain(self, domain: str) -> Domain:
-        return self.deps.project_resolver.resolve_domain(self.qualify_domain(domain), self.caller)
+        return self.deps.resolver.resolve_domain(self.qualify_domain(domain), self.caller)
 
     def resolve_domains(self, domain: str) -> list[Domain] | None:
         """Return the domains that a filter selects; None means all."""
@@ -76,7 +76,7 @@ class RequestContext:
         if not self._has_project:
             return None
         domains = [self.resolve_domain(PROJECT), USER]
-        if self.deps.project_resolver.shared.org:
+        if self.deps.resolver.shared.org:
             domains.append(self.resolve_domain(ORG))
         return domains
 

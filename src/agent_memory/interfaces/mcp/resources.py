@@ -109,7 +109,7 @@ def read(request: RequestContext, uri: str) -> str:
 def list_domains(request: RequestContext) -> list[Domain]:
     """List the domains of the client and the domains that have memories."""
     near = request.list_nearby() or [USER]
-    return list(dict.fromkeys((*near, *request.deps.curation.memories.list_domains())))
+    return list(dict.fromkeys((*near, *request.deps.editor.memories.list_domains())))
 
 
 def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
@@ -143,9 +143,7 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
         memories.parse_urn(f"{SCHEME}{name}/{namespace}/{memory_id}")
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
-    shown = request.deps.curation.show(
-        f"{SCHEME}{name}/{namespace}/{memory_id}", request.find_here()
-    )
+    shown = request.deps.editor.show(f"{SCHEME}{name}/{namespace}/{memory_id}", request.find_here())
     return {**memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 
@@ -220,7 +218,7 @@ def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:
 
 
 def _namespaces(request: RequestContext, nearby: list[Domain] | None) -> Iterator[Resource]:
-    for domain in request.deps.curation.memories.list_domains() if nearby is None else nearby:
+    for domain in request.deps.editor.memories.list_domains() if nearby is None else nearby:
         if not _count(request, domain):
             continue
         for namespace in NAMESPACES:

@@ -173,7 +173,7 @@ def sync(
     outcomes = [
         outcome
         for domain in request.list_sync_domains(tool_input.domain)
-        for outcome in request.deps.sharing.sync_domains(
+        for outcome in request.deps.remote_sync.sync_domains(
             domain, options, request.caller, request.get_remote(), done
         )
     ]
@@ -292,7 +292,7 @@ def forget(
     request: RequestContext, tool_input: tool_inputs.ForgetInput, done: OnProgress
 ) -> dict[str, Any]:
     here = request.find_here()
-    find = request.deps.curation.find
+    find = request.deps.editor.find
     memories = [find(uris.to_plain(name), here, forgotten=True) for name in tool_input.memory_ids]
     if not tool_input.confirm:
         raise InvalidInput(

@@ -26,7 +26,7 @@ class MemoryForgetting:
     every reader. Forgetting it again removes what a crash left in files and notes, without a
     proof: its words are then unknown."""
 
-    curation: MemoryEditor
+    editor: MemoryEditor
     uses: MemoryUses
     journal: Journal
     notes: NoteWriter
@@ -64,21 +64,21 @@ class MemoryForgetting:
         if memory.status is MemoryStatus.TOMBSTONE:
             return memory
         try:
-            return self.curation.apply(
+            return self.editor.apply(
                 memory.key, here, lambda stored: memories.build_tombstone(stored, self.clock.now())
             )
         except NotFound:  # someone else forgot it meanwhile
             return memories.build_tombstone(memory, self.clock.now())
 
     def _is_there(self, memory: Memory) -> bool:
-        stored = self.curation.memories.get(memory.key)
+        stored = self.editor.memories.get(memory.key)
         return stored is not None and stored.status is not MemoryStatus.TOMBSTONE
 
     def _in_notes(self, domain: Domain, stones: Sequence[Memory], rewrite: bool) -> list[str]:
         """Write tombstones into all notes of a domain on this machine; return what cannot be
         reached."""
         missed: list[str] = []
-        for home in self.curation.workplaces.list_homes(domain):
+        for home in self.editor.resolver.list_homes(domain):
             try:
                 self.notes.write(home, domain, stones)
                 if rewrite:

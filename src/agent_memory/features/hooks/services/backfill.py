@@ -43,7 +43,7 @@ class BackfillResult:
 class Backfill:
     transcripts: Mapping[str, Transcripts]  # by agent
     ingest: Ingest
-    workplaces: ProjectResolver
+    resolver: ProjectResolver
     lower_priority: Callable[[], None]  # called in the importing thread, for which no one waits
 
     def list_sources(self, agent: str, path: str) -> list[TranscriptSource]:
@@ -62,7 +62,7 @@ class Backfill:
         next run skips them.
         """
         self.lower_priority()
-        run = _BackfillRun(self.ingest, self.workplaces, dry_run)
+        run = _BackfillRun(self.ingest, self.resolver, dry_run)
         before = 0
         done(0)
         for source in sources:
@@ -130,7 +130,7 @@ class _LiveEvents:
 @dataclass(slots=True)
 class _BackfillRun:
     ingest: Ingest
-    workplaces: ProjectResolver
+    resolver: ProjectResolver
     dry_run: bool
     lines: int = 0
     noise: int = 0
@@ -234,9 +234,9 @@ class _BackfillRun:
     def _find_project(self, folder: str) -> str:
         """Return the project's name, or an empty text if the folder is in no repository."""
         try:
-            if self.workplaces.repositories.locate(folder, {}) is None:
+            if self.resolver.repositories.locate(folder, {}) is None:
                 return ""
-            place = self.workplaces.resolve_folder(Caller(folder=folder, environ={}))
+            place = self.resolver.resolve_folder(Caller(folder=folder, environ={}))
         except (GitFailed, InvalidInput, OSError, ValueError):
             return ""
         return place.domain.partition(":")[2]

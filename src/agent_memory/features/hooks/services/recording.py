@@ -17,7 +17,7 @@ _NEAR = 100  # events of a session within NEAR_MS; real sessions have fewer
 @dataclass(frozen=True, slots=True)
 class Recording:
     ingest: Ingest
-    workplaces: ProjectResolver
+    resolver: ProjectResolver
 
     def clean_ids(self, call: HookCall) -> HookCall:
         """Return the call with the ids that its events are stored under."""
@@ -27,9 +27,9 @@ class Recording:
         """Return the project and branch that a call happened in."""
         folder = call.folder or caller.folder
         if folder == caller.folder:
-            place = self.workplaces.resolve_or_guess(caller)
+            place = self.resolver.resolve_or_guess(caller)
         else:
-            place = self.workplaces.guess(folder)
+            place = self.resolver.guess(folder)
         return replace(place, branch=call.branch or place.branch)
 
     def record(self, call: HookCall, place: MemoryLocation) -> "Future[list[bool]]":

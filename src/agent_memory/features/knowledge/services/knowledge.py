@@ -131,13 +131,13 @@ class Knowledge:
     episodes: RecordService[Episode]
     procedures: RecordService[Procedure]
     users: RecordService[User]
-    kept: KnowledgeStore
+    store: KnowledgeStore
     clock: Clock
     new_id: Callable[[], KnowledgeId]
 
     def sessions(self, *, limit: int, offset: int) -> tuple[list[Session], int]:
         """Return the recorded conversations, newest first."""
-        return self.kept.list_page(Session, limit=limit, offset=offset)
+        return self.store.list_page(Session, limit=limit, offset=offset)
 
     def add_episode(self, fields: Mapping[str, Any]) -> Episode:
         now = self.clock.now()
@@ -173,7 +173,7 @@ class Knowledge:
         user = replace(
             users.create_user(canonical_id, self.clock.now()), fixed=frozenset({"canonical_id"})
         )
-        (known,) = self.kept.get(User, [user.id])
+        (known,) = self.store.get(User, [user.id])
         if known is None:
             with suppress(InvalidInput):  # learning added it meanwhile
                 return self.users.add(replace(user, **fields))

@@ -54,7 +54,7 @@ class ConsolidationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    curation: MemoryEditor
+    editor: MemoryEditor
     capture: Capture
     uses: MemoryUses
     journal: Journal
@@ -86,8 +86,8 @@ class Consolidation:
     ) -> ConsolidationPlan:
         """Plan the changes among the memories that changed since the last run, or among all."""
         now = self.clock.now()
-        chosen = self.curation.memories.list_domains() if domains is None else domains
-        found = list(self.curation.list_all(chosen))
+        chosen = self.editor.memories.list_domains() if domains is None else domains
+        found = list(self.editor.list_all(chosen))
         active = [each for each in found if each.status is not MemoryStatus.ARCHIVED]
         since = {} if full else self.journal.get_review_times()
         new = [each for each in active if each.updated_ms >= since.get(each.domain, 0)]
@@ -224,9 +224,9 @@ class Consolidation:
             tags=tags,
             relates_to=kept.relates_to,
         )
-        place = self.curation.locate(kept.domain, here)
+        place = self.editor.locate(kept.domain, here)
         key = self.capture.build_memory(self.capture.clean(draft), place).key
-        stored = self.curation.memories.get(key)
+        stored = self.editor.memories.get(key)
         yield _MergeStep(
             merge=merge,
             old=tuple(each for each in (kept, *others) if each.key != key),
@@ -248,7 +248,7 @@ class Consolidation:
         if step.writing is not None:
             new = self.capture.capture(step.writing.draft, step.writing.place).memory
         elif step.tags != kept.tags:
-            new = self.curation.apply(
+            new = self.editor.apply(
                 kept.key,
                 here,
                 lambda m: memories.update_fields(m, self.clock.now(), tags=step.tags),
@@ -269,17 +269,17 @@ class Consolidation:
                 stored, at, status=MemoryStatus.ARCHIVED, superseded_by=new.id
             )
 
-        return self.curation.apply(old.key, here, change).superseded_by == new.id
+        return self.editor.apply(old.key, here, change).superseded_by == new.id
 
     def _is_as_planned(self, memory: Memory) -> bool:
-        stored = self.curation.memories.get(memory.key)
+        stored = self.editor.memories.get(memory.key)
         return stored is not None and stored.updated_ms == memory.updated_ms
 
     def _undo_run(self, run: ConsolidationRun, here: MemoryLocation) -> tuple[int, int] | None:
         """Return None if the run was interrupted before it changed anything."""
         undone = left = 0
         for change in reversed(run.changes):
-            stored = self.curation.memories.get(change.key)
+            stored = self.editor.memories.get(change.key)
             if stored is None or stored.updated_ms < change.changed_ms:
                 continue
             if stored.updated_ms > change.changed_ms or stored.status is MemoryStatus.TOMBSTONE:
@@ -287,14 +287,14 @@ class Consolidation:
                 continue
             self._restore(change, here)
             undone += 1
-        found = [self.curation.memories.get(key) for key in run.made]
+        found = [self.editor.memories.get(key) for key in run.made]
         made = [each for each in found if each is not None and each.status in _PRESENT]
         for each in made:
-            self.curation.set_status(each, MemoryStatus.ARCHIVED, here)
+            self.editor.set_status(each, MemoryStatus.ARCHIVED, here)
         return (undone, left) if undone or left or made else None
 
     def _restore(self, change: Undo, here: MemoryLocation) -> None:
-        self.curation.apply(
+        self.editor.apply(
             change.key,
             here,
             lambda memory: memories.update_fields(

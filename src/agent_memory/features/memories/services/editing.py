@@ -54,7 +54,7 @@ class MemoryEdit:
 class MemoryEditor:
     memories: Memories
     uses: MemoryUses
-    workplaces: ProjectResolver
+    resolver: ProjectResolver
     capture: Capture
     clock: Clock
     on_change: Callable[[], None]  # called after a write
@@ -150,7 +150,7 @@ class MemoryEditor:
     ) -> Memory:
         """Change the stored memory, with retries if others change it too. The notes of `here` are
         updated if they are of its domain."""
-        home = here.home if here.domain == key.domain else self.workplaces.find_home(key.domain)
+        home = here.home if here.domain == key.domain else self.resolver.find_home(key.domain)
         for _ in range(TRIES):
             stored = self.memories.get(key)
             if stored is None or stored.status is MemoryStatus.TOMBSTONE:
@@ -168,7 +168,7 @@ class MemoryEditor:
         Raises NotFound."""
         if here.domain == domain:
             return here
-        home = self.workplaces.find_home(domain)
+        home = self.resolver.find_home(domain)
         if home is None:
             raise NotFound(f"the repository of {domain} is no longer on this machine")
         return MemoryLocation(domain=domain, home=home)

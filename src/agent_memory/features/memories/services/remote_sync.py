@@ -31,7 +31,7 @@ class DomainSyncOutcome:
 @dataclass(frozen=True, slots=True)
 class RemoteSync:
     sync: Sync
-    workplaces: ProjectResolver
+    resolver: ProjectResolver
     user_remote: str
 
     def sync_domains(
@@ -59,8 +59,8 @@ class RemoteSync:
 
     def _list_locations(self, domain: str, caller: Caller) -> list[MemoryLocation]:
         if domain == ALL:
-            return self.workplaces.list_locations(caller)
-        return [self.workplaces.resolve(domain, caller)]
+            return self.resolver.list_locations(caller)
+        return [self.resolver.resolve(domain, caller)]
 
     def _remote(self, location: MemoryLocation, remote: str) -> str:
         """Return the remote of a location; empty if it has none."""
@@ -68,7 +68,7 @@ class RemoteSync:
         if kind == USER:
             return self.user_remote
         if kind == ORG:
-            return self.workplaces.remote_of_org() or remote
+            return self.resolver.remote_of_org() or remote
         return remote if location.commit else ""
 
 

@@ -35,14 +35,14 @@ class Verdict:
 class Verification:
     check_store: Callable[[Done], StoreCheck]
     index_checks: Mapping[str, Callable[[], list[str]]]  # lists the damaged files of each index
-    survey: MemoryStatistics
+    memory_stats: MemoryStatistics
     indexes: Indexes
     rebuild: Rebuild
 
     def verify(self, done: Done) -> Verdict:
         """Read every row of the store, every file of the indexes and every note."""
         store = self.check_store(done)
-        memories = self.survey.verify(None, lambda _: None)
+        memories = self.memory_stats.verify(None, lambda _: None)
         damaged = {name: ", ".join(check()) for name, check in self.index_checks.items()}
         return Verdict(
             rows=store.rows,
@@ -64,7 +64,7 @@ class Verification:
             made.append(f"{WORDS}: {self.indexes.rebuild_words(done):,} records")
         if verdict.indexes.get(VECTORS):
             made.append(f"{VECTORS}: {self.indexes.rebuild_vectors(done):,} records queued")
-        if restored := self.survey.restore_notes():
+        if restored := self.memory_stats.restore_notes():
             made.append(f"notes: {restored:,} memories")
         done_toc = self.rebuild.run(self.rebuild.sessions(None), dry_run=False, done=done)
         if done_toc.written or done_toc.removed:

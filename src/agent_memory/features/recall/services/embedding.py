@@ -21,7 +21,7 @@ Owned = Mapping[Owner, Sequence[Document]]
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    library: DocumentReader
+    documents: DocumentReader
     queue: EmbeddingQueue
     embedder: Embedder
     vectors: VectorIndex
@@ -44,7 +44,7 @@ class Embedding:
         count = 0
         with self.lock:
             self.queue.clear()
-            for entries in self.library.list_entries():
+            for entries in self.documents.list_entries():
                 self.queue.add(entries, live=False)
                 count += len(entries)
                 done(count)
@@ -55,7 +55,7 @@ class Embedding:
         """Remove the vectors that these entries' records no longer have, without waiting for the
         queue. New documents are embedded in their turn."""
         with self.lock:
-            owned = self.library.read_owned(entries)
+            owned = self.documents.read_owned(entries)
             documents = [document for held in owned.values() for document in held]
             known = dict(zip(documents, self.vectors.get_vectors(documents), strict=True))
             self.vectors.replace(
@@ -74,7 +74,7 @@ class Embedding:
         batch: list[tuple[Ticket, Owned]] = []
         size = 0
         for ticket, entry in self.queue.list_pending(limit=BATCH):
-            owned = self.library.read_owned([entry])
+            owned = self.documents.read_owned([entry])
             size += sum(
                 len(embeddings.split_parts(each)) for held in owned.values() for each in held
             )

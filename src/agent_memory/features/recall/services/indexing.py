@@ -21,7 +21,7 @@ LIVE_MS = 600_000  # entries younger than this are embedded before any backlog
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    library: DocumentReader
+    documents: DocumentReader
     log: EventLog
     outbox: Outbox
     lexical: LexicalIndex
@@ -36,7 +36,7 @@ class Indexing:
             return 0
         changed = list(dict.fromkeys(entry for _, entry in entries))
         self._enqueue(changed)  # before the index: doing it twice is better than not at all
-        self.lexical.replace(self.library.read_owned(changed), cursor=entries[-1][0])
+        self.lexical.replace(self.documents.read_owned(changed), cursor=entries[-1][0])
         return len(entries)
 
     def fill(self, done: Callable[[int], None], *, afresh: bool = False) -> int:
@@ -47,14 +47,14 @@ class Indexing:
         self.lexical.begin(afresh=afresh)
         count = 0
         waiting: list[OutboxEntry] = []
-        for entries in self.library.list_entries():
+        for entries in self.documents.list_entries():
             waiting += entries
             count += len(entries)
             if len(waiting) >= BATCH:
-                self.lexical.replace(self.library.read_owned(waiting))
+                self.lexical.replace(self.documents.read_owned(waiting))
                 waiting = []
                 done(count)
-        self.lexical.replace(self.library.read_owned(waiting))
+        self.lexical.replace(self.documents.read_owned(waiting))
         self.lexical.finish(cursor=newest)
         done(count)
         return count

@@ -47,20 +47,20 @@ class MemoryCheck:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatistics:
-    curation: MemoryEditor
+    editor: MemoryEditor
     notes: NoteWriter
     projects: Projects
-    workplaces: ProjectResolver
+    resolver: ProjectResolver
     recall: Recall
     indexes: Indexes
     llm: bool
 
     def count(self, domains: Sequence[Domain] | None) -> MemoryCounts:
         """Count the memories of these domains, or of all."""
-        shown = self.curation.load_details(list(self.curation.list_all(domains)))
+        shown = self.editor.load_details(list(self.editor.list_all(domains)))
         found = [each.memory for each in shown]
-        chosen = self.curation.memories.list_domains() if domains is None else domains
-        homes = [home for domain in chosen for home in self.workplaces.list_homes(domain)]
+        chosen = self.editor.memories.list_domains() if domains is None else domains
+        homes = [home for domain in chosen for home in self.resolver.list_homes(domain)]
         syncs = [self.projects.get_sync_state(home).at_ms for home in homes]
         status = self.indexes.status()
         vectors = 0 if status.vectors is None else status.vectors.size_bytes
@@ -80,8 +80,8 @@ class MemoryStatistics:
         """Verify that every memory can be read, is found by its words and is in its notes, and
         that every note can be read."""
         self.notes.flush()
-        kept = {memory.key: memory for memory in self.curation.list_all(domains)}
-        chosen = self.curation.memories.list_domains() if domains is None else domains
+        kept = {memory.key: memory for memory in self.editor.list_all(domains)}
+        chosen = self.editor.memories.list_domains() if domains is None else domains
         indexed = {urn for domain in chosen for urn in self._list_indexed(domain, done)}
         lost = [memory for memory in kept.values() if memory.urn not in indexed]
         problems = [
@@ -92,7 +92,7 @@ class MemoryStatistics:
             problems.append(f"so are {len(lost) - _SHOWN} more")
         noted: set[MemoryKey] = set()
         for domain in chosen:
-            for home in self.workplaces.list_homes(domain):
+            for home in self.resolver.list_homes(domain):
                 noted |= self._list_noted(domain, home, problems)
         missing = [memory for key, memory in kept.items() if key not in noted]
         problems += [f"{each.id} is in no note yet: memory sync" for each in missing[:_SHOWN]]
@@ -107,12 +107,12 @@ class MemoryStatistics:
         left alone."""
         self.notes.flush()
         count = 0
-        for domain in self.curation.memories.list_domains():
-            for home in self.workplaces.list_homes(domain):
+        for domain in self.editor.memories.list_domains():
+            for home in self.resolver.list_homes(domain):
                 try:
                     noted = {each.key for each in self._notebook(home, domain).read().memories}
                     missing = [
-                        each for each in self.curation.list_all([domain]) if each.key not in noted
+                        each for each in self.editor.list_all([domain]) if each.key not in noted
                     ]
                     self.notes.write(home, domain, missing)
                 except GitFailed:

@@ -56,10 +56,10 @@ class VectorSearch:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    library: DocumentReader
+    documents: DocumentReader
     log: EventLog
     lexical: LexicalIndex
-    tail: UnindexedDocuments
+    unindexed: UnindexedDocuments
     vectors: VectorSearch | None
     uses: MemoryUses
     on_facts_used: Callable[[Sequence[str]], None]
@@ -73,7 +73,7 @@ class Recall:
             return self._list(query)
         answer = self._search(query)
         if counted:
-            found = [self.library.memory(hit.uri) for hit in answer.hits if hit.uri]
+            found = [self.documents.memory(hit.uri) for hit in answer.hits if hit.uri]
             self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
             self.on_facts_used(
                 [
@@ -96,7 +96,7 @@ class Recall:
             ranking.resolve_speakers(question, statistics.speakers), statistics
         )
         embedded = None if query.mode is SearchMode.BM25 else self._embedding(question, warnings)
-        pool = _Pool(self.log, self.library)
+        pool = _Pool(self.log, self.documents)
         if query.mode is not SearchMode.VECTOR:  # another thread embeds the question meanwhile
             pool.add(self._by_words(question, query, warnings))
         near = self._by_meaning(question, embedded, query, warnings)
@@ -120,7 +120,7 @@ class Recall:
             for each, grip_id in once[query.offset : end]
         )
         return RecallResult(
-            hits=tuple(self.library.locate_hit(hit) for hit in hits),
+            hits=tuple(self.documents.locate_hit(hit) for hit in hits),
             total=len(once),
             next=end if end < len(once) else None,
             warning="; ".join(warnings) or None,
@@ -129,7 +129,7 @@ class Recall:
     def _list(self, query: Query) -> RecallResult:
         warnings: list[str] = []
         end = query.offset + query.limit
-        fresh, missing = self.tail.all(query.scope)
+        fresh, missing = self.unindexed.all(query.scope)
         _note_missing(missing, warnings)
         found = {each.key: each for each in fresh}
         total = len(found)
@@ -141,9 +141,9 @@ class Recall:
             _note_failed(warnings)
         newest = sorted(found.values(), key=_newest_first)
         wanted = newest[query.offset : end]
-        read = self.library.read(wanted)
+        read = self.documents.read(wanted)
         placed = (
-            self.library.locate_hit(Hit(document=read[each.key], score=0.0, parts={}))
+            self.documents.locate_hit(Hit(document=read[each.key], score=0.0, parts={}))
             for each in wanted
             if each.key in read
         )
@@ -169,7 +169,7 @@ class Recall:
     def _statistics(
         self, question: ParsedQuestion, scope: SearchScope, warnings: list[str]
     ) -> TermStatistics:
-        fresh = self.tail.statistics(question.terms, scope)
+        fresh = self.unindexed.statistics(question.terms, scope)
         try:
             return self.lexical.get_statistics(question.terms).plus(fresh)
         except IndexFailed:
@@ -188,13 +188,13 @@ class Recall:
         self, question: ParsedQuestion, query: Query, warnings: list[str]
     ) -> list[Sequence[IndexHit]]:
         scope, most = query.scope, query.candidates
-        fresh, missing = self.tail.find(question.needles, scope, limit=most)
+        fresh, missing = self.unindexed.find(question.needles, scope, limit=most)
         _note_missing(missing, warnings)
         found: list[Sequence[IndexHit]] = [fresh]
         try:
             found.append(self.lexical.find(question.terms, scope, limit=most))
             for then in _times(question, scope):
-                found.append(sorted(self.tail.all(then)[0], key=_newest_first)[:DATED])
+                found.append(sorted(self.unindexed.all(then)[0], key=_newest_first)[:DATED])
                 found.append(self.lexical.find(question.terms, then, limit=DATED))
                 found.append(self.lexical.find_newest(then, limit=DATED)[0])
         except IndexFailed:
@@ -245,7 +245,7 @@ class _Pool:
 
     def __init__(self, log: EventLog, library: DocumentReader) -> None:
         self._log = log
-        self._library = library
+        self._documents = library
         self._runs: dict[EventId, list[EventId]] = {}  # consecutive turns
         self._turns: dict[EventId, Document] = {}
         self._others: dict[DocumentKey, Document] = {}
@@ -274,7 +274,9 @@ class _Pool:
         for event in self._log.get_at(unread):
             for document in documents.from_event(event):
                 self._turns[event.event_id] = document
-        self._others |= self._library.read([e for k, e in others.items() if k not in self._others])
+        self._others |= self._documents.read(
+            [e for k, e in others.items() if k not in self._others]
+        )
 
     def candidates(self, near: _Near | None) -> list[Candidate]:
         pool = [Candidate(document=document) for document in self._turns.values()]

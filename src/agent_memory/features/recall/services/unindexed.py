@@ -60,7 +60,7 @@ class UnindexedDocuments:
     def __init__(
         self, library: DocumentReader, log: EventLog, outbox: Outbox, lexical: LexicalIndex
     ) -> None:
-        self._library = library
+        self._documents = library
         self._log = log
         self._outbox = outbox
         self._lexical = lexical
@@ -133,7 +133,7 @@ class UnindexedDocuments:
                 for part in self._parts.values()
                 if not scope.kinds or not scope.kinds.isdisjoint(part.kinds)
             ]
-            return [each for part in wanted for each in part.read(self._library)], missing
+            return [each for part in wanted for each in part.read(self._documents)], missing
 
 
 def _fresh(document: Document) -> Fresh:

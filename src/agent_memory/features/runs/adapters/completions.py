@@ -332,16 +332,16 @@ class _AbortableSocket:
     """The socket of one answer, which a cancel shuts down."""
 
     def __init__(self, halt: CancelToken) -> None:
-        self._halt = halt
+        self._cancel_token = halt
         self._socket: socket.socket | None = None
 
     def on_trace(self, event: str, info: dict[str, Any]) -> None:
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
             stream = info["return_value"]
             self._socket = stream.get_extra_info("socket")
-            if self._halt.is_set():  # cancelled before there was a socket
+            if self._cancel_token.is_set():  # cancelled before there was a socket
                 stream.close()
-                self._halt.check()
+                self._cancel_token.check()
 
     def abort(self) -> None:
         if self._socket is not None:

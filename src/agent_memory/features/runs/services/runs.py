@@ -92,7 +92,7 @@ class RunDependencies:
     toolset_builder: ToolsetBuilder
     memory: RunMemory
     context: ContextBuilder
-    workplaces: ProjectResolver
+    resolver: ProjectResolver
     clock: Clock
     rules: RunRules
     environ: Mapping[str, str] = field(repr=False)
@@ -188,7 +188,7 @@ class ActiveRun:
         self._inbox: SimpleQueue[machine.Input] = SimpleQueue()
         self._room = threading.Semaphore(MAX_WAITING)
         self._state = machine.State()
-        self._halt = CancelToken()
+        self._cancel_token = CancelToken()
         self._lock = threading.Lock()
         self._owned: ExitStack | None = ExitStack()
         self._prepared: _PreparedRun | None = None
@@ -214,11 +214,11 @@ class ActiveRun:
 
     def leave(self) -> None:
         """Cancel the run at once, even if many commands are queued."""
-        self._halt.set()
+        self._cancel_token.set()
         self._inbox.put(machine.Cancel())
 
     def abort(self, reason: str) -> None:
-        self._halt.set()
+        self._cancel_token.set()
         self._inbox.put(machine.RunError(reason))
 
     def status(self) -> RunStatus | None:
@@ -253,7 +253,7 @@ class ActiveRun:
             self._environment.on_crash(exc)
             self._listener.on_event(machine.Failed(self._state.run_id, INTERNAL_ERROR))
         finally:
-            self._halt.set()
+            self._cancel_token.set()
             with self._lock:
                 owned, self._owned = self._owned, None
             if owned is not None:
@@ -276,7 +276,7 @@ class ActiveRun:
             case machine.Execute(call):
                 self._begin(lambda: self._execute(call))
             case machine.Abort():
-                self._halt.set()
+                self._cancel_token.set()
             case (
                 machine.Prompted() | machine.Answered() | machine.ToolUsed() | machine.RunFinished()
             ):
@@ -329,7 +329,7 @@ class ActiveRun:
         location = None
         if folder:
             caller = Caller(folder=folder, environ=services.environ)
-            location = services.workplaces.resolve_or_guess(caller)
+            location = services.resolver.resolve_or_guess(caller)
         project = "" if location is None else location.name
         agent = f"kontekst:{profile.name}"
         toolset = services.toolset_builder.build(
@@ -385,7 +385,7 @@ class ActiveRun:
         """Stream one turn of the model, and preview the tool calls it asks for."""
         if self._frame is None:
             self._frame = self._build_frame()
-        frame, halt, prepared = self._frame, self._halt, self._require_prepared()
+        frame, halt, prepared = self._frame, self._cancel_token, self._require_prepared()
         window = frame.window(messages, halt)
         content: list[str] = []
         ended = StreamEnd()
@@ -420,7 +420,7 @@ class ActiveRun:
     def _build_frame(self) -> PromptFrame:
         prepared = self._require_prepared()
         model = prepared.services.model
-        size = model.get_context_size(self._halt)
+        size = model.get_context_size(self._cancel_token)
         specs = prepared.toolset.specs
         return PromptFrame(
             model=model,
@@ -438,7 +438,7 @@ class ActiveRun:
     def _execute(self, call: ToolCall) -> machine.ToolSucceeded | machine.ToolErrored:
         try:
             return machine.ToolSucceeded(
-                call.call_id, self._require_prepared().toolset.run(call, self._halt)
+                call.call_id, self._require_prepared().toolset.run(call, self._cancel_token)
             )
         except ToolFailed as exc:
             return machine.ToolErrored(call.call_id, str(exc))

@@ -44,12 +44,12 @@ class Deadline:
 
     def __init__(self, seconds: float, halt: CancelToken) -> None:
         self._until = time.monotonic() + seconds
-        self._halt = halt
+        self._cancel_token = halt
         self._cut = ExitStack()
 
     def remaining(self) -> float:
         """Return the seconds left. Raises Cancelled and TimeoutError."""
-        self._halt.check()
+        self._cancel_token.check()
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -57,10 +57,10 @@ class Deadline:
 
     def on_cancel(self, call: Callable[[], None]) -> None:
         """Call this when the request is cancelled."""
-        self._cut.enter_context(self._halt.on_cancel(call))
+        self._cut.enter_context(self._cancel_token.on_cancel(call))
 
     def wait(self, event: threading.Event) -> None:
-        with self._halt.on_cancel(event.set):
+        with self._cancel_token.on_cancel(event.set):
             event.wait(self.remaining())
         self.remaining()
 

@@ -51,7 +51,7 @@ class _Scan:
     def __init__(self, file: IO[bytes], name: str, halt: CancelToken) -> None:
         self._file = file
         self._name = name
-        self._halt = halt
+        self._cancel_token = halt
         self._left = MAX_SCANNED
         self._began = 0
         self._ended_whole = True
@@ -81,7 +81,7 @@ class _Scan:
         return passed if self._ended_whole else passed + 1
 
     def line(self) -> str:
-        self._halt.check()
+        self._cancel_token.check()
         self._began = self._file.tell()
         data = self._file.readline(_LINE_BYTES)
         long = not data.endswith(b"\n") and len(data) == _LINE_BYTES
@@ -103,7 +103,7 @@ class _Scan:
         return True
 
     def _chunk(self) -> bytes:
-        self._halt.check()
+        self._cancel_token.check()
         chunk = self._file.read(_CHUNK)
         self._left -= len(chunk)
         if self._left < 0:

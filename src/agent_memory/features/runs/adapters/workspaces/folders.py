@@ -102,7 +102,7 @@ class GuardedFolder:
             parts = [part for part in spot.path.split("/") if part]
             walk = Walk(
                 forbidden=self._root.list_forbidden(),
-                halt=halt,
+                cancel_token=halt,
                 left=most,
                 until=time.monotonic() + seconds,
                 deep=deep,

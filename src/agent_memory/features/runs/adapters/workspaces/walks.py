@@ -27,7 +27,7 @@ _GLANCE = 1_000
 @dataclass(slots=True, kw_only=True)
 class Walk:
     forbidden: frozenset[Identity]
-    halt: CancelToken
+    cancel_token: CancelToken
     left: int  # entries
     until: float  # monotonic time
     deep: bool
@@ -44,7 +44,7 @@ class Walk:
                 yield Truncated("there are too many files: give a path")
                 return
             self.left -= 1
-            self.halt.check()
+            self.cancel_token.check()
             if time.monotonic() > self.until:
                 self.left = 0
                 yield Truncated("the walk takes too long: give a path")
@@ -82,7 +82,7 @@ class Walk:
                     if len(names) == MAX_NAMES:
                         return sorted(names), True
                     if not len(names) % _GLANCE:
-                        self.halt.check()
+                        self.cancel_token.check()
                     if entry.name != GIT:
                         names.append((entry.name, _kind(entry)))
         except OSError as exc:
