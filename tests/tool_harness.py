@@ -118,18 +118,18 @@ def get_refusal(toolset: Toolset, wanted: ToolCall) -> str:
 
 def assert_halts(reached: Callable[[], object], work: Callable[[CancelToken], object]) -> None:
     """Check that the work stops when it is cancelled at that point."""
-    halt = CancelToken()
+    cancel = CancelToken()
     ended: list[type[BaseException]] = []
 
     def run() -> None:
         try:
-            work(halt)
+            work(cancel)
         except BaseException as exc:
             ended.append(type(exc))
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     reached()
-    halt.set()
+    cancel.set()
     thread.join(LONG)
     assert ended == [Cancelled]

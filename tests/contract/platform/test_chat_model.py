@@ -617,15 +617,15 @@ class TestCounting:
         assert model.count_tokens(["one two three four"], CancelToken()) == [4]
 
     def test_counting_can_be_halted(self, bench: Bench) -> None:
-        halt = CancelToken()
+        cancel = CancelToken()
 
         def tokens(_text: str) -> int:
-            halt.set()
+            cancel.set()
             return 1
 
         bench.llm.tokens = tokens
         with pytest.raises(Cancelled):
-            bench.model().count_tokens(["one", "two"], halt)
+            bench.model().count_tokens(["one", "two"], cancel)
         assert len(bench.llm.asides) == 1
 
 
@@ -635,8 +635,8 @@ class Succession:
 
     servers: list[FakeServer]
 
-    def lease(self, halt: CancelToken, /) -> Any:
-        return self.servers.pop(0).lease(halt)
+    def lease(self, cancel: CancelToken, /) -> Any:
+        return self.servers.pop(0).lease(cancel)
 
 
 class TestTheWindow:
@@ -930,21 +930,21 @@ class TestALeasedServer:
 
 class TestHalting:
     def test_before_it_began_nothing_is_asked(self, bench: Bench) -> None:
-        halt = CancelToken()
-        halt.set()
+        cancel = CancelToken()
+        cancel.set()
         for model in (bench.model(), bench.model(server=FakeServer(bench.llm.url))):
             with pytest.raises(Cancelled):
-                list(model.stream(REQUEST, halt))
+                list(model.stream(REQUEST, cancel))
         with pytest.raises(Cancelled):
-            bench.model().get_context_size(halt)
+            bench.model().get_context_size(cancel)
         with pytest.raises(Cancelled):
-            bench.model().count_tokens(["a"], halt)
+            bench.model().count_tokens(["a"], cancel)
         assert bench.llm.received == []
         assert bench.llm.asides == []
 
     def test_while_it_connects(self, bench: Bench) -> None:
         """The server takes nobody: its queue is full, so the handshake is not answered."""
-        halt = CancelToken()
+        cancel = CancelToken()
         with (
             socket.socket() as listener,
             socket.socket() as first,
@@ -955,33 +955,33 @@ class TestHalting:
             port = listener.getsockname()[1]
             first.connect(("127.0.0.1", port))
             model = bench.model(url=f"http://127.0.0.1:{port}", turn_seconds=1)
-            waiting = pool.submit(lambda: list(model.stream(REQUEST, halt)))
+            waiting = pool.submit(lambda: list(model.stream(REQUEST, cancel)))
             wait_until(lambda: is_connecting(port))
-            halt.set()
+            cancel.set()
             with pytest.raises(Cancelled):
                 waiting.result(TIMEOUT)
 
     @pytest.mark.parametrize("begun", [False, True])
     def test_while_it_is_silent(self, bench: Bench, begun: bool) -> None:
-        halt = CancelToken()
+        cancel = CancelToken()
         bench.llm.script = [Hang(begun)]
         with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(lambda: list(bench.model().stream(REQUEST, halt)))
+            waiting = pool.submit(lambda: list(bench.model().stream(REQUEST, cancel)))
             bench.llm.wait_for_requests(1)
-            halt.set()
+            cancel.set()
             with pytest.raises(Cancelled):
                 waiting.result(TIMEOUT)
         assert bench.llm.received[0].gone.wait(TIMEOUT), "the model still works on it"
 
     @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
     def test_in_the_middle_of_an_answer(self, bench: Bench, kind: str) -> None:
-        halt, gate = CancelToken(), Gate()
+        cancel, gate = CancelToken(), Gate()
         bench.llm.script = [Streamed(say("one two").pieces, gate=gate, content_type=kind)]
         with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(lambda: list(bench.model().stream(REQUEST, halt)))
+            waiting = pool.submit(lambda: list(bench.model().stream(REQUEST, cancel)))
             gate.let(2)
             gate.wait_until_held()
-            halt.set()
+            cancel.set()
             with pytest.raises(Cancelled):
                 waiting.result(TIMEOUT)
         assert bench.llm.received[0].gone.wait(TIMEOUT), "the model still works on it"
@@ -989,26 +989,26 @@ class TestHalting:
     @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
     def test_what_is_cut_short_by_it_is_no_garbage(self, bench: Bench, kind: str) -> None:
         """Without a length, an answer ends where its connection does."""
-        halt = CancelToken()
+        cancel = CancelToken()
         with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
             model = bench.model(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
-            waiting = pool.submit(lambda: list(model.stream(REQUEST, halt)))
+            waiting = pool.submit(lambda: list(model.stream(REQUEST, cancel)))
             connection, _ = listener.accept()
             with connection:
                 connection.recv(65536)
                 head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n\r\n"
                 connection.sendall(head.encode() + b'data: {"choices": [')
-                halt.set()
+                cancel.set()
                 with pytest.raises(Cancelled):
                     waiting.result(TIMEOUT)
 
     def test_between_two_words(self, bench: Bench) -> None:
-        halt, gate = CancelToken(), Gate()
+        cancel, gate = CancelToken(), Gate()
         bench.llm.script = [say("one two", gate=gate)]
-        said = bench.model().stream(REQUEST, halt)
+        said = bench.model().stream(REQUEST, cancel)
         gate.let(2)
         assert next(said) == TextDelta("one ")
-        halt.set()
+        cancel.set()
         with pytest.raises(Cancelled):
             next(said)
         assert bench.llm.received[0].gone.wait(TIMEOUT)
@@ -1022,14 +1022,14 @@ class TestHalting:
         assert bench.llm.received[0].gone.wait(TIMEOUT)
 
     def test_others_are_left_alone(self, bench: Bench) -> None:
-        halt, gate = CancelToken(), Gate()
+        cancel, gate = CancelToken(), Gate()
         bench.llm.deciding = lambda _: say("one two", gate=gate)
         model = bench.model()
         with ThreadPoolExecutor(2) as pool:
-            halted = pool.submit(lambda: list(model.stream(REQUEST, halt)))
+            halted = pool.submit(lambda: list(model.stream(REQUEST, cancel)))
             other = pool.submit(lambda: list(model.stream(REQUEST, CancelToken())))
             gate.wait_until_held(2)
-            halt.set()
+            cancel.set()
             with pytest.raises(Cancelled):
                 halted.result(TIMEOUT)
             gate.open()
@@ -1037,11 +1037,11 @@ class TestHalting:
 
     def test_a_server_that_was_ended_for_it_is_no_failure(self, bench: Bench) -> None:
         """It is asked how the server ended, which takes a moment."""
-        halt = CancelToken()
-        model = bench.model(server=HaltedMeanwhile(bench.llm.url, halt))
+        cancel = CancelToken()
+        model = bench.model(server=HaltedMeanwhile(bench.llm.url, cancel))
         bench.llm.script = [say("half", cut=True)]
         with pytest.raises(Cancelled):
-            list(model.stream(REQUEST, halt))
+            list(model.stream(REQUEST, cancel))
 
     def test_many_answers_come_at_once(self, bench: Bench) -> None:
         gate = Gate()
@@ -1059,12 +1059,12 @@ class TestHalting:
 @dataclass(frozen=True)
 class HaltedMeanwhile:
     url: str
-    halt: CancelToken
+    cancel: CancelToken
 
     @contextmanager
     def lease(self, _halt: CancelToken, /) -> Iterator[Lease]:
         def ended() -> str:
-            self.halt.set()
+            self.cancel.set()
             return "llama-server was stopped"
 
         yield Lease(url=self.url, key=KEY, get_exit_reason=ended)

@@ -138,19 +138,19 @@ class Stand:
         return [json.loads(each.read_text()) for each in sorted(self.folder.glob("*.json"))]
 
     @contextmanager
-    def lease(self, halt: CancelToken | None = None) -> Iterator[Lease]:
-        halt = halt or CancelToken()
-        given_up = threading.Timer(LONG, halt.set)
+    def lease(self, cancel: CancelToken | None = None) -> Iterator[Lease]:
+        cancel = cancel or CancelToken()
+        given_up = threading.Timer(LONG, cancel.set)
         given_up.start()
         try:
-            with self.server.lease(halt) as lease:
+            with self.server.lease(cancel) as lease:
                 yield lease
         finally:
             given_up.cancel()
 
-    def used(self, halt: CancelToken | None = None) -> Lease:
+    def used(self, cancel: CancelToken | None = None) -> Lease:
         """Leased and returned."""
-        with self.lease(halt) as lease:
+        with self.lease(cancel) as lease:
             return lease
 
     def failure(self) -> AgentMemoryError:
@@ -224,11 +224,13 @@ class Watched(CancelToken):
         self.looked.set()
 
 
-def waiting(pool: ThreadPoolExecutor, stand: Stand, halt: Watched | None = None) -> "Future[Lease]":
+def waiting(
+    pool: ThreadPoolExecutor, stand: Stand, cancel: Watched | None = None
+) -> "Future[Lease]":
     """One who waits for the server."""
-    halt = halt or Watched()
-    future = pool.submit(lambda: stand.used(halt))
-    assert halt.looked.wait(LONG)
+    cancel = cancel or Watched()
+    future = pool.submit(lambda: stand.used(cancel))
+    assert cancel.looked.wait(LONG)
     return future
 
 
@@ -420,20 +422,20 @@ def result(future: "Future[Lease]") -> Lease:
 
 class TestHalting:
     def test_before_it_was_needed_nothing_is_started(self, stand: Stand) -> None:
-        halt = CancelToken()
-        halt.set()
-        with pytest.raises(Cancelled), stand.lease(halt):
+        cancel = CancelToken()
+        cancel.set()
+        with pytest.raises(Cancelled), stand.lease(cancel):
             pass
         assert stand.server.status() == stand.off()
         assert stand.notes() == []
 
     def test_while_it_starts_only_those_who_are_told_to_go(self, stand: Stand) -> None:
         stand.behaves("held")
-        halt = Watched()
+        cancel = Watched()
         with ThreadPoolExecutor(2) as pool:
-            halted, other = waiting(pool, stand, halt), waiting(pool, stand)
+            halted, other = waiting(pool, stand, cancel), waiting(pool, stand)
             stand.wait_until_starting()
-            halt.set()
+            cancel.set()
             assert isinstance(halted.exception(LONG), Cancelled)
             assert not other.done()
             stand.mark("go")
@@ -441,11 +443,11 @@ class TestHalting:
 
     def test_it_goes_on_starting_for_whoever_comes_next(self, stand: Stand) -> None:
         stand.behaves("held")
-        halt = Watched()
+        cancel = Watched()
         with ThreadPoolExecutor(1) as pool:
-            halted = waiting(pool, stand, halt)
+            halted = waiting(pool, stand, cancel)
             stand.wait_until_starting()
-            halt.set()
+            cancel.set()
             assert isinstance(halted.exception(LONG), Cancelled)
         stand.mark("go")
         wait_until(lambda: stand.agenda.pauses() == [IDLE_SECONDS])
@@ -856,8 +858,8 @@ class TestAnExternalServer:
         server = ExternalServer(endpoint=" http://x/v1 ", api_key=" hush\n", model_dir="")
         with server.lease(CancelToken()) as lease:
             assert (lease.url, lease.key, lease.get_exit_reason()) == ("http://x/v1", "hush", None)
-        halt = CancelToken()
-        halt.set()
-        with pytest.raises(Cancelled), server.lease(halt):
+        cancel = CancelToken()
+        cancel.set()
+        with pytest.raises(Cancelled), server.lease(cancel):
             pass
         assert site.asked == []

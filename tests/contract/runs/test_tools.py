@@ -161,10 +161,10 @@ class TestSeats:
     def test_whoever_is_told_to_halt_beforehand_does_nothing(
         self, made: ToolHarness, tools: Toolset
     ) -> None:
-        halt = CancelToken()
-        halt.set()
+        cancel = CancelToken()
+        cancel.set()
         with pytest.raises(Cancelled):
-            tools.run(write("a", "x"), halt)
+            tools.run(write("a", "x"), cancel)
         assert list(made.folder.iterdir()) == []
 
     def test_tools_of_a_run_that_has_ended_do_nothing(
@@ -783,7 +783,7 @@ class TestRunning:
         (made.folder / "family.py").write_text(FAMILY)
         wanted = call("run_command", command=f"{PYTHON} family.py {manner}")
         told = made.folder / "pids"
-        assert_halts(lambda: wait_until(told.exists), lambda halt: tools.run(wanted, halt))
+        assert_halts(lambda: wait_until(told.exists), lambda cancel: tools.run(wanted, cancel))
         assert_ended(told)
 
     @linux
@@ -909,7 +909,7 @@ class TestTheWeb:
             made = stack.enter_context(open_harness(tmp_path, private=["127.0.0.1"], seconds=600))
             tools = made.build_toolset("")
             wanted = call("web_fetch", url=f"http://127.0.0.1:{slow.port}/")
-            assert_halts(lambda: slow.reached.wait(LONG), lambda halt: tools.run(wanted, halt))
+            assert_halts(lambda: slow.reached.wait(LONG), lambda cancel: tools.run(wanted, cancel))
 
     def test_a_page_that_cannot_be_read_is_told(self, site: Site, tmp_path: Path) -> None:
         with open_harness(tmp_path, private=[f"localhost:{site.port}"]) as made:

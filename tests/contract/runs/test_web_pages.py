@@ -73,9 +73,9 @@ def pages(site: Site) -> HttpPages:
 
 
 def fetched(
-    pages: HttpPages, url: str, seconds: float = 20, halt: CancelToken | None = None
+    pages: HttpPages, url: str, seconds: float = 20, cancel: CancelToken | None = None
 ) -> WebPage:
-    return pages.fetch(pages.resolve_url(url), seconds=seconds, halt=halt or CancelToken())
+    return pages.fetch(pages.resolve_url(url), seconds=seconds, cancel=cancel or CancelToken())
 
 
 def test_a_page_is_fetched_without_a_trace_of_the_user(
@@ -339,11 +339,13 @@ def test_a_trickle_ends_when_the_time_is_over(first: bytes, piece: bytes) -> Non
 @pytest.mark.parametrize("first", [b"", HEAD])
 def test_whoever_is_told_to_halt_does_so_at_once(first: bytes) -> None:
     slow = Slow(b"", first)
-    halt = CancelToken()
+    cancel = CancelToken()
     try:
         pages = HttpPages(private=["127.0.0.1"])
         _halts(
-            halt, slow.reached, lambda: fetched(pages, f"http://127.0.0.1:{slow.port}/", 600, halt)
+            cancel,
+            slow.reached,
+            lambda: fetched(pages, f"http://127.0.0.1:{slow.port}/", 600, cancel),
         )
     finally:
         slow.close()
@@ -361,9 +363,9 @@ def test_a_name_that_nobody_finds_in_time_is_given_up() -> None:
     try:
         with pytest.raises(ToolFailed, match=r"longer than 0\.2 s"):
             fetched(pages, "http://example.org/", seconds=0.2)
-        halt = CancelToken()
+        cancel = CancelToken()
         reached.clear()
-        _halts(halt, reached, lambda: fetched(pages, "http://example.org/", 600, halt))
+        _halts(cancel, reached, lambda: fetched(pages, "http://example.org/", 600, cancel))
     finally:
         done.set()
 
@@ -401,7 +403,7 @@ def test_nobody_there_is_told() -> None:
         fetched(HttpPages(), "http://no-such-host.invalid/")
 
 
-def _halts(halt: CancelToken, reached: threading.Event, work: Callable[[], object]) -> None:
+def _halts(cancel: CancelToken, reached: threading.Event, work: Callable[[], object]) -> None:
     ended: list[type[BaseException]] = []
 
     def run() -> None:
@@ -413,7 +415,7 @@ def _halts(halt: CancelToken, reached: threading.Event, work: Callable[[], objec
     thread = threading.Thread(target=run)
     thread.start()
     assert reached.wait(20)
-    halt.set()
+    cancel.set()
     deadline = time.monotonic() + 20
     thread.join(deadline - time.monotonic())
     assert ended == [Cancelled]

@@ -138,7 +138,7 @@ def read(folder: GuardedFolder, path: str) -> bytes:
     found = folder.read(path, most=MAX_FILE_BYTES).data
     if found is None:
         raise ToolFailed("there is no file")
-    folder.read_lines(path, first=1, lines=9, chars=999, halt=CancelToken())
+    folder.read_lines(path, first=1, lines=9, chars=999, cancel=CancelToken())
     return found
 
 
@@ -161,7 +161,7 @@ def overwrite(folder: GuardedFolder, path: str) -> bytes:
 
 
 def listed(folder: GuardedFolder, path: str) -> bytes:
-    found = list(folder.walk(path, deep=True, most=1_000, seconds=LONG, halt=CancelToken()))
+    found = list(folder.walk(path, deep=True, most=1_000, seconds=LONG, cancel=CancelToken()))
     return b" ".join(os.fsencode(each.path) for each in found if isinstance(each, FolderEntry))
 
 
@@ -360,18 +360,18 @@ def test_ten_gigabytes_are_read_in_part(ground: Ground) -> None:
     with large.open("wb") as file:
         file.write(b"line\n" * 10_000)
         file.truncate(10 << 30)
-    found = ground.folder.read_lines("large", first=2, lines=2, chars=999, halt=CancelToken())
+    found = ground.folder.read_lines("large", first=2, lines=2, chars=999, cancel=CancelToken())
     assert (found.text, found.more) == ("line\nline", True)
     assert len(ground.folder.read("large", most=100).data or b"") == 100
     assert not ground.folder.read("large", most=100).whole
     with pytest.raises(ToolFailed, match="more than 256 MiB into the file"):
-        ground.folder.read_lines("large", first=10_002, lines=2, chars=999, halt=CancelToken())
+        ground.folder.read_lines("large", first=10_002, lines=2, chars=999, cancel=CancelToken())
     with pytest.raises(ToolFailed, match="changed since the preview"):
         ground.folder.replace("large", b"", compute_digest(b"line\n"))
     with large.open("r+b") as file:
         file.write(b"\0")
     with pytest.raises(ToolFailed, match="binary"):
-        ground.folder.read_lines("large", first=1, lines=2, chars=999, halt=CancelToken())
+        ground.folder.read_lines("large", first=1, lines=2, chars=999, cancel=CancelToken())
     assert large.stat().st_size == 10 << 30
 
 
@@ -379,12 +379,12 @@ def test_a_line_without_end_is_told_in_its_beginning(ground: Ground) -> None:
     with (ground.inside / "line").open("wb") as file:
         file.write(b"first\n" + b"x" * 100_000)
         file.truncate(10 << 30)
-    found = ground.folder.read_lines("line", first=1, lines=9, chars=9_999, halt=CancelToken())
+    found = ground.folder.read_lines("line", first=1, lines=9, chars=9_999, cancel=CancelToken())
     first, second = found.text.split("\n")
     assert (first, second[:9], found.next, found.more) == ("first", "xxxxxxxxx", 3, True)
     assert second.endswith("[cut: the line has more than 2,000 characters]")
     with pytest.raises(ToolFailed, match="more than 256 MiB"):
-        ground.folder.read_lines("line", first=3, lines=9, chars=9_999, halt=CancelToken())
+        ground.folder.read_lines("line", first=3, lines=9, chars=9_999, cancel=CancelToken())
 
 
 def test_writing_replaces_a_name_and_not_what_other_names_have(ground: Ground) -> None:
@@ -423,7 +423,7 @@ def test_what_git_obeys_is_not_written(ground: Ground) -> None:
 def test_names_that_are_no_text_are_told_as_some(ground: Ground) -> None:
     for name in (b"new\nline", b"bad\xff", b"esc\x1b[2K", "ümlaut".encode()):
         Path(os.fsdecode(os.fsencode(ground.inside) + b"/" + name)).write_bytes(b"words")
-    walked = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=CancelToken())
+    walked = ground.folder.walk(".", deep=True, most=99, seconds=LONG, cancel=CancelToken())
     found = [each.path for each in walked if isinstance(each, FolderEntry)]
     assert len(found) == 5
     for path in found:
@@ -437,14 +437,14 @@ def test_huge_folders_are_cut(ground: Ground) -> None:
     for number in range(300):
         os.mkdir(f"{number}", dir_fd=descriptor)
     os.close(descriptor)
-    found = list(ground.folder.walk(".", deep=True, most=100, seconds=LONG, halt=CancelToken()))
+    found = list(ground.folder.walk(".", deep=True, most=100, seconds=LONG, cancel=CancelToken()))
     assert len(found) == 100  # what is ours was looked at, and not told
     assert isinstance(found[-1], Truncated)
     deep = ground.inside
     for _ in range(60):
         deep = deep / "d"
         deep.mkdir()
-    told = list(ground.folder.walk("d", deep=True, most=1_000, seconds=LONG, halt=CancelToken()))
+    told = list(ground.folder.walk("d", deep=True, most=1_000, seconds=LONG, cancel=CancelToken()))
     assert len(told) <= 41
     assert isinstance(told[-1], Truncated)
 
@@ -452,10 +452,10 @@ def test_huge_folders_are_cut(ground: Ground) -> None:
 def test_a_walk_ends_when_nobody_wants_it(ground: Ground) -> None:
     (ground.inside / "a").mkdir()
     (ground.inside / "a" / "b").touch()
-    halt = CancelToken()
-    walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=halt)
+    cancel = CancelToken()
+    walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, cancel=cancel)
     assert next(walk) == FolderEntry(path="a", kind=EntryKind.FOLDER)
-    halt.set()
+    cancel.set()
     with pytest.raises(Cancelled):
         next(walk)
 
@@ -529,7 +529,7 @@ def test_no_descriptor_is_left_open_and_a_closed_folder_stays_closed(tmp_path: P
         for way in WAYS:
             with contextlib.suppress(ToolFailed):
                 way(ground.folder, path)
-    walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=CancelToken())
+    walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, cancel=CancelToken())
     next(walk)
     del walk  # and no further, as tools do
     assert len(names("/dev/fd")) == before
@@ -780,7 +780,7 @@ class TestByTools:
 def test_a_walk_ends_when_it_takes_too_long(ground: Ground) -> None:
     for name in ("a", "b", "c"):
         (ground.inside / name / "d").mkdir(parents=True)
-    told = list(ground.folder.walk(".", deep=True, most=99, seconds=-1.0, halt=CancelToken()))
+    told = list(ground.folder.walk(".", deep=True, most=99, seconds=-1.0, cancel=CancelToken()))
     assert told == [Truncated("the walk takes too long: give a path")]
 
 

@@ -10,32 +10,32 @@ from tests.processes import LONG
 
 
 def test_it_is_set_once_and_for_all() -> None:
-    halt = CancelToken()
-    halt.check()
-    assert not halt.is_set()
-    halt.set()
-    halt.set()
-    assert halt.is_set()
-    assert halt.wait()
+    cancel = CancelToken()
+    cancel.check()
+    assert not cancel.is_set()
+    cancel.set()
+    cancel.set()
+    assert cancel.is_set()
+    assert cancel.wait()
     with pytest.raises(Cancelled):
-        halt.check()
+        cancel.check()
 
 
 def test_each_callback_is_called_once() -> None:
-    halt, calls = CancelToken(), list[str]()
-    with halt.on_cancel(lambda: calls.append("left")):
+    cancel, calls = CancelToken(), list[str]()
+    with cancel.on_cancel(lambda: calls.append("left")):
         pass
-    with halt.on_cancel(lambda: calls.append("a")), halt.on_cancel(lambda: calls.append("b")):
-        halt.set()
-        halt.set()
+    with cancel.on_cancel(lambda: calls.append("a")), cancel.on_cancel(lambda: calls.append("b")):
+        cancel.set()
+        cancel.set()
     assert calls == ["a", "b"]
-    with halt.on_cancel(lambda: calls.append("at once")):
+    with cancel.on_cancel(lambda: calls.append("at once")):
         assert calls[-1] == "at once"
 
 
 def test_no_callback_is_called_after_its_block() -> None:
     """The callback's resource may be closed by then, and its descriptor may be another file's."""
-    halt = CancelToken()
+    cancel = CancelToken()
     begun, go_on, left = threading.Event(), threading.Event(), threading.Event()
     done: list[bool] = []
 
@@ -45,13 +45,13 @@ def test_no_callback_is_called_after_its_block() -> None:
         done.append(left.is_set())
 
     def work() -> None:
-        with halt.on_cancel(call):
+        with cancel.on_cancel(call):
             begun.wait(LONG)
         left.set()
 
-    worker, setter = threading.Thread(target=work), threading.Thread(target=halt.set)
+    worker, setter = threading.Thread(target=work), threading.Thread(target=cancel.set)
     worker.start()
-    while not halt._calls:  # noqa: SLF001 - until it waits
+    while not cancel._calls:  # noqa: SLF001 - until it waits
         threading.Event().wait(0.001)
     setter.start()
     assert begun.wait(LONG)

@@ -34,17 +34,17 @@ class CatalogFiles(Protocol):
 
 class ChatModel(Protocol):
     """A chat model, started at first use. Raises LlmFailed, FeatureUnavailable if none is
-    configured, and Cancelled once `halt` is set."""
+    configured, and Cancelled once `cancel` is set."""
 
-    def get_context_size(self, halt: CancelToken, /) -> int:
+    def get_context_size(self, cancel: CancelToken, /) -> int:
         """Return the size of the context in tokens."""
         ...
 
-    def count_tokens(self, texts: Sequence[str], halt: CancelToken, /) -> list[int]:
+    def count_tokens(self, texts: Sequence[str], cancel: CancelToken, /) -> list[int]:
         """Count the tokens of each text, exactly or about."""
         ...
 
-    def stream(self, request: ChatRequest, halt: CancelToken, /) -> Iterator[StreamPart]:
+    def stream(self, request: ChatRequest, cancel: CancelToken, /) -> Iterator[StreamPart]:
         """Yield the parts of the answer as they arrive; StreamEnd is the last. Raises
         ContextTooLong."""
         ...
@@ -64,7 +64,7 @@ class Workspace(Protocol):
         ...
 
     def read_lines(
-        self, path: str, /, *, first: int, lines: int, chars: int, halt: CancelToken
+        self, path: str, /, *, first: int, lines: int, chars: int, cancel: CancelToken
     ) -> Excerpt:
         """Read lines of a text file, at most this many characters."""
         ...
@@ -75,7 +75,7 @@ class Workspace(Protocol):
         ...
 
     def walk(
-        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: CancelToken
+        self, path: str, /, *, deep: bool, most: int, seconds: float, cancel: CancelToken
     ) -> Iterator[FolderEntry | Truncated]:
         """Yield the entries of a folder, sorted. If `deep`, include those of its folders, except
         what git ignores. Do not follow links. Stop after `most` entries or `seconds`."""
@@ -117,7 +117,7 @@ class WebPages(Protocol):
         """Resolve the address that `fetch` would request."""
         ...
 
-    def fetch(self, target: Target, /, *, seconds: float, halt: CancelToken) -> WebPage:
+    def fetch(self, target: Target, /, *, seconds: float, cancel: CancelToken) -> WebPage:
         """Fetch the text of a page, up to a limit."""
         ...
 
@@ -131,8 +131,8 @@ class Programs(Protocol):
         *,
         seconds: float,
         most: int,
-        halt: CancelToken,
+        cancel: CancelToken,
     ) -> CommandResult:
         """Run a program in the folder and return at most this many bytes of its output. Raises
-        ToolFailed if it cannot run, and Cancelled once `halt` is set: its processes are ended."""
+        ToolFailed if it cannot run, and Cancelled once `cancel` is set: its processes are ended."""
         ...

@@ -31,8 +31,8 @@ class ExternalServer:
         self._health = health.HealthCache(timer)
 
     @contextmanager
-    def lease(self, halt: CancelToken, /) -> Iterator[Lease]:
-        halt.check()
+    def lease(self, cancel: CancelToken, /) -> Iterator[Lease]:
+        cancel.check()
         yield Lease(url=self._url, key=self._key)
 
     def status(self) -> ModelStatus:

@@ -23,7 +23,7 @@ class Lease:
 class LeasableServer(Protocol):
     """A model server that can be leased."""
 
-    def lease(self, halt: CancelToken, /) -> AbstractContextManager[Lease]:
+    def lease(self, cancel: CancelToken, /) -> AbstractContextManager[Lease]:
         """Keep the server running during the context. Raises FeatureUnavailable, LlmFailed, and
         Cancelled."""
         ...

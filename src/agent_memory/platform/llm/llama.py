@@ -152,8 +152,8 @@ class LlamaServer:
         self._restart: Cancel | None = None
 
     @contextmanager
-    def lease(self, halt: CancelToken, /) -> Iterator[Lease]:
-        server = self._acquire(halt)
+    def lease(self, cancel: CancelToken, /) -> Iterator[Lease]:
+        server = self._acquire(cancel)
         try:
             yield Lease(
                 url=server.url,
@@ -198,12 +198,12 @@ class LlamaServer:
         if life is not None:
             life.join(STOP_SECONDS)
 
-    def _acquire(self, halt: CancelToken) -> _ServerProcess:
+    def _acquire(self, cancel: CancelToken) -> _ServerProcess:
         """Start the server if needed, and lease it."""
         attempt: int | None = None
-        with halt.on_cancel(self._wake), self._changed:
+        with cancel.on_cancel(self._wake), self._changed:
             while True:
-                halt.check()
+                cancel.check()
                 if self._closed:
                     raise FeatureUnavailable("the model server is closed: the daemon is stopping")
                 if self._phase is _Phase.UP and self._server is not None:

@@ -243,9 +243,9 @@ class _Near:
 class _Pool:
     """The candidates, and the turns around the foremost events."""
 
-    def __init__(self, log: EventLog, library: DocumentReader) -> None:
+    def __init__(self, log: EventLog, documents: DocumentReader) -> None:
         self._log = log
-        self._documents = library
+        self._documents = documents
         self._runs: dict[EventId, list[EventId]] = {}  # consecutive turns
         self._turns: dict[EventId, Document] = {}
         self._others: dict[DocumentKey, Document] = {}

@@ -46,10 +46,10 @@ class _Part:
         self.unread = {entry: n for entry, n in self.unread.items() if n > number}
         self.held = {owner: each for owner, each in self.held.items() if each[0] > number}
 
-    def read(self, library: DocumentReader) -> Iterator[Fresh]:
+    def read(self, documents: DocumentReader) -> Iterator[Fresh]:
         if self.unread:
             newest = max(self.unread.values())
-            for owner, found in library.read_owned(self.unread).items():
+            for owner, found in documents.read_owned(self.unread).items():
                 self.held[owner] = (newest, [_fresh(each) for each in found])
             self.unread = {}
         for _, fresh in self.held.values():
@@ -58,9 +58,9 @@ class _Part:
 
 class UnindexedDocuments:
     def __init__(
-        self, library: DocumentReader, log: EventLog, outbox: Outbox, lexical: LexicalIndex
+        self, documents: DocumentReader, log: EventLog, outbox: Outbox, lexical: LexicalIndex
     ) -> None:
-        self._documents = library
+        self._documents = documents
         self._log = log
         self._outbox = outbox
         self._lexical = lexical

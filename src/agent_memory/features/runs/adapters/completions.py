@@ -116,8 +116,8 @@ class Completions:
         self._counts: OrderedDict[bytes, int] = OrderedDict()
         self._window: tuple[int, float, int] | None = None
 
-    def get_context_size(self, halt: CancelToken, /) -> int:
-        with self._server.lease(halt) as lease:
+    def get_context_size(self, cancel: CancelToken, /) -> int:
+        with self._server.lease(cancel) as lease:
             known = self._window
             if known is None or known[0] != lease.serial or self._timer() >= known[1]:
                 size = self._connect(lease).get_context_size(self._model)
@@ -126,7 +126,7 @@ class Completions:
                 known = self._window = lease.serial, self._timer() + AGAIN_SECONDS, size
             return known[2]
 
-    def count_tokens(self, texts: Sequence[str], halt: CancelToken, /) -> list[int]:
+    def count_tokens(self, texts: Sequence[str], cancel: CancelToken, /) -> list[int]:
         digests = [
             hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
             for text in texts
@@ -135,23 +135,23 @@ class Completions:
         if None not in cached:
             return [count for count in cached if count is not None]
         counts: list[int] = []
-        with self._server.lease(halt) as lease:
+        with self._server.lease(cancel) as lease:
             connection = self._connect(lease)
             for text, digest, known in zip(texts, digests, cached, strict=True):
-                halt.check()
+                cancel.check()
                 counts.append(self._count(connection, text, digest) if known is None else known)
         return counts
 
-    def stream(self, request: ChatRequest, halt: CancelToken, /) -> Iterator[StreamPart]:
-        with self._server.lease(halt) as lease:
+    def stream(self, request: ChatRequest, cancel: CancelToken, /) -> Iterator[StreamPart]:
+        with self._server.lease(cancel) as lease:
             try:
                 yield from self._connect(lease).stream(
-                    _payload(request, self._model), request, halt, self._turn_seconds
+                    _payload(request, self._model), request, cancel, self._turn_seconds
                 )
             except _ConnectionLost as exc:
-                halt.check()
+                cancel.check()
                 ended = lease.get_exit_reason()
-                halt.check()
+                cancel.check()
                 raise LlmFailed(ended or str(exc)) from exc
 
     def close(self) -> None:
@@ -257,13 +257,13 @@ class _ModelConnection:
         return None
 
     def stream(
-        self, payload: dict[str, Any], request: ChatRequest, halt: CancelToken, seconds: float
+        self, payload: dict[str, Any], request: ChatRequest, cancel: CancelToken, seconds: float
     ) -> Iterator[StreamPart]:
         while True:
             self._options.apply(payload)
             if self._no_tools:
                 payload.pop("tools", None)
-            with self._post(payload, halt, seconds) as response:
+            with self._post(payload, cancel, seconds) as response:
                 if response.status_code == httpx.codes.OK:
                     answer = _AnswerStream(response, request, self._key, seconds, self._timer)
                     yield from answer.read()
@@ -274,13 +274,13 @@ class _ModelConnection:
 
     @contextmanager
     def _post(
-        self, payload: dict[str, Any], halt: CancelToken, seconds: float
+        self, payload: dict[str, Any], cancel: CancelToken, seconds: float
     ) -> Iterator[httpx.Response]:
-        line = _AbortableSocket(halt)
+        line = _AbortableSocket(cancel)
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         try:
             with (
-                halt.on_cancel(line.abort),
+                cancel.on_cancel(line.abort),
                 self._client.stream(
                     "POST",
                     self._url,
@@ -291,10 +291,10 @@ class _ModelConnection:
             ):
                 yield response
         except (httpx.HTTPError, httpx.StreamError, OSError) as exc:
-            halt.check()
+            cancel.check()
             raise _to_failure(exc, self._url.host, seconds) from exc
         except LlmFailed:
-            halt.check()  # a cancelled answer looks like an incomplete one
+            cancel.check()  # a cancelled answer looks like an incomplete one
             raise
 
     def _learn(self, payload: dict[str, Any], status: int, body: bytes) -> bool:
@@ -331,8 +331,8 @@ class _ModelConnection:
 class _AbortableSocket:
     """The socket of one answer, which a cancel shuts down."""
 
-    def __init__(self, halt: CancelToken) -> None:
-        self._cancel_token = halt
+    def __init__(self, cancel: CancelToken) -> None:
+        self._cancel_token = cancel
         self._socket: socket.socket | None = None
 
     def on_trace(self, event: str, info: dict[str, Any]) -> None:

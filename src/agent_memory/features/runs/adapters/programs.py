@@ -59,9 +59,9 @@ class SupervisedPrograms:
         *,
         seconds: float,
         most: int,
-        halt: CancelToken,
+        cancel: CancelToken,
     ) -> CommandResult:
-        halt.check()
+        cancel.check()
         variables = build_environment(self.environ)
         if "/" not in words[0] and shutil.which(words[0], path=variables["PATH"]) is None:
             raise ToolFailed(f"there is no program {words[0]} on the PATH of the daemon")
@@ -81,7 +81,7 @@ class SupervisedPrograms:
             output = HeadTailBuffer(most)
             with process.stdout as stream:
                 try:
-                    code = _follow(process, stream, output, deadline, halt)
+                    code = _follow(process, stream, output, deadline, cancel)
                 finally:
                     if process.returncode is None:
                         process.stop(grace_seconds=0)
@@ -94,7 +94,7 @@ def _follow(
     stream: IO[bytes],
     output: HeadTailBuffer,
     deadline: float,
-    halt: CancelToken,
+    cancel: CancelToken,
 ) -> int | None:
     """Read the output until the end, and return the exit code, or None after the deadline. Raises
     Cancelled."""
@@ -105,10 +105,10 @@ def _follow(
     poll.register(woken, select.POLLIN)
     glance = GLANCE_SECONDS
     try:
-        with halt.on_cancel(lambda: _wake(waking)):
+        with cancel.on_cancel(lambda: _wake(waking)):
             while (left := deadline - time.monotonic()) > 0:
                 ready = [descriptor for descriptor, _ in poll.poll(1_000 * min(glance, left))]
-                halt.check()
+                cancel.check()
                 if stream.fileno() in ready:
                     data = os.read(stream.fileno(), _CHUNK)
                     if data:

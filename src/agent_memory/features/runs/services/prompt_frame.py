@@ -36,13 +36,13 @@ class PromptFrame:
     sampling: SamplingOptions
     _counted: list[Exchange] | None = field(default=None, init=False)
 
-    def window(self, current: Sequence[Message], halt: CancelToken) -> ContextWindow:
+    def window(self, current: Sequence[Message], cancel: CancelToken) -> ContextWindow:
         """Fit a run into the context. Raises ContextTooLong and the errors of the model."""
         system = Message(role=Role.SYSTEM, content=self.system)
-        counted = self.count_messages([system, *current], halt)
-        (tool_tokens,) = self.model.count_tokens([self.definitions], halt) if self.tools else (0,)
+        counted = self.count_messages([system, *current], cancel)
+        (tool_tokens,) = self.model.count_tokens([self.definitions], cancel) if self.tools else (0,)
         if self._counted is None:
-            self._counted = self._latest(halt)
+            self._counted = self._latest(cancel)
         return context_window.fit_window(
             size=self.size,
             answer=self.sampling.answer_tokens or self.size // 4,
@@ -61,20 +61,20 @@ class PromptFrame:
         )
 
     def count_messages(
-        self, messages: Sequence[Message], halt: CancelToken
+        self, messages: Sequence[Message], cancel: CancelToken
     ) -> list[CountedMessage]:
-        counts = self.model.count_tokens([_text(message) for message in messages], halt)
+        counts = self.model.count_tokens([_text(message) for message in messages], cancel)
         return [
             CountedMessage(message, count + MESSAGE_TOKENS)
             for message, count in zip(messages, counts, strict=True)
         ]
 
-    def _latest(self, halt: CancelToken) -> list[Exchange]:
+    def _latest(self, cancel: CancelToken) -> list[Exchange]:
         """Count the latest exchanges, until they exceed the context."""
         latest: list[Exchange] = []
         left = self.size
         for exchange in reversed(self.history):
-            latest.insert(0, tuple(self.count_messages(exchange, halt)))
+            latest.insert(0, tuple(self.count_messages(exchange, cancel)))
             left -= sum(counted.tokens for counted in latest[0])
             if left < 0:
                 break

@@ -385,11 +385,11 @@ class ActiveRun:
         """Stream one turn of the model, and preview the tool calls it asks for."""
         if self._frame is None:
             self._frame = self._build_frame()
-        frame, halt, prepared = self._frame, self._cancel_token, self._require_prepared()
-        window = frame.window(messages, halt)
+        frame, cancel, prepared = self._frame, self._cancel_token, self._require_prepared()
+        window = frame.window(messages, cancel)
         content: list[str] = []
         ended = StreamEnd()
-        for part in prepared.services.model.stream(frame.request(window), halt):
+        for part in prepared.services.model.stream(frame.request(window), cancel):
             if isinstance(part, StreamEnd):
                 ended = part
                 continue
@@ -398,7 +398,7 @@ class ActiveRun:
             self._inbox.put(part)
         calls = tuple(self._assign_call_id(call) for call in ended.calls)
         answer = Message(role=Role.ASSISTANT, content="".join(content), calls=calls)
-        (counted,) = frame.count_messages([answer], halt)
+        (counted,) = frame.count_messages([answer], cancel)
         toolset = prepared.toolset
         return machine.TurnFinished(
             snapshot=window.add_answer(counted).to_snapshot(),

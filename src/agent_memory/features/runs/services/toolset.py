@@ -133,12 +133,12 @@ class Toolset:
             return edits.truncate_text(escape_hidden(f"cannot run: {exc}"), PREVIEW_CHARS)
         return edits.truncate_text(preview, PREVIEW_CHARS)
 
-    def run(self, call: ToolCall, halt: CancelToken) -> str:
+    def run(self, call: ToolCall, cancel: CancelToken) -> str:
         """Run the call and return its result. Raises ToolFailed and Cancelled."""
-        halt.check()
+        cancel.check()
         tool = self._tool(call)
         try:
-            result = tool.run(call, arguments.parse_arguments(tool.spec, call.arguments), halt)
+            result = tool.run(call, arguments.parse_arguments(tool.spec, call.arguments), cancel)
         except (Cancelled, ToolFailed):
             raise
         except AgentMemoryError as exc:

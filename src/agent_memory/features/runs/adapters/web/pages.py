@@ -73,20 +73,20 @@ class HttpPages:
     def resolve_url(self, url: str, /) -> Target:
         return web.parse_target(url, self._private)
 
-    def fetch(self, target: Target, /, *, seconds: float, halt: CancelToken) -> WebPage:
-        deadline = Deadline(seconds, halt)
+    def fetch(self, target: Target, /, *, seconds: float, cancel: CancelToken) -> WebPage:
+        deadline = Deadline(seconds, cancel)
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 answer = self._request(target, deadline)
-                halt.check()  # a cancelled connection may look like the end of a page
+                cancel.check()  # a cancelled connection may look like the end of a page
                 if isinstance(answer, WebPage):
                     return answer
                 target = self._resolve_redirect(target, answer)
         except (httpcore.TimeoutException, TimeoutError) as exc:
-            halt.check()
+            cancel.check()
             raise ToolFailed(f"{target.url}: the request took longer than {seconds:g} s") from exc
         except (httpcore.NetworkError, httpcore.ProtocolError) as exc:
-            halt.check()
+            cancel.check()
             raise ToolFailed(f"{target.url}: {_reason(exc)}") from exc
         finally:
             deadline.close()

@@ -42,9 +42,9 @@ def direct_route(address: str, port: int) -> Address:
 class Deadline:
     """The total time limit of a request, and its cancellation."""
 
-    def __init__(self, seconds: float, halt: CancelToken) -> None:
+    def __init__(self, seconds: float, cancel: CancelToken) -> None:
         self._until = time.monotonic() + seconds
-        self._cancel_token = halt
+        self._cancel_token = cancel
         self._cut = ExitStack()
 
     def remaining(self) -> float:

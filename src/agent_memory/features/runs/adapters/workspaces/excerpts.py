@@ -15,13 +15,13 @@ _CUT = f" [cut: the line has more than {LINE_CHARS:,} characters]"
 
 
 def read_excerpt(
-    file: IO[bytes], name: str, *, first: int, lines: int, chars: int, halt: CancelToken
+    file: IO[bytes], name: str, *, first: int, lines: int, chars: int, cancel: CancelToken
 ) -> Excerpt:
     """Read lines from `first` on, up to the limits. Raises ToolFailed."""
     if is_binary(file.read(8_192)):
         raise ToolFailed(f"{name} is a binary file, not text")
     file.seek(0)
-    scan = _Scan(file, name, halt)
+    scan = _Scan(file, name, cancel)
     passed = scan.skip(first - 1)
     if passed < first - 1 or (first > 1 and scan.at_end()):
         count = scan.count(passed)
@@ -48,10 +48,10 @@ class ScanLimitReached(ToolFailed):
 class _Scan:
     """A reader that counts all bytes, to stop in a file that is endless or has no lines."""
 
-    def __init__(self, file: IO[bytes], name: str, halt: CancelToken) -> None:
+    def __init__(self, file: IO[bytes], name: str, cancel: CancelToken) -> None:
         self._file = file
         self._name = name
-        self._cancel_token = halt
+        self._cancel_token = cancel
         self._left = MAX_SCANNED
         self._began = 0
         self._ended_whole = True

@@ -73,7 +73,7 @@ class GuardedFolder:
             return FileContent(path=exc.path, data=None)
 
     def read_lines(
-        self, path: str, /, *, first: int, lines: int, chars: int, halt: CancelToken
+        self, path: str, /, *, first: int, lines: int, chars: int, cancel: CancelToken
     ) -> Excerpt:
         with self._resolve_path(path) as spot:
             descriptor = safe_paths.open_file(spot)
@@ -81,7 +81,12 @@ class GuardedFolder:
                 raise ToolFailed(f"there is no file {quote_path(spot.path)}")
             with os.fdopen(descriptor, "rb") as file, wrap_os_errors(spot.path):
                 return excerpts.read_excerpt(
-                    file, quote_path(spot.path), first=first, lines=lines, chars=chars, halt=halt
+                    file,
+                    quote_path(spot.path),
+                    first=first,
+                    lines=lines,
+                    chars=chars,
+                    cancel=cancel,
                 )
 
     def replace(self, path: str, data: bytes, before: str, /) -> None:
@@ -93,7 +98,7 @@ class GuardedFolder:
                 _replace(spot, data, before, mode)
 
     def walk(
-        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: CancelToken
+        self, path: str, /, *, deep: bool, most: int, seconds: float, cancel: CancelToken
     ) -> Iterator[FolderEntry | Truncated]:
         with self._resolve_path(path) as spot:
             if _is_file(spot):
@@ -102,7 +107,7 @@ class GuardedFolder:
             parts = [part for part in spot.path.split("/") if part]
             walk = Walk(
                 forbidden=self._root.list_forbidden(),
-                cancel_token=halt,
+                cancel_token=cancel,
                 left=most,
                 until=time.monotonic() + seconds,
                 deep=deep,

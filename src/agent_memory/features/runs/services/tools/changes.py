@@ -70,7 +70,7 @@ class FileChanges:
         self._shown[call] = plan
         return plan
 
-    def apply(self, call: ToolCall, path: str, make: Make, halt: CancelToken) -> PlannedChange:
+    def apply(self, call: ToolCall, path: str, make: Make, cancel: CancelToken) -> PlannedChange:
         """Make the change as previewed, or plan it now. Raises ToolFailed."""
         plan = self._take_shown(call) or self._build_plan(path, make)
         if plan.failure:
@@ -78,7 +78,7 @@ class FileChanges:
         content = self.folder.read(path, most=MAX_FILE_BYTES)
         if not content.whole or content.path != plan.path or content.digest != plan.digest:
             raise ToolFailed(f"{quote_path(plan.path)}: {workspaces.CHANGED}")
-        halt.check()
+        cancel.check()
         self.folder.replace(plan.path, plan.after.encode(), plan.digest)
         return plan
 

@@ -35,8 +35,8 @@ class RunCommand:
         words = commands.split_command(args.text("command"), self.allowed)
         return f"$ {escape_hidden(shlex.join(words))}"
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
         words = commands.split_command(args.text("command"), self.allowed)
         most = self.most - _NOTE_CHARS
-        ran = self.programs.run(words, self.folder, seconds=self.seconds, most=most, halt=halt)
+        ran = self.programs.run(words, self.folder, seconds=self.seconds, most=most, cancel=cancel)
         return commands.format_result(ran, self.seconds)

@@ -56,13 +56,13 @@ class ReadFile:
     def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
         return _elsewhere(self.folder, args.text("path"))
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
         excerpt = self.folder.read_lines(
             args.text("path"),
             first=args.number("offset", 1),
             lines=args.number("limit", DEFAULT_LINES),
             chars=self.most - _NOTE_CHARS,
-            halt=halt,
+            cancel=cancel,
         )
         if not excerpt.more:
             return excerpt.text or "(the file is empty)"
@@ -86,9 +86,9 @@ class WriteFile:
         plan = self.changes.plan(call, args.text("path"), lambda _: args.text("content"))
         return plan.render(self.most)
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:
         path, content = args.text("path"), args.text("content")
-        done = self.changes.apply(call, path, lambda _: content, halt)
+        done = self.changes.apply(call, path, lambda _: content, cancel)
         return f"written: {quote_path(done.path)}, {len(content):,} characters"
 
 
@@ -111,8 +111,8 @@ class EditFile:
         plan = self.changes.plan(call, args.text("path"), lambda c: _apply_edit(c, args))
         return plan.render(self.most)
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:
-        done = self.changes.apply(call, args.text("path"), lambda c: _apply_edit(c, args), halt)
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:
+        done = self.changes.apply(call, args.text("path"), lambda c: _apply_edit(c, args), cancel)
         return f"changed: {quote_path(done.path)}"
 
 
@@ -132,12 +132,12 @@ class ListFiles:
         _glob(args.text("pattern"))
         return _elsewhere(self.folder, args.text("path"))
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
         pattern = args.text("pattern")
         glob = _glob(pattern)
         deep = args.flag("recursive") or "/" in pattern or "**" in pattern
         lines: list[str] = []
-        walked = _below(self.folder, args.text("path"), self.seconds, deep=deep, halt=halt)
+        walked = _below(self.folder, args.text("path"), self.seconds, deep=deep, cancel=cancel)
         for found in walked:
             if isinstance(found, Truncated):
                 lines.append(f"[cut: {found.reason}]")
@@ -171,11 +171,11 @@ class SearchFiles:
         _glob(args.text("glob"))
         return _elsewhere(self.folder, args.text("path"))
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
         pattern = self.patterns.compile_pattern(args.text("pattern"))
         lines: list[str] = []
         room = self.most - _NOTE_CHARS
-        for line in self._find_lines(pattern, args, halt):
+        for line in self._find_lines(pattern, args, cancel):
             room -= len(line) + 1
             if len(lines) == MAX_FOUND or room < 0:
                 lines.append("[cut: there are more matches; narrow the search]")
@@ -184,11 +184,11 @@ class SearchFiles:
         return "\n".join(lines) or "(nothing found)"
 
     def _find_lines(
-        self, pattern: LinePattern, args: Arguments, halt: CancelToken
+        self, pattern: LinePattern, args: Arguments, cancel: CancelToken
     ) -> Iterator[str]:
         glob = _glob(args.text("glob"))
         left = MAX_SEARCHED
-        walked = _below(self.folder, args.text("path"), self.seconds, deep=True, halt=halt)
+        walked = _below(self.folder, args.text("path"), self.seconds, deep=True, cancel=cancel)
         for found in walked:
             if isinstance(found, Truncated):
                 yield f"[cut: {found.reason}]"
@@ -226,10 +226,12 @@ class _Below:
 
 
 def _below(
-    folder: Workspace, path: str, seconds: float, *, deep: bool, halt: CancelToken
+    folder: Workspace, path: str, seconds: float, *, deep: bool, cancel: CancelToken
 ) -> Iterator[_Below | Truncated]:
     start = folder.resolve(path or ".")
-    for found in folder.walk(path or ".", deep=deep, most=MAX_VISITED, seconds=seconds, halt=halt):
+    for found in folder.walk(
+        path or ".", deep=deep, most=MAX_VISITED, seconds=seconds, cancel=cancel
+    ):
         if isinstance(found, Truncated):
             yield found
         elif found.path == start:  # a file, by its own name

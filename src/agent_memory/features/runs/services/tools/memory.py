@@ -44,11 +44,11 @@ class RecallMemory:
     def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
         return ""
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
         limit = args.number("limit", DEFAULT_LIMIT)
         hits: dict[DocumentKey, Hit] = {}
         for scope in self._scopes():
-            halt.check()
+            cancel.check()
             query = Query(text=args.text("query"), scope=scope, limit=2 * limit)
             for hit in self.recall.search(query).hits:
                 if not self._own_words(hit):
@@ -91,8 +91,8 @@ class Remember:
         lead = f"{kind}: " if kind else ""
         return escape_hidden(f"{lead}{args.text('key')} = {args.text('value')}")
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
-        halt.check()
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
+        cancel.check()
         fact = self.facts.claim(
             Claim(
                 agent_id=self.agent,

@@ -28,5 +28,5 @@ class SkillTool:
         self.skills(args.text("name"), args.text("arguments"))  # raises if it does not exist
         return ""
 
-    def run(self, call: ToolCall, args: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
         return self.skills(args.text("name"), args.text("arguments"))
