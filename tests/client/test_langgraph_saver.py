@@ -270,7 +270,7 @@ class TestErrors:
             (lambda s: s.put(thread("t"), state(), about(much="x" * MIB), {}), "512 KiB"),
             (lambda s: s.put(thread("t" * 257), state(), about(), {}), "256"),
             (lambda s: s.put(thread(""), state(), about(), {}), "thread_id is required"),
-            (lambda s: s.put(thread("a\nb"), state(), about(), {}), "printed"),
+            (lambda s: s.put(thread("a\nb"), state(), about(), {}), "unprintable"),
             (lambda s: list(s.list(thread("t"), filter={"a": "x" * MIB})), "64 KiB"),
             (lambda s: s.prune(["t"], strategy="most"), "keep_latest, delete"),
             (lambda s: s.prune(["t"] * 1001), "1000"),
