@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import AsyncIterator, Iterable
-from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 import grpc
@@ -51,9 +50,7 @@ class AsyncMemoryClient:
         connect_seconds: float = calls.CONNECT_SECONDS,
     ) -> Self:
         """Connect and make sure that a daemon answers. `timeout_seconds` is for each later call."""
-        key = endpoints.choose_key(key, os.environ)
-        found = [endpoints.resolve(endpoint, key, os.environ)]
-        return await cls._open(found, key, timeout_seconds, connect_seconds)
+        return await cls._open(endpoint, key, timeout_seconds, connect_seconds)
 
     @classmethod
     async def connect_default(
@@ -64,19 +61,12 @@ class AsyncMemoryClient:
         connect_seconds: float = calls.CONNECT_SECONDS,
     ) -> Self:
         """Connect to the daemon that MEMORY_ENDPOINT names, or to the one that runs here."""
-        key = endpoints.choose_key(key, os.environ)
-        found = endpoints.discover(os.environ, key)
-        return await cls._open(found, key, timeout_seconds, connect_seconds)
+        return await cls._open(None, key, timeout_seconds, connect_seconds)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -155,28 +145,21 @@ class AsyncMemoryClient:
 
     @classmethod
     async def _open(
-        cls,
-        candidates: Iterable[Endpoint],
-        key: str | None,
-        timeout_seconds: float,
-        connect_seconds: float,
+        cls, address: str | None, key: str | None, timeout_seconds: float, connect_seconds: float
     ) -> Self:
+        key = endpoints.choose_key(key, os.environ)
         failures: dict[str, RpcError] = {}
-        for endpoint in candidates:
+        for endpoint in endpoints.list_candidates(address, key, os.environ):
             client = cls(endpoint, key=key, timeout_seconds=timeout_seconds)
-            failure = await client._probe(connect_seconds)
-            if failure is None:
-                return client
-            await client.close()
-            failures[endpoint.name] = failure
+            try:
+                await client._unary(calls.PROBE, connect_seconds)
+            except RpcError as exc:
+                if calls.is_unanswered(exc):
+                    await client.close()
+                    failures[endpoint.name] = exc
+                    continue
+            return client
         raise calls.no_daemon_error(failures)
-
-    async def _probe(self, seconds: float) -> RpcError | None:
-        try:
-            await self._unary(calls.PROBE, seconds)
-        except RpcError as exc:
-            return calls.none_if_answered(exc)
-        return None
 
     async def _unary(self, call: calls.Unary[Value], seconds: float | None = None) -> Value:
         if self._closed:

@@ -81,10 +81,7 @@ def _messages(events: Iterable[Event]) -> Iterator[_PackedMessage]:
 
 
 def _encode(event: Event) -> tuple[pb.Event, int]:
-    try:
-        encoded = calls.event_out(event)
-    except (TypeError, ValueError) as exc:
-        raise SerializationError(f"this cannot be sent: {exc}") from exc
+    encoded = calls.event_out(event)
     size = encoded.ByteSize()
     if size > MAX_EVENT_BYTES:
         raise SerializationError(f"this cannot be sent: it has {size:,} bytes")

@@ -5,10 +5,12 @@ Nothing here talks to a network. The two clients execute these, each in its own 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import grpc
+from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
 from agent_memory.client.endpoints import Endpoint
 from agent_memory.client.errors import ConnectionFailed, RpcError, SerializationError
@@ -36,7 +38,7 @@ CALL_SECONDS = 30.0
 CONNECT_SECONDS = 5.0
 _PAGE = 1_000  # the most that the daemon gives at once
 
-_METHODS = pb.DESCRIPTOR.services_by_name["MemoryService"].methods_by_name
+_SERVICE = pb.DESCRIPTOR.services_by_name["MemoryService"]
 _UNREACHED = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
 
 Value = TypeVar("Value")
@@ -68,10 +70,7 @@ PROBE: Unary[bytes] = Unary(path="/grpc.health.v1.Health/Check", request=b"", pa
 
 def ingest(event: Event) -> Unary[tuple[str, bool]]:
     return _unary(
-        "IngestEvent",
-        encode(lambda: pb.IngestEventRequest(event=event_out(event))),
-        pb.IngestEventResponse,
-        lambda answer: (answer.event_id, answer.created),
+        "IngestEvent", lambda answer: (answer.event_id, answer.created), event=event_out(event)
     )
 
 
@@ -80,16 +79,11 @@ def get_events(
 ) -> Unary[GetEventsResult]:
     return _unary(
         "GetEvents",
-        encode(
-            lambda: pb.GetEventsRequest(
-                from_timestamp_ms=from_ms,
-                to_timestamp_ms=to_ms,
-                limit=limit,
-                continuation_token=continuation_token,
-            )
-        ),
-        pb.GetEventsResponse,
         _events_in,
+        from_timestamp_ms=from_ms,
+        to_timestamp_ms=to_ms,
+        limit=limit,
+        continuation_token=continuation_token,
     )
 
 
@@ -107,20 +101,14 @@ def next_page(from_ms: int, to_ms: int, page: GetEventsResult) -> Unary[GetEvent
 
 
 def get_toc_root() -> Unary[list[TocNode]]:
-    return _unary(
-        "GetTocRoot",
-        encode(pb.GetTocRootRequest),
-        pb.GetTocRootResponse,
-        lambda answer: [_node_in(node) for node in answer.nodes],
-    )
+    return _unary("GetTocRoot", lambda answer: [_node_in(node) for node in answer.nodes])
 
 
 def get_node(node_id: str) -> Unary[TocNode | None]:
     return _unary(
         "GetNode",
-        encode(lambda: pb.GetNodeRequest(node_id=node_id)),
-        pb.GetNodeResponse,
         lambda answer: _node_in(answer.node) if answer.HasField("node") else None,
+        node_id=node_id,
     )
 
 
@@ -129,17 +117,10 @@ def browse_toc(
 ) -> Unary[BrowseTocResult]:
     return _unary(
         "BrowseToc",
-        encode(
-            lambda: pb.BrowseTocRequest(
-                parent_id=parent_id, limit=limit, continuation_token=continuation_token
-            )
-        ),
-        pb.BrowseTocResponse,
-        lambda answer: BrowseTocResult(
-            children=tuple(_node_in(node) for node in answer.children),
-            has_more=answer.has_more,
-            continuation_token=_token_in(answer),
-        ),
+        _children_in,
+        parent_id=parent_id,
+        limit=limit,
+        continuation_token=continuation_token,
     )
 
 
@@ -148,76 +129,52 @@ def expand_grip(
 ) -> Unary[ExpandGripResult]:
     return _unary(
         "ExpandGrip",
-        encode(
-            lambda: pb.ExpandGripRequest(
-                grip_id=grip_id, events_before=events_before, events_after=events_after
-            )
-        ),
-        pb.ExpandGripResponse,
-        lambda answer: ExpandGripResult(
-            grip=_grip_in(answer.grip) if answer.HasField("grip") else None,
-            events_before=tuple(_event_in(event) for event in answer.events_before),
-            excerpt_events=tuple(_event_in(event) for event in answer.excerpt_events),
-            events_after=tuple(_event_in(event) for event in answer.events_after),
-        ),
+        _expansion_in,
+        grip_id=grip_id,
+        events_before=events_before,
+        events_after=events_after,
     )
 
 
 def search(query: str, filters: SearchFilters) -> Unary[SearchResult]:
-    return _unary(
-        "Search",
-        encode(lambda: pb.SearchRequest(query=query, **filters)),
-        pb.SearchResponse,
-        lambda answer: SearchResult(
-            hits=tuple(_hit_in(hit) for hit in answer.hits),
-            total=answer.total,
-            warning=answer.warning if answer.HasField("warning") else None,
-            continuation_token=_token_in(answer),
-        ),
-    )
+    return _unary("Search", _hits_in, query=query, **filters)
 
 
 def get_scheduler_status() -> Unary[SchedulerStatus]:
-    return _unary(
-        "GetSchedulerStatus",
-        encode(pb.GetSchedulerStatusRequest),
-        pb.GetSchedulerStatusResponse,
-        lambda answer: SchedulerStatus(
-            scheduler_running=answer.scheduler_running,
-            jobs=tuple(_job_in(job) for job in answer.jobs),
-        ),
-    )
+    return _unary("GetSchedulerStatus", _status_in)
 
 
 def pause_job(job_name: str) -> Unary[None]:
-    return _unary(
-        "PauseJob",
-        encode(lambda: pb.PauseJobRequest(job_name=job_name)),
-        pb.PauseJobResponse,
-        _check_success,
-    )
+    return _unary("PauseJob", _check_success, job_name=job_name)
 
 
 def resume_job(job_name: str) -> Unary[None]:
-    return _unary(
-        "ResumeJob",
-        encode(lambda: pb.ResumeJobRequest(job_name=job_name)),
-        pb.ResumeJobResponse,
-        _check_success,
-    )
+    return _unary("ResumeJob", _check_success, job_name=job_name)
 
 
 def run_job(job_name: str) -> Unary[Job]:
-    return _unary(
-        "RunJob",
-        encode(lambda: pb.RunJobRequest(job_name=job_name)),
-        pb.RunJobResponse,
-        _run_in,
+    return _unary("RunJob", _run_in, job_name=job_name)
+
+
+def unary(
+    service: ServiceDescriptor,
+    method: str,
+    convert: Callable[[Any], Value],
+    /,
+    **request: object,
+) -> Unary[Value]:
+    """Build the call of a method. `request` are the fields of its message."""
+    described = service.methods_by_name[method]
+    answers = GetMessageClass(described.output_type)
+    return Unary(
+        path=path(method, service),
+        request=encode(lambda: GetMessageClass(described.input_type)(**request)),
+        parse=lambda raw: decode(answers, raw, convert),
     )
 
 
-def path(method: str) -> str:
-    return f"/{_METHODS[method].containing_service.full_name}/{method}"
+def path(method: str, service: ServiceDescriptor = _SERVICE) -> str:
+    return f"/{service.full_name}/{method}"
 
 
 def open_channel(endpoint: Endpoint) -> grpc.Channel:
@@ -242,9 +199,9 @@ def to_rpc_error(error: grpc.RpcError) -> RpcError:
     return RpcError(error.code().name, error.details() or "")
 
 
-def none_if_answered(error: RpcError) -> RpcError | None:
-    """Return the error of a probe if it means that no daemon answered."""
-    return error if error.code in _UNREACHED else None
+def is_unanswered(error: RpcError) -> bool:
+    """Return whether the error of a probe means that no daemon answered."""
+    return error.code in _UNREACHED
 
 
 def no_daemon_error(failures: Mapping[str, RpcError]) -> ConnectionFailed:
@@ -279,23 +236,22 @@ def decode(message_class: type[M], raw: bytes, convert: Callable[[M], Value]) ->
 
 
 def event_out(event: Event) -> pb.Event:
-    return pb.Event(
-        event_id=event.event_id,
-        session_id=event.session_id,
-        timestamp_ms=event.timestamp_ms,
-        event_type=int(event.event_type),  # type: ignore[arg-type]  # plain numbers on the wire
-        role=int(event.role),  # type: ignore[arg-type]
-        text=event.text,
-        metadata=event.metadata,
-    )
+    try:
+        return pb.Event(
+            event_id=event.event_id,
+            session_id=event.session_id,
+            timestamp_ms=event.timestamp_ms,
+            event_type=int(event.event_type),  # type: ignore[arg-type]  # plain numbers on the wire
+            role=int(event.role),  # type: ignore[arg-type]
+            text=event.text,
+            metadata=event.metadata,
+        )
+    except (TypeError, ValueError) as exc:
+        raise SerializationError(f"this cannot be sent: {exc}") from exc
 
 
-def _unary(
-    method: str, request: bytes, answers: type[M], convert: Callable[[M], Value]
-) -> Unary[Value]:
-    return Unary(
-        path=path(method), request=request, parse=lambda raw: decode(answers, raw, convert)
-    )
+def _unary(method: str, convert: Callable[[Any], Value], /, **request: object) -> Unary[Value]:
+    return unary(_SERVICE, method, convert, **request)
 
 
 def _event_in(message: pb.Event) -> Event:
@@ -314,65 +270,59 @@ def _events_in(answer: pb.GetEventsResponse) -> GetEventsResult:
     return GetEventsResult(
         events=tuple(_event_in(event) for event in answer.events),
         has_more=answer.has_more,
-        continuation_token=_token_in(answer),
+        continuation_token=_optional(answer, "continuation_token"),
     )
 
 
 def _node_in(message: pb.TocNode) -> TocNode:
     return TocNode(
-        node_id=message.node_id,
-        level=TocLevel(message.level),
-        title=message.title,
-        summary=message.summary if message.HasField("summary") else None,
-        bullets=tuple(
-            TocBullet(text=bullet.text, grip_ids=tuple(bullet.grip_ids))
-            for bullet in message.bullets
-        ),
-        keywords=tuple(message.keywords),
-        child_node_ids=tuple(message.child_node_ids),
-        start_time_ms=message.start_time_ms,
-        end_time_ms=message.end_time_ms,
-        version=message.version,
+        **_plain_in(message, TocNode)
+        | {
+            "level": TocLevel(message.level),
+            "bullets": tuple(TocBullet(**_plain_in(each, TocBullet)) for each in message.bullets),
+        }
     )
 
 
-def _grip_in(message: pb.Grip) -> Grip:
-    return Grip(
-        grip_id=message.grip_id,
-        excerpt=message.excerpt,
-        event_id_start=message.event_id_start,
-        event_id_end=message.event_id_end,
-        timestamp_ms=message.timestamp_ms,
-        source=message.source,
-        toc_node_id=message.toc_node_id if message.HasField("toc_node_id") else None,
+def _children_in(answer: pb.BrowseTocResponse) -> BrowseTocResult:
+    return BrowseTocResult(
+        children=tuple(_node_in(node) for node in answer.children),
+        has_more=answer.has_more,
+        continuation_token=_optional(answer, "continuation_token"),
+    )
+
+
+def _expansion_in(answer: pb.ExpandGripResponse) -> ExpandGripResult:
+    grip = Grip(**_plain_in(answer.grip, Grip)) if answer.HasField("grip") else None
+    return ExpandGripResult(
+        grip=grip,
+        events_before=tuple(_event_in(event) for event in answer.events_before),
+        excerpt_events=tuple(_event_in(event) for event in answer.excerpt_events),
+        events_after=tuple(_event_in(event) for event in answer.events_after),
     )
 
 
 def _hit_in(hit: pb.SearchHit) -> SearchHit:
-    values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
-    values |= {name: tuple(values[name]) for name in ("tags", "relates_to")}
-    return SearchHit(**values | {"score_parts": dict(hit.score_parts)})
+    return SearchHit(**_plain_in(hit, SearchHit) | {"score_parts": dict(hit.score_parts)})
 
 
-def _token_in(
-    answer: pb.GetEventsResponse | pb.BrowseTocResponse | pb.SearchResponse,
-) -> str | None:
-    return answer.continuation_token if answer.HasField("continuation_token") else None
+def _hits_in(answer: pb.SearchResponse) -> SearchResult:
+    return SearchResult(
+        hits=tuple(_hit_in(hit) for hit in answer.hits),
+        total=answer.total,
+        warning=_optional(answer, "warning"),
+        continuation_token=_optional(answer, "continuation_token"),
+    )
 
 
 def _job_in(job: pb.JobStatusProto) -> Job:
-    return Job(
-        job_name=job.job_name,
-        cron_expr=job.cron_expr,
-        last_run_ms=job.last_run_ms,
-        last_duration_ms=job.last_duration_ms,
-        last_result=JobResult(job.last_result),
-        last_error=job.last_error if job.HasField("last_error") else None,
-        next_run_ms=job.next_run_ms,
-        run_count=job.run_count,
-        error_count=job.error_count,
-        is_running=job.is_running,
-        is_paused=job.is_paused,
+    return Job(**_plain_in(job, Job) | {"last_result": JobResult(job.last_result)})
+
+
+def _status_in(answer: pb.GetSchedulerStatusResponse) -> SchedulerStatus:
+    return SchedulerStatus(
+        scheduler_running=answer.scheduler_running,
+        jobs=tuple(_job_in(job) for job in answer.jobs),
     )
 
 
@@ -387,3 +337,16 @@ def _run_in(answer: pb.RunJobResponse) -> Job:
     if not answer.HasField("job"):
         raise RpcError("NOT_FOUND", answer.error)
     return _job_in(answer.job)
+
+
+def _plain_in(message: Message, kind: type[Any]) -> dict[str, Any]:
+    """Return the fields of a value of this kind: lists as tuples, and None for absent ones."""
+    return {field.name: _optional(message, field.name) for field in fields(kind)}
+
+
+def _optional(message: Message, name: str) -> Any:
+    field = message.DESCRIPTOR.fields_by_name[name]
+    if field.has_presence and not message.HasField(name):
+        return None
+    value = getattr(message, name)
+    return tuple(value) if field.is_repeated else value

@@ -1,24 +1,17 @@
 """The calls of memory.CheckpointService as values, without a word of LangGraph."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from google.protobuf.message import Message
-
-from agent_memory.client import calls
-from agent_memory.client.calls import Unary
+from agent_memory.client.calls import Unary, unary
 from agent_memory.client.errors import SerializationError
 from agent_memory.proto import checkpoints_pb2 as pb
 
 PAGE = 100
-_SERVICE = pb.DESCRIPTOR.services_by_name["CheckpointService"].full_name
+_SERVICE = pb.DESCRIPTOR.services_by_name["CheckpointService"]
 _WRITES = 1_000  # of one message
 _MAX_BLOB_BYTES = 15 << 20  # the daemon's limit; what is far beyond it never reaches the daemon
-
-Value = TypeVar("Value")
-M = TypeVar("M", bound=Message)
 
 
 class CheckpointRef(NamedTuple):
@@ -38,30 +31,6 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    place: CheckpointRef
-    parent_checkpoint_id: str | None
-    metadata: str
-    type: str
-    blob: bytes
-
-
-class PendingWrites(NamedTuple):
-    writes: tuple[Write, ...]
-    more: pb.WriteCursor | None
-
-
-class CheckpointState(NamedTuple):
-    checkpoint: Checkpoint
-    pending: PendingWrites
-
-
-class ListPage(NamedTuple):
-    snapshots: tuple[CheckpointState, ...]
-    next: pb.CheckpointCursor | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """What is to be listed. `filter` is JSON, or empty."""
 
@@ -72,120 +41,67 @@ class Listing:
     filter: str = ""
 
 
-def put(checkpoint: Checkpoint) -> Unary[None]:
-    _check_size("the checkpoint", checkpoint.blob)
-    return _command(
-        "PutCheckpoint",
-        lambda: pb.PutCheckpointRequest(
-            checkpoint=pb.GraphCheckpoint(
-                **checkpoint.place._asdict(),
-                parent_checkpoint_id=checkpoint.parent_checkpoint_id,
-                metadata=checkpoint.metadata,
-                type=checkpoint.type,
-                blob=checkpoint.blob,
-            )
-        ),
-        pb.PutCheckpointResponse,
-    )
+def put(
+    place: CheckpointRef, state: tuple[str, bytes], *, parent: str | None, metadata: str
+) -> Unary[None]:
+    """Build the call that stores a state: the name of its format, and its bytes."""
+    kind, blob = state
+    _check_size("the checkpoint", blob)
+    checkpoint = {
+        **place._asdict(),
+        "parent_checkpoint_id": parent,
+        "metadata": metadata,
+        "type": kind,
+        "blob": blob,
+    }
+    return _command("PutCheckpoint", checkpoint=checkpoint)
 
 
 def put_writes(place: CheckpointRef, writes: Sequence[Write]) -> Iterator[Unary[None]]:
     """As many calls as are needed."""
     for some in _split(writes):
-        yield _command("PutWrites", partial(_put_writes, place, some), pb.PutWritesResponse)
+        yield _command("PutWrites", **place._asdict(), writes=[asdict(write) for write in some])
 
 
 def get(
     thread_id: str, checkpoint_ns: str, checkpoint_id: str | None
-) -> Unary[CheckpointState | None]:
-    return _unary(
+) -> Unary[pb.GetCheckpointResponse]:
+    return unary(
+        _SERVICE,
         "GetCheckpoint",
-        lambda: pb.GetCheckpointRequest(
-            thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id
-        ),
-        pb.GetCheckpointResponse,
-        lambda answer: _snapshot_in(answer.snapshot) if answer.HasField("snapshot") else None,
+        _unchanged,
+        thread_id=thread_id,
+        checkpoint_ns=checkpoint_ns,
+        checkpoint_id=checkpoint_id,
     )
 
 
-def get_writes(place: CheckpointRef, after: pb.WriteCursor) -> Unary[PendingWrites]:
-    return _unary(
-        "GetWrites",
-        lambda: pb.GetWritesRequest(**place._asdict(), after=after),
-        pb.GetWritesResponse,
-        _writes_in,
-    )
+def get_writes(place: CheckpointRef, after: pb.WriteCursor) -> Unary[pb.GetWritesResponse]:
+    return unary(_SERVICE, "GetWrites", _unchanged, **place._asdict(), after=after)
 
 
 def list_checkpoints(
     wanted: Listing, limit: int, after: pb.CheckpointCursor | None
-) -> Unary[ListPage]:
-    return _unary(
-        "ListCheckpoints",
-        lambda: pb.ListCheckpointsRequest(
-            thread_id=wanted.thread_id,
-            checkpoint_ns=wanted.checkpoint_ns,
-            checkpoint_id=wanted.checkpoint_id,
-            before=wanted.before,
-            filter=wanted.filter,
-            limit=limit,
-            after=after,
-        ),
-        pb.ListCheckpointsResponse,
-        lambda answer: ListPage(
-            tuple(_snapshot_in(each) for each in answer.snapshots),
-            answer.next if answer.HasField("next") else None,
-        ),
+) -> Unary[pb.ListCheckpointsResponse]:
+    return unary(
+        _SERVICE, "ListCheckpoints", _unchanged, **asdict(wanted), limit=limit, after=after
     )
 
 
 def delete_threads(thread_ids: Sequence[str]) -> Unary[None]:
-    return _command(
-        "DeleteThreads",
-        lambda: pb.DeleteThreadsRequest(thread_ids=thread_ids),
-        pb.DeleteThreadsResponse,
-    )
+    return _command("DeleteThreads", thread_ids=thread_ids)
 
 
 def delete_for_runs(run_ids: Sequence[str]) -> Unary[None]:
-    return _command(
-        "DeleteForRuns",
-        lambda: pb.DeleteForRunsRequest(run_ids=run_ids),
-        pb.DeleteForRunsResponse,
-    )
+    return _command("DeleteForRuns", run_ids=run_ids)
 
 
 def copy_thread(source: str, target: str) -> Unary[None]:
-    return _command(
-        "CopyThread",
-        lambda: pb.CopyThreadRequest(source_thread_id=source, target_thread_id=target),
-        pb.CopyThreadResponse,
-    )
+    return _command("CopyThread", source_thread_id=source, target_thread_id=target)
 
 
 def prune(thread_ids: Sequence[str], strategy: str) -> Unary[None]:
-    return _command(
-        "PruneThreads",
-        lambda: pb.PruneThreadsRequest(thread_ids=thread_ids, strategy=strategy),
-        pb.PruneThreadsResponse,
-    )
-
-
-def _put_writes(place: CheckpointRef, writes: Sequence[Write]) -> pb.PutWritesRequest:
-    return pb.PutWritesRequest(
-        **place._asdict(),
-        writes=[
-            pb.PendingWrite(
-                task_path=each.task_path,
-                task_id=each.task_id,
-                index=each.index,
-                channel=each.channel,
-                type=each.type,
-                value=each.value,
-            )
-            for each in writes
-        ],
-    )
+    return _command("PruneThreads", thread_ids=thread_ids, strategy=strategy)
 
 
 def _split(writes: Sequence[Write]) -> Iterator[list[Write]]:
@@ -211,47 +127,9 @@ def _check_size(what: str, blob: bytes) -> None:
         )
 
 
-def _snapshot_in(message: pb.GraphSnapshot) -> CheckpointState:
-    found = message.checkpoint
-    parent = found.parent_checkpoint_id if found.HasField("parent_checkpoint_id") else None
-    return CheckpointState(
-        Checkpoint(
-            place=CheckpointRef(found.thread_id, found.checkpoint_ns, found.checkpoint_id),
-            parent_checkpoint_id=parent,
-            metadata=found.metadata,
-            type=found.type,
-            blob=found.blob,
-        ),
-        _writes_in(message),
-    )
+def _command(method: str, /, **request: object) -> Unary[None]:
+    return unary(_SERVICE, method, lambda _: None, **request)
 
 
-def _writes_in(message: pb.GraphSnapshot | pb.GetWritesResponse) -> PendingWrites:
-    return PendingWrites(
-        tuple(
-            Write(
-                task_path=each.task_path,
-                task_id=each.task_id,
-                index=each.index,
-                channel=each.channel,
-                type=each.type,
-                value=each.value,
-            )
-            for each in message.writes
-        ),
-        message.more_after if message.HasField("more_after") else None,
-    )
-
-
-def _command(method: str, build: Callable[[], Message], answers: type[Message]) -> Unary[None]:
-    return _unary(method, build, answers, lambda _: None)
-
-
-def _unary(
-    method: str, build: Callable[[], Message], answers: type[M], convert: Callable[[M], Value]
-) -> Unary[Value]:
-    return Unary(
-        path=f"/{_SERVICE}/{method}",
-        request=calls.encode(build),
-        parse=lambda raw: calls.decode(answers, raw, convert),
-    )
+def _unchanged(answer: Any) -> Any:
+    return answer

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Self, TypeVar
 
@@ -18,8 +17,8 @@ Value = TypeVar("Value")
 class Connection:
     """Threads, tasks and event loops may share it.
 
-    Only for calls that may be sent twice: one that finds the daemon gone waits for another to take
-    its place, `connect_seconds` at most, and is sent again.
+    `call` and `acall` are for calls that may be sent twice. One that finds the daemon gone waits
+    for another to take its place, `connect_seconds` at most, and is sent again.
     """
 
     def __init__(
@@ -43,24 +42,19 @@ class Connection:
     ) -> Self:
         """To this endpoint, or to the daemon that is found."""
         key = endpoints.choose_key(key, os.environ)
-        candidates: Iterable[Endpoint] = (
-            endpoints.discover(os.environ, key)
-            if endpoint is None
-            else [endpoints.resolve(endpoint, key, os.environ)]
-        )
         failures: dict[str, RpcError] = {}
-        for each in candidates:
-            made = cls(
+        for each in endpoints.list_candidates(endpoint, key, os.environ):
+            connection = cls(
                 each, key=key, timeout_seconds=timeout_seconds, connect_seconds=connect_seconds
             )
             try:
-                made._send(calls.PROBE, connect_seconds)
+                connection.send(calls.PROBE, connect_seconds)
             except RpcError as exc:
-                if calls.none_if_answered(exc) is not None:
-                    made.close()
+                if calls.is_unanswered(exc):
+                    connection.close()
                     failures[each.name] = exc
                     continue
-            return made
+            return connection
         raise calls.no_daemon_error(failures)
 
     def close(self) -> None:
@@ -69,14 +63,14 @@ class Connection:
 
     def call(self, call: calls.Unary[Value]) -> Value:
         try:
-            return self._send(call, self._seconds)
+            return self.send(call)
         except RpcError as exc:
             failure = _raise_unless_lost(exc)
         try:
-            self._send(calls.PROBE, self._patience, wait_for_ready=True)
+            self.send(calls.PROBE, self._patience, wait_for_ready=True)
         except RpcError:
             raise failure from None
-        return self._send(call, self._seconds)
+        return self.send(call)
 
     async def acall(self, call: calls.Unary[Value]) -> Value:
         try:
@@ -89,19 +83,37 @@ class Connection:
             raise failure from None
         return await self._asend(call, self._seconds)
 
-    def _send(
-        self, call: calls.Unary[Value], seconds: float, *, wait_for_ready: bool = False
+    def send(
+        self,
+        call: calls.Unary[Value],
+        seconds: float | None = None,
+        *,
+        wait_for_ready: bool = False,
     ) -> Value:
+        """Send a call once, and wait for its answer."""
         try:
             answer: bytes = self._method(call.path)(
                 call.request,
-                timeout=seconds,
+                timeout=seconds or self._seconds,
                 metadata=self._metadata,
                 wait_for_ready=wait_for_ready,
             )
         except grpc.RpcError as exc:
             raise calls.to_rpc_error(exc) from exc
         return call.parse(answer)
+
+    def send_stream(self, call: calls.Stream[Value]) -> Value:
+        """Send all messages of a call once, and wait for all answers."""
+        if self._closed:
+            raise calls.client_closed_error()
+        method = self._channel.stream_stream(call.path, None, None)
+        try:
+            answers: list[bytes] = list(
+                method(iter(call.requests), timeout=self._seconds, metadata=self._metadata)
+            )
+        except grpc.RpcError as exc:
+            raise calls.to_rpc_error(exc) from exc
+        return call.parse(answers)
 
     async def _asend(
         self, call: calls.Unary[Value], seconds: float, *, wait_for_ready: bool = False

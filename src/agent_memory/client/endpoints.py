@@ -116,6 +116,13 @@ def discover(environ: Mapping[str, str], key: str | None = None) -> tuple[Endpoi
     return found
 
 
+def list_candidates(
+    text: str | None, key: str | None, environ: Mapping[str, str]
+) -> tuple[Endpoint, ...]:
+    """Return the endpoint of this address, or those where the daemon may be."""
+    return discover(environ, key) if text is None else (resolve(text, key, environ),)
+
+
 def record_path(environ: Mapping[str, str]) -> Path:
     """Where a running daemon says how to reach it."""
     base = environ.get("XDG_DATA_HOME", "")

@@ -11,11 +11,10 @@ It needs the extra `langgraph` of this package.
 import builtins
 import json
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from agent_memory.client import calls, checkpoints
-from agent_memory.client.checkpoints import CheckpointRef, CheckpointState, Listing, Write
+from agent_memory.client.checkpoints import CheckpointRef, Listing, Write
 from agent_memory.client.connection import Connection
 from agent_memory.client.errors import SerializationError
 from agent_memory.proto import checkpoints_pb2 as pb
@@ -110,23 +109,13 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -232,16 +221,12 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
     ) -> Script[RunnableConfig]:
         thread_id, checkpoint_ns = _thread_key(config)
-        kind, blob = self.serde.dumps_typed(checkpoint)
         place = CheckpointRef(thread_id, checkpoint_ns, checkpoint["id"])
         yield checkpoints.put(
-            checkpoints.Checkpoint(
-                place=place,
-                parent_checkpoint_id=get_checkpoint_id(config),
-                metadata=_json("metadata", get_checkpoint_metadata(config, metadata)),
-                type=kind,
-                blob=blob,
-            )
+            place,
+            self.serde.dumps_typed(checkpoint),
+            parent=get_checkpoint_id(config),
+            metadata=_json("metadata", get_checkpoint_metadata(config, metadata)),
         )
         return _config(place)
 
@@ -269,31 +254,33 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         yield from checkpoints.put_writes(place, made)
 
     def _get(self, config: RunnableConfig) -> Script[CheckpointTuple | None]:
-        found = yield checkpoints.get(*_thread_key(config), get_checkpoint_id(config) or None)
-        return None if found is None else (yield from self._tuple(found))
+        answer = yield checkpoints.get(*_thread_key(config), get_checkpoint_id(config) or None)
+        return (yield from self._tuple(answer.snapshot)) if answer.HasField("snapshot") else None
 
     def _page(self, pages: "_Pages") -> Script[builtins.list[CheckpointTuple]]:
         page = yield checkpoints.list_checkpoints(pages.wanted, pages.size, pages.after)
-        found: builtins.list[CheckpointTuple] = []
-        for each in page.snapshots:
-            found += [(yield from self._tuple(each))]
-        pages.read(len(found), page.next)
-        return found
+        tuples: builtins.list[CheckpointTuple] = []
+        for snapshot in page.snapshots:
+            tuples += [(yield from self._tuple(snapshot))]
+        pages.read(len(tuples), page.next if page.HasField("next") else None)
+        return tuples
 
-    def _tuple(self, found: CheckpointState) -> Script[CheckpointTuple]:
-        stored, (first, more) = found
-        writes = [*first]
-        while more is not None:
-            rest, more = yield checkpoints.get_writes(stored.place, more)
-            writes += rest
+    def _tuple(self, snapshot: pb.GraphSnapshot) -> Script[CheckpointTuple]:
+        stored = snapshot.checkpoint
+        place = CheckpointRef(stored.thread_id, stored.checkpoint_ns, stored.checkpoint_id)
+        writes = [*snapshot.writes]
+        page: pb.GraphSnapshot | pb.GetWritesResponse = snapshot
+        while page.HasField("more_after"):
+            page = yield checkpoints.get_writes(place, page.more_after)
+            writes += page.writes
         # As a running graph applies them: a reducer need not take them in any order.
         writes.sort(key=lambda each: (each.task_path, each.task_id, each.index))
         parent = stored.parent_checkpoint_id
         return CheckpointTuple(
-            config=_config(stored.place),
+            config=_config(place),
             checkpoint=self.serde.loads_typed((stored.type, stored.blob)),
             metadata=cast(CheckpointMetadata, json.loads(stored.metadata)),
-            parent_config=_config(stored.place._replace(checkpoint_id=parent)) if parent else None,
+            parent_config=_config(place._replace(checkpoint_id=parent)) if parent else None,
             pending_writes=[
                 (each.task_id, each.channel, self.serde.loads_typed((each.type, each.value)))
                 for each in writes

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -184,7 +184,7 @@ class _Daemon:
             self._first_key(built)
             await self._listen(built, commands, http)
             built.scheduler.start()
-            self._announce()
+            runtime_files.announce(self._folders, self._record())
             _signal_ready(self._start)
             built.hooks.drain_soon()
             built.mcp.preload()
@@ -296,19 +296,16 @@ class _Daemon:
             self._warnings.append(message)
             log.warning("daemon.port_taken", section=section, error=str(exc))
 
-    def _announce(self) -> None:
-        runtime_files.announce(
-            self._folders,
-            runtime_files.DaemonRecord(
-                pid=os.getpid(),
-                version=__version__,
-                grpc_port=self._grpc.port,
-                http_port=self._http_port,
-                http_scheme=self._http_scheme,
-                socket=str(self._sockets / "daemon.sock"),
-                grpc_socket=str(self._sockets / "grpc.sock"),
-                http_socket=str(self._sockets / "http.sock"),
-            ),
+    def _record(self) -> runtime_files.DaemonRecord:
+        return runtime_files.DaemonRecord(
+            pid=os.getpid(),
+            version=__version__,
+            grpc_port=self._grpc.port,
+            http_port=self._http_port,
+            http_scheme=self._http_scheme,
+            socket=str(self._sockets / "daemon.sock"),
+            grpc_socket=str(self._sockets / "grpc.sock"),
+            http_socket=str(self._sockets / "http.sock"),
         )
 
     def _first_key(self, built: root.App) -> None:
@@ -337,18 +334,11 @@ class _Daemon:
             indexes = built.services.indexes.status()
         uptime = time.monotonic() - self._started
         return DaemonStatus(
-            pid=os.getpid(),
-            version=__version__,
+            **asdict(self._record()),
             started_ms=Millis(built.clock.now() - int(uptime * 1000)),
             uptime_seconds=round(uptime, 3),
             grpc_addresses=tuple(self._grpc.addresses),
             http_addresses=tuple(self._http_addresses),
-            grpc_port=self._grpc.port,
-            http_port=self._http_port,
-            http_scheme=self._http_scheme,
-            socket=str(self._sockets / "daemon.sock"),
-            grpc_socket=str(self._sockets / "grpc.sock"),
-            http_socket=str(self._sockets / "http.sock"),
             data_dir=str(self._folders.data),
             db_path=str(self._db_path),
             log_path=str(self._log_path),

@@ -146,7 +146,7 @@ class ProcessChannel:
 
 def main(program: str, arguments: list[str]) -> int:
     os.umask(0o077)
-    columns, lines = _size()
+    columns, lines = command_client.terminal_size()
     call = CommandCall(
         program=program,
         arguments=tuple(arguments),
@@ -214,16 +214,6 @@ def _as_arguments(options: StartOptions) -> tuple[str, ...]:
         if value is not None:
             arguments += [name, str(value)]
     return tuple(arguments)
-
-
-def _size() -> tuple[int, int]:
-    for descriptor in (1, 2, 0):
-        try:
-            size = os.get_terminal_size(descriptor)
-            return size.columns, size.lines
-        except OSError:
-            continue
-    return 0, 0
 
 
 if __name__ == "__main__":

@@ -469,7 +469,9 @@ def _parse_markdown(data: bytes, namespace: str | None) -> list[Item]:
     if not entries:
         return _parse_headed(data.decode("utf-8"), namespace)
     items: list[Item] = []
-    if any(line.strip() and not line.startswith(b"#") for line in _lines(data[: entries[0].start])):
+    if any(
+        line.strip() and not line.startswith(b"#") for line in data[: entries[0].start].split(b"\n")
+    ):
         items.append(RejectedRecord("line 1", "this text before the first entry is in no entry"))
     starts = [entry.start for entry in entries]
     text_end = len(data.rstrip())
@@ -563,10 +565,6 @@ def _with_body(front: dict[str, Any], body: bytes) -> dict[str, Any]:
         return front | {"content": body.decode("utf-8")}
     except UnicodeDecodeError:
         raise InvalidInput("the body does not end where `length` says: remove `length`") from None
-
-
-def _lines(data: bytes) -> list[bytes]:
-    return data.split(b"\n")
 
 
 def _parse_headed(text: str, namespace: str | None) -> list[Item]:

@@ -181,16 +181,23 @@ def _parse_proposal(message: pb.ProposedToolCall) -> machine.Proposal:
     return machine.Proposal(call=call, preview=message.preview)
 
 
+# Fields that a snapshot has on both sides; the message also has the totals.
+_COUNTS = (
+    "context_size",
+    "system_tokens",
+    "tool_tokens",
+    "history_tokens",
+    "memory_tokens",
+    "history_messages",
+    "memory_messages",
+    "history_budget",
+)
+_TOTALS = ("total_tokens", "remaining_tokens", "total_messages")
+
+
 def _parse_snapshot(snapshot: pb.ContextSnapshot) -> machine.ContextSnapshot:
     return machine.ContextSnapshot(
-        context_size=snapshot.context_size,
-        system_tokens=snapshot.system_tokens,
-        tool_tokens=snapshot.tool_tokens,
-        history_tokens=snapshot.history_tokens,
-        memory_tokens=snapshot.memory_tokens,
-        history_messages=snapshot.history_messages,
-        memory_messages=snapshot.memory_messages,
-        history_budget=snapshot.history_budget,
+        **{name: getattr(snapshot, name) for name in _COUNTS},
         messages=tuple(
             machine.MessageStats(role=stats.role, tokens=stats.tokens, source=stats.source)
             for stats in snapshot.messages
@@ -200,17 +207,7 @@ def _parse_snapshot(snapshot: pb.ContextSnapshot) -> machine.ContextSnapshot:
 
 def _snapshot_to_proto(snapshot: machine.ContextSnapshot) -> pb.ContextSnapshot:
     return pb.ContextSnapshot(
-        context_size=snapshot.context_size,
-        system_tokens=snapshot.system_tokens,
-        tool_tokens=snapshot.tool_tokens,
-        history_tokens=snapshot.history_tokens,
-        memory_tokens=snapshot.memory_tokens,
-        total_tokens=snapshot.total_tokens,
-        remaining_tokens=snapshot.remaining_tokens,
-        history_messages=snapshot.history_messages,
-        memory_messages=snapshot.memory_messages,
-        total_messages=snapshot.total_messages,
-        history_budget=snapshot.history_budget,
+        **{name: getattr(snapshot, name) for name in (*_COUNTS, *_TOTALS)},
         messages=[
             pb.MessageStats(role=stats.role, tokens=stats.tokens, source=stats.source)
             for stats in snapshot.messages

@@ -543,14 +543,7 @@ def read_announcement(folder: str) -> tuple[int, int]:
 def hello(program: str, arguments: list[str], nonce: str = "") -> bytes:
     """Return the first frame: the caller's version, command, folder, terminal and environment."""
     terminals = [b"1" if os.isatty(fd) else b"0" for fd in (0, 1, 2)]
-    columns = lines = 0
-    for fd in (1, 2, 0):
-        if terminals[fd] == b"1":
-            try:
-                columns, lines = os.get_terminal_size(fd)
-                break
-            except OSError:
-                continue
+    columns, lines = terminal_size()
     environment = [
         f"{name}={value}"
         for name, value in os.environ.items()
@@ -568,6 +561,17 @@ def hello(program: str, arguments: list[str], nonce: str = "") -> bytes:
     fields += [nonce or os.urandom(16).hex(), str(len(arguments)), *arguments, *environment]
     encoded = [os.fsencode(field) for field in fields]
     return frame(HELLO, b"".join(len(field).to_bytes(4, "big") + field for field in encoded))
+
+
+def terminal_size() -> tuple[int, int]:
+    """Return the columns and lines of the caller's terminal, or zeros."""
+    for fd in (1, 2, 0):
+        try:
+            columns, lines = os.get_terminal_size(fd)
+            return columns, lines
+        except OSError:
+            continue
+    return 0, 0
 
 
 def working_folder() -> str:
@@ -662,13 +666,7 @@ def send(connection: _socket.socket, data: bytes) -> None:
 
 
 def wait_for_frame(connection: _socket.socket) -> None:
-    try:
-        if not connection.recv(1, _socket.MSG_PEEK):
-            raise ConnectionLost
-    except ConnectionError as exc:  # a reset: the daemon closed without reading our frame
-        raise CallUnread from exc
-    except TimeoutError as exc:
-        raise DaemonSilent from exc
+    receive_part(connection, 1, _socket.MSG_PEEK)
 
 
 def receive(connection: _socket.socket) -> tuple[bytes, bytes]:
@@ -679,17 +677,22 @@ def receive(connection: _socket.socket) -> tuple[bytes, bytes]:
 def receive_exactly(connection: _socket.socket, size: int) -> bytes:
     parts: list[bytes] = []
     while size:
-        try:
-            part = connection.recv(min(size, CHUNK))
-        except ConnectionError as exc:
-            raise CallUnread from exc
-        except TimeoutError as exc:
-            raise DaemonSilent from exc
-        if not part:
-            raise ConnectionLost
+        part = receive_part(connection, min(size, CHUNK))
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
+
+
+def receive_part(connection: _socket.socket, size: int, flags: int = 0) -> bytes:
+    try:
+        part = connection.recv(size, flags)
+    except ConnectionError as exc:  # a reset: the daemon closed without reading our frame
+        raise CallUnread from exc
+    except TimeoutError as exc:
+        raise DaemonSilent from exc
+    if not part:
+        raise ConnectionLost
+    return part
 
 
 def complain(text: str) -> None:

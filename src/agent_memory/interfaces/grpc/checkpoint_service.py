@@ -55,10 +55,9 @@ class CheckpointService:
         if not request.HasField("checkpoint"):
             raise InvalidInput("checkpoint is required")
         checkpoint = _parse_checkpoint(request.checkpoint)
-        if len(checkpoint.metadata) <= handlers.READ_AT_ONCE:
-            clean = self.graphs.clean(checkpoint)
-        else:
-            clean = await self.bridge.run(lambda: self.graphs.clean(checkpoint))
+        clean = await handlers.run_if_long(
+            self.bridge, lambda: self.graphs.clean(checkpoint), len(checkpoint.metadata)
+        )
         await self.bridge.wait(self.graphs.put(clean))
         return pb.PutCheckpointResponse()
 

@@ -9,6 +9,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.wire.errors import get_codes
@@ -20,6 +21,7 @@ log = structlog.get_logger()
 
 READ_AT_ONCE = 16 << 10  # characters to scan for secrets on the event loop itself
 
+T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 Context = Any  # grpc.aio.ServicerContext, whose stubs are generic over two types we do not use
 Handler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"
@@ -49,6 +51,11 @@ def build_service(
     return grpc.method_handlers_generic_handler(descriptor.full_name, methods)
 
 
+async def run_if_long(bridge: Bridge, work: Callable[[], T], characters: int) -> T:
+    """Run work on a text of so many characters, off the event loop if the text is long."""
+    return work() if characters <= READ_AT_ONCE else await bridge.run(work)
+
+
 def _unary(
     method: MethodDescriptor, call: Unary, guard: Guard | None, observer: Observer
 ) -> _Method:
@@ -57,8 +64,7 @@ def _unary(
     async def answer(raw: bytes, context: Context) -> Message:
         try:
             with observer.observe(Interface.GRPC, method.name, _trace(context)):
-                if guard is not None:
-                    await _admit(context, guard)
+                await _admit(context, guard)
                 return await call(_parse(request_class, raw))
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
@@ -77,8 +83,7 @@ def _stream(
     async def answer(raw: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
         try:
             with observer.observe(Interface.GRPC, method.name, _trace(context)):
-                if guard is not None:
-                    await _admit(context, guard)
+                await _admit(context, guard)
                 async for message in call(_parse(request_class, part) async for part in raw):
                     yield message
         except AgentMemoryError as exc:
@@ -96,7 +101,9 @@ def _trace(context: Context) -> TraceContext | None:
     return None
 
 
-async def _admit(context: Context, guard: Guard) -> None:
+async def _admit(context: Context, guard: Guard | None) -> None:
+    if guard is None:
+        return
     authorization = dict(context.invocation_metadata()).get("authorization")
     caller = GrpcCaller(authorization=authorization, peer=context.peer())
     if caller.uses_socket:

@@ -1,10 +1,9 @@
 """memory.MemoryService: events, table of contents, search and jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeVar
 
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.log.services.timeline import Timeline
@@ -26,9 +25,6 @@ from agent_memory.proto import memory_pb2 as pb
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
 MAX_EVENTS_PER_MESSAGE = 1_000
 MESSAGES_IN_FLIGHT = 8  # of one stream: enough to keep the committer busy, and bounded
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,9 @@ class MemoryService:
         if not request.HasField("event"):
             raise InvalidInput("event is required")
         event = parse_event(request.event)
-        clean = await self._run_if_long(event.text, work=lambda: self.ingest.clean(event))
+        clean = await handlers.run_if_long(
+            self.bridge, lambda: self.ingest.clean(event), len(event.text)
+        )
         (created,) = await self.bridge.wait(self.ingest.submit([clean]))
         return pb.IngestEventResponse(event_id=clean.event_id, created=created)
 
@@ -180,9 +178,10 @@ class MemoryService:
                 f"a message holds {len(request.events)} events; the limit is"
                 f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
             )
-        texts = (message.text for message in request.events)
-        results = await self._run_if_long(
-            *texts, work=lambda: [self._read(m) for m in request.events]
+        results = await handlers.run_if_long(
+            self.bridge,
+            lambda: [self._read(message) for message in request.events],
+            sum(len(message.text) for message in request.events),
         )
         events = [result for result in results if not isinstance(result, str)]
         names = [
@@ -197,12 +196,6 @@ class MemoryService:
             return self.ingest.clean(parse_event(message))
         except (InvalidInput, ContentBlocked) as exc:
             return str(exc)
-
-    async def _run_if_long(self, *texts: str, work: Callable[[], T]) -> T:
-        """Run the work off the event loop if the texts are long."""
-        if sum(map(len, texts)) <= handlers.READ_AT_ONCE:
-            return work()
-        return await self.bridge.run(work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,20 +10,7 @@ from agent_memory.proto import memory_pb2 as pb
 
 
 def job_to_proto(job: JobStatus) -> pb.JobStatusProto:
-    state = job.state
-    return pb.JobStatusProto(
-        job_name=job.name,
-        cron_expr=job.cron,
-        last_run_ms=state.last_run_ms,
-        last_duration_ms=state.last_duration_ms,
-        last_result=int(state.last_result),  # type: ignore[arg-type]
-        last_error=state.last_error,
-        next_run_ms=job.next_run_ms,
-        run_count=state.run_count,
-        error_count=state.error_count,
-        is_running=job.running,
-        is_paused=state.paused,
-    )
+    return pb.JobStatusProto(**{**job_json(job), "last_result": int(job.state.last_result)})
 
 
 def job_json(job: JobStatus) -> dict[str, Any]:
