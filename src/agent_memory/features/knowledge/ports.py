@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from agent_memory.kernel.ids import KnowledgeId, Millis
+from agent_memory.kernel.ids import KnowledgeId
 
 
 class KnowledgeRecord(Protocol):
-    """A record such as a fact or an episode. Lists are ordered by `made_ms`."""
+    """A record such as a fact or an episode."""
 
     @property
     def id(self) -> KnowledgeId: ...
-
-    @property
-    def made_ms(self) -> Millis: ...
 
 
 R = TypeVar("R", bound=KnowledgeRecord)

@@ -22,13 +22,15 @@ def digest(path: Path, check: Check) -> tuple[int, str]:
         return digest_stream(file, check)
 
 
-def digest_stream(file: IO[bytes], check: Check) -> tuple[int, str]:
-    """Return the size and SHA-256 of an open file."""
+def digest_stream(file: IO[bytes], check: Check, out: IO[bytes] | None = None) -> tuple[int, str]:
+    """Return the size and SHA-256 of an open file, and copy it to `out`, if there is one."""
     size, sha256 = 0, hashlib.sha256()
     while part := file.read(CHUNK):
         check()
         size += len(part)
         sha256.update(part)
+        if out is not None:
+            out.write(part)
     return size, sha256.hexdigest()
 
 
@@ -41,16 +43,11 @@ def copy(source: Path, target: Path, check: Check) -> tuple[int, str]:
 
 def write(file: IO[bytes], target: Path, check: Check) -> tuple[int, str]:
     """Copy an open file to a new one, as `copy` does."""
-    size, sha256 = 0, hashlib.sha256()
     with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        while part := file.read(CHUNK):
-            check()
-            size += len(part)
-            sha256.update(part)
-            out.write(part)
+        size_and_digest = digest_stream(file, check, out)
         out.flush()
         os.fsync(out.fileno())
-    return size, sha256.hexdigest()
+    return size_and_digest
 
 
 def make_folders(root: Path, path: str) -> Path:

@@ -9,7 +9,8 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -196,11 +197,8 @@ def _aside(data: Path) -> Path:
 
 
 def _check_store(path: Path, manifest: Manifest) -> None:
-    reader = RocksEngine(path, read_only=True)
-    try:
+    with closing(RocksEngine(path, read_only=True)) as reader:
         found = reader.count(families.EVENTS)
-    finally:
-        reader.close()
     if found != manifest.events:
         raise StorageFailed(
             f"the backup should have {manifest.events:,} events and has {found:,}: not restored"
@@ -208,7 +206,4 @@ def _check_store(path: Path, manifest: Manifest) -> None:
 
 
 def _write_down(data: Path, moves: list[_Move]) -> None:
-    text = json.dumps(
-        [{"staged": each.staged, "target": each.target, "aside": each.aside} for each in moves]
-    )
-    write_atomic(data / JOURNAL, text.encode())
+    write_atomic(data / JOURNAL, json.dumps([asdict(move) for move in moves]).encode())

@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory.features.backups.adapters import archives, files, sources
@@ -29,28 +30,19 @@ _IMMUTABLE = (".sst",)
 _OTHER_ARCHIVES = (".zst", ".zip", ".xz", ".bz2", ".7z", ".gz")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataSnapshots:
     """Makes snapshots of a data folder, one at a time: the caller serializes the calls."""
 
-    def __init__(
-        self,
-        *,
-        checkpoint: Callable[[Path], None],
-        db_path: Path,
-        data: Path | None,
-        version: str,
-        now: Callable[[], Millis],
-    ) -> None:
-        """Make snapshots of a store, with its data folder if there is one."""
-        self._checkpoint = checkpoint
-        self._db_path = db_path
-        self._data = data
-        self._version = version
-        self._now = now
+    checkpoint: Callable[[Path], None]
+    db_path: Path
+    data: Path | None  # the data folder of the store, if there is one
+    version: str
+    now: Callable[[], Millis]
 
     def clean(self) -> None:
         """Remove what a killed backup left beside the store."""
-        for each in self._db_path.parent.glob(f"{self._staging_name()}*"):
+        for each in self.db_path.parent.glob(f"{self._staging_name()}*"):
             shutil.rmtree(each, ignore_errors=True)
 
     def create(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
@@ -97,11 +89,11 @@ class DataSnapshots:
 
     def _check_place(self, path: Path) -> None:
         place = path.resolve()
-        if self._data is not None and place == self._data.resolve():
+        if self.data is not None and place == self.data.resolve():
             raise InvalidInput(f"{path} is the data folder itself: give another one")
-        inside = [self._db_path.resolve()]
-        if self._data is not None:
-            inside += [self._data.resolve() / part for part in backups.PARTS]
+        inside = [self.db_path.resolve()]
+        if self.data is not None:
+            inside += [self.data.resolve() / part for part in backups.PARTS]
         for each in inside:
             if place == each or place.is_relative_to(each):
                 raise InvalidInput(f"{path} is inside {each}, which is to be backed up")
@@ -143,7 +135,7 @@ class DataSnapshots:
             each.unlink()  # of a backup that was killed
         draft = target.with_name(f"{INCOMPLETE}{secrets.token_hex(4)}-{target.name}")
         with self._stage(done) as (staged, store):
-            work = self._db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
+            work = self.db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
             work.mkdir(mode=0o700)
             try:
                 filling = _SnapshotBuilder(work, _EarlierFiles(()), done)
@@ -170,17 +162,14 @@ class DataSnapshots:
         """
         done(0)
         self.clean()
-        staged = self._db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
+        staged = self.db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
         staged.mkdir(mode=0o700)
         try:
-            if self._data is not None:
-                self._copy_spool(self._data, staged)
-            self._checkpoint(staged / backups.DB)
-            reader = RocksEngine(staged / backups.DB, read_only=True)
-            try:
+            if self.data is not None:
+                self._copy_spool(self.data, staged)
+            self.checkpoint(staged / backups.DB)
+            with contextlib.closing(RocksEngine(staged / backups.DB, read_only=True)) as reader:
                 _, store = schema.read_header(reader.get)
-            finally:
-                reader.close()
             yield staged, store
         finally:
             shutil.rmtree(staged, ignore_errors=True)
@@ -192,27 +181,24 @@ class DataSnapshots:
                     files.copy(data / path, files.make_folders(staged, path), _skip_check)
 
     def _fill(self, filling: "_SnapshotBuilder", staged: Path, store: str) -> Manifest:
-        made_ms = self._now()
+        made_ms = self.now()
         parts: Sequence[str] = (backups.DB,)
         for path in files.regular_files(staged, backups.DB):
             filling.add_file(staged, path, linked=True)
-        if self._data is not None:
+        if self.data is not None:
             parts = backups.PARTS
             for path in files.regular_files(staged, backups.SPOOL):
                 filling.add_file(staged, path, linked=False)
-            for repository in _repositories(self._data):
-                _copy_repository(self._data, repository, filling)
+            for repository in _repositories(self.data):
+                _copy_repository(self.data, repository, filling)
             with contextlib.suppress(FileNotFoundError):
-                filling.add_file(self._data, backups.KEY, linked=False)
-        reader = RocksEngine(filling.root / backups.DB, read_only=True)
-        try:
+                filling.add_file(self.data, backups.KEY, linked=False)
+        with contextlib.closing(RocksEngine(filling.root / backups.DB, read_only=True)) as reader:
             number, _ = schema.read_header(reader.get)
             rows = {family: reader.count(family) for family in families.ALL}
-        finally:
-            reader.close()
         return Manifest(
             made_ms=made_ms,
-            version=self._version,
+            version=self.version,
             store=store,
             schema=number,
             events=rows[families.EVENTS],
@@ -221,7 +207,7 @@ class DataSnapshots:
         )
 
     def _staging_name(self) -> str:
-        return f".{self._db_path.name}-backup-"
+        return f".{self.db_path.name}-backup-"
 
 
 class _EarlierFiles:

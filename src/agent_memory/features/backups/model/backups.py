@@ -192,27 +192,25 @@ def is_of_repository(steps: Sequence[str]) -> bool:
 
 
 def _number(found: Any) -> int:
-    if type(found) is not int or found < 0:
-        raise ValueError(f"{found!r} is no number")
-    return found
+    return int(_require(found, "number", type(found) is int and found >= 0))
 
 
 def _text(found: Any) -> str:
-    if not isinstance(found, str):
-        raise ValueError(f"{found!r} is no text")
-    return found
+    return str(_require(found, "text", isinstance(found, str)))
 
 
 def _part(found: Any) -> str:
-    if found not in PARTS:
-        raise ValueError(f"{found!r} is no part of a backup")
-    return str(found)
+    return str(_require(found, "part of a backup", found in PARTS))
 
 
 def _digest(found: str) -> str:
-    if not _SHA256.fullmatch(found):
-        raise ValueError(f"{found!r} is no SHA-256")
-    return found
+    return str(_require(found, "SHA-256", _SHA256.fullmatch(found) is not None))
+
+
+def _require(value: Any, what: str, valid: bool) -> Any:
+    if not valid:
+        raise ValueError(f"{value!r} is no {what}")
+    return value
 
 
 def select_outdated(

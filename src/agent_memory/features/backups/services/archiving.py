@@ -21,15 +21,10 @@ from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStor
 from agent_memory.features.knowledge.services import facts, knowledge
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
+from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import (
-    Draft,
-    Home,
-    Memory,
-    MemoryStatus,
-    compute_digest,
-)
+from agent_memory.features.memories.model.memories import Home, Memory, MemoryStatus
 from agent_memory.features.memories.model.projects import Project
 from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.memories.ports import Memories, MemoryChange, MemoryUses, Projects
@@ -39,7 +34,7 @@ from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, StorageFailed
-from agent_memory.kernel.ids import MAX_MILLIS, Domain, MemoryKey, Millis
+from agent_memory.kernel.ids import Domain, MemoryKey
 
 PAGE = 500
 WRITE_BYTES = 4 << 20
@@ -116,7 +111,8 @@ class Archiving:
             for kind in KNOWLEDGE:
                 yield from _knowledge(stores.knowledge, kind)
             yield from _checkpoints(stores.checkpoints)
-            yield from _events(stores.log)
+            for page in paging.iter_between(stores.log):
+                yield from page.events
             yield from _nodes(stores.toc)
 
     def import_records(
@@ -204,21 +200,10 @@ class Archiving:
             raise InvalidInput("its domain holds a secret")
         if memory.status is MemoryStatus.TOMBSTONE:
             return memories.build_tombstone(memory, memory.updated_ms)
-        draft = self.capture.clean(
-            Draft(
-                namespace=memory.namespace,
-                summary=memory.summary,
-                content=memory.content,
-                spec=memory.spec,
-                tags=memory.tags,
-                relates_to=memory.relates_to,
-                event_id=memory.event_id,
-                session_id=memory.session_id,
-            )
-        )
+        draft = self.capture.clean(memories.to_draft(memory))
         return replace(
             memory,
-            digest=compute_digest(draft.namespace, draft.summary, draft.content, draft.spec),
+            digest=draft.digest,
             summary=draft.summary,
             content=draft.content,
             spec=draft.spec,
@@ -284,16 +269,6 @@ def _writes(checkpoints: GraphCheckpoints, place: graphs.CheckpointKey) -> Itera
         page = checkpoints.list_writes(place, after=after, max_bytes=WRITE_BYTES, at_least_one=True)
         for write in page.writes:
             yield WriteRecord(place=place, write=write)
-        if page.next is None:
-            return
-        after = page.next
-
-
-def _events(log: EventLog) -> Iterator[Event]:
-    after = None
-    while True:
-        page = log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=PAGE)
-        yield from page.events
         if page.next is None:
             return
         after = page.next

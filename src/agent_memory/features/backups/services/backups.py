@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from agent_memory.features.backups.model import backups
@@ -28,51 +28,37 @@ class BackupPlan:
     retention: Retention
 
 
+@dataclass(slots=True, kw_only=True)
 class Backups:
-    def __init__(
-        self,
-        *,
-        snapshots: Snapshots,
-        notes: NoteWriter,
-        history: BackupHistory,
-        clock: Clock,
-        plan: BackupPlan,
-        check: Callable[[str], None],
-        schedule: Callable[[str], None],
-        passed: Callable[[str, Millis, Millis], int],
-    ) -> None:
-        """Take the callables of the scheduler. `check` raises InvalidInput for a bad cron
-        expression, `schedule` sets the job's expression or removes the job for an empty one,
-        `passed` counts the times of an expression between two moments."""
-        self._snapshots = snapshots
-        self._notes = notes
-        self._history = history
-        self._clock = clock
-        self._plan = plan
-        self._check = check
-        self._schedule = schedule
-        self._passed = passed
-        self._turn = threading.Lock()
+    """Takes backups. The callables are those of the scheduler: `check` raises InvalidInput for a
+    bad cron expression, `schedule` sets the job's expression or removes the job for an empty one,
+    `passed` counts the times of an expression between two moments."""
 
-    @property
-    def plan(self) -> BackupPlan:
-        return self._plan
+    snapshots: Snapshots
+    notes: NoteWriter
+    history: BackupHistory
+    clock: Clock
+    plan: BackupPlan
+    check: Callable[[str], None]
+    schedule: Callable[[str], None]
+    passed: Callable[[str, Millis, Millis], int]
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def take(
         self, target: str, retention: Retention | None, done: Callable[[int], None]
     ) -> BackupResult:
         """Back up to a folder of snapshots or to an archive. With a retention, remove what it
         does not keep: only once the new backup is complete, and only our own snapshots."""
-        if not self._turn.acquire(blocking=False):
+        if not self.turn.acquire(blocking=False):
             raise Overloaded("a backup is being taken already; try again when it is done")
         try:
             # pending notes name repositories of this machine, so write them first
-            self._notes.flush()
-            made = self._snapshots.create(target, done=done)
+            self.notes.flush()
+            made = self.snapshots.create(target, done=done)
             self._record(target, made)
             removed = () if retention is None else self._prune(target, made, retention)
         finally:
-            self._turn.release()
+            self.turn.release()
         return BackupResult(
             path=made.path,
             made_ms=made.manifest.made_ms,
@@ -85,28 +71,28 @@ class Backups:
 
     def run(self, check: Callable[[], None]) -> None:
         """Take the scheduled backup."""
-        self.take(self._plan.folder, self._plan.retention, lambda _: check())
+        self.take(self.plan.folder, self.plan.retention, lambda _: check())
 
     def follow(self, plan: BackupPlan, keep: Callable[[BackupPlan], None] = lambda _: None) -> None:
         """Take backups by this plan from now on, once `keep` has stored it. Raises InvalidInput
         for a bad schedule, before that."""
         if plan.schedule:
-            self._check(plan.schedule)
+            self.check(plan.schedule)
         keep(plan)
-        self._schedule(plan.schedule)
-        self._plan = plan
+        self.schedule(plan.schedule)
+        self.plan = plan
 
     def status(self) -> BackupStatus:
-        return self._history.load()
+        return self.history.load()
 
     def warnings(self) -> list[str]:
         """List what is wrong with the scheduled backups."""
-        if not self._plan.schedule or not self._plan.folder:
+        if not self.plan.schedule or not self.plan.folder:
             return []
-        last, now = self._history.load(), self._clock.now()
-        if PurePath(last.scheduled).parent != PurePath(self._plan.folder):
-            return [f"no backup has been taken yet to {self._plan.folder}"]
-        if self._passed(self._plan.schedule, last.scheduled_ms, now) < MISSED:
+        last, now = self.history.load(), self.clock.now()
+        if PurePath(last.scheduled).parent != PurePath(self.plan.folder):
+            return [f"no backup has been taken yet to {self.plan.folder}"]
+        if self.passed(self.plan.schedule, last.scheduled_ms, now) < MISSED:
             return []
         days = (now - last.scheduled_ms) // DAY_MS
         return [f"the last good backup is {days} days old: {last.scheduled}"]
@@ -114,14 +100,14 @@ class Backups:
     def _record(self, target: str, made: Snapshot) -> None:
         """Record the result. A backup taken elsewhere says nothing about the scheduled ones."""
         at = made.manifest.made_ms
-        status = replace(self._history.load(), path=made.path, made_ms=at)
-        if PurePath(target) == PurePath(self._plan.folder):
+        status = replace(self.history.load(), path=made.path, made_ms=at)
+        if PurePath(target) == PurePath(self.plan.folder):
             status = replace(status, scheduled=made.path, scheduled_ms=at)
-        self._history.save(status)
+        self.history.save(status)
 
     def _prune(self, folder: str, made: Snapshot, retention: Retention) -> tuple[str, ...]:
-        found = self._snapshots.list_complete(folder)
+        found = self.snapshots.list_complete(folder)
         old = backups.select_outdated(found, made, retention)
         for each in old:
-            self._snapshots.remove(each)
+            self.snapshots.remove(each)
         return tuple(each.path for each in old)

@@ -21,7 +21,6 @@ from agent_memory.features.checkpoints.model.graphs import (
     CheckpointScope,
     GraphCheckpoint,
     PendingWrite,
-    RunId,
     ThreadId,
     WriteKey,
 )
@@ -46,7 +45,7 @@ SPANS = (
 
 
 class _Head(msgspec.Struct, array_like=True, frozen=True):
-    parent: str | None
+    parent_checkpoint_id: str | None
     step: int | None
     source: str | None
     run_id: str | None
@@ -126,14 +125,7 @@ def scan_range(
 
 def build_checkpoint(info: CheckpointInfo, blob: bytes) -> Batch:
     """Build the batch for a checkpoint that must not exist yet."""
-    head = _Head(
-        parent=info.parent_checkpoint_id,
-        step=info.step,
-        source=info.source,
-        run_id=info.run_id,
-        metadata=info.metadata,
-        blob_size=info.blob_size,
-    )
+    head = msgspec.convert(info, _Head, from_attributes=True)
     operations = [
         Put(FAMILY, key(HEAD, *info.place), codec.pack(head)),
         Put(FAMILY, key(BLOB, *info.place), blob),
@@ -179,16 +171,7 @@ def build_write_removal(at: bytes) -> list[Operation]:
 
 
 def decode_head(place: CheckpointKey, value: bytes) -> CheckpointInfo:
-    head = codec.unpack(value, _Head)
-    return CheckpointInfo(
-        place=place,
-        parent_checkpoint_id=None if head.parent is None else CheckpointId(head.parent),
-        metadata=head.metadata,
-        blob_size=head.blob_size,
-        step=head.step,
-        source=head.source,
-        run_id=None if head.run_id is None else RunId(head.run_id),
-    )
+    return CheckpointInfo(place=place, **msgspec.structs.asdict(codec.unpack(value, _Head)))
 
 
 def encode_blob(checkpoint: GraphCheckpoint) -> bytes:
@@ -212,10 +195,6 @@ def decode_blob(info: CheckpointInfo, value: bytes) -> GraphCheckpoint:
         )
     except (IndexError, ValueError, InvalidInput) as exc:
         raise StorageFailed(f"the stored checkpoint {info.place} is damaged") from exc
-
-
-def decode_write_head(value: bytes) -> WriteHead:
-    return codec.unpack(value, WriteHead)
 
 
 def decode_write(at: bytes, head: WriteHead, value: bytes) -> PendingWrite:

@@ -19,7 +19,7 @@ from agent_memory.features.checkpoints.model.graphs import (
 from agent_memory.kernel import futures
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store import keys
+from agent_memory.platform.store import codec, keys
 from agent_memory.platform.store.batches import Batch, CommitOutcome, Committed, Row
 
 HEADS = 64  # per read: each may have half a MiB of metadata
@@ -86,7 +86,7 @@ class StoredGraphs:
         rows: list[tuple[bytes, layout.WriteHead]] = []
         size = 0
         for at, row in iter_write_rows(self._store, place, after):
-            head = layout.decode_write_head(row)
+            head = codec.unpack(row, layout.WriteHead)
             size += head.size + len(at) + len(row)
             if size > max_bytes and (rows or not at_least_one):
                 last = layout.parse_write_key(rows[-1][0]) if rows else after

@@ -4,6 +4,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,18 +37,14 @@ class KeySpan(NamedTuple):
     rows: int
 
 
+@dataclass(frozen=True, slots=True)
 class StoredTraces:
-    def __init__(
-        self,
-        store: OrderedStore,
-        folders: Callable[[], Sequence[Path]],
-        spans: Mapping[str, Sequence[KeySpan]] | None = None,
-    ) -> None:
-        """Search a store and the folders that exist at the time. `spans` divides families whose
-        rows are too large to read by the page."""
-        self._store = store
-        self._folders = folders
-        self._spans = spans or {}
+    """A search of a store and of the folders that exist at the time. `spans` divides families whose
+    rows are too large to read by the page."""
+
+    store: OrderedStore
+    folders: Callable[[], Sequence[Path]]
+    spans: Mapping[str, Sequence[KeySpan]] = field(default_factory=dict)
 
     def search_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
         """Find needles in any case and with any blanks between words: derived text has them so."""
@@ -79,7 +76,7 @@ class StoredTraces:
         files = size = 0
         found: set[NeedleMatch] = set()
         unreadable: list[str] = []
-        for folder in self._folders():
+        for folder in self.folders():
             for path in sorted(_files(folder)):
                 done(files)
                 name = str(path.relative_to(folder.parent))
@@ -99,9 +96,9 @@ class StoredTraces:
     def _rows(
         self, family: str, search: "ByteSearch", read: Callable[[bytes], bytes] = bytes
     ) -> Iterator[NeedleMatch]:
-        for first, end, page in self._spans.get(family, (KeySpan(b"", keys.LAST, _PAGE),)):
+        for first, end, page in self.spans.get(family, (KeySpan(b"", keys.LAST, _PAGE),)):
             start = first
-            while rows := self._store.scan(family, start, end, limit=page):
+            while rows := self.store.scan(family, start, end, limit=page):
                 for needle in search.find(read(_join_rows(rows))):
                     yield NeedleMatch(family, needle)
                 start = keys.after(rows[-1][0])

@@ -8,7 +8,7 @@ The words to search for at the end are part of the plan until then. The report i
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 
 from agent_memory.features.forgetting.model import forgetting
@@ -26,6 +26,7 @@ from agent_memory.features.knowledge.services.learning import Learning
 from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
 from agent_memory.features.log.ports import EventLog, EventRemover
+from agent_memory.features.log.services import paging
 from agent_memory.features.toc.model import periods, segments
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.toc import Erasure, GripId, TocChange, TocNode
@@ -45,7 +46,7 @@ _CONTEXT = 16  # events before a segment that its summary may mention
 
 @dataclass(slots=True)
 class _Tally:
-    """What one run has done so far."""
+    """What one run has done so far: the counts of its report."""
 
     events: int = 0
     segments: int = 0
@@ -129,19 +130,15 @@ class Forgetting:
             event = self.log.get(selection.event_id)
             if event is not None:
                 yield SessionPosition(event.session_id, event.position)
-            return
-        after: Position | None = None
-        while True:
-            if selection.session_id is not None:
-                page = self.log.list_session(selection.session_id, after=after, limit=_PAGE)
-            else:
-                since, until = selection.since or Millis(0), selection.until or Millis(0)
-                page = self.log.list_between(since, until, after=after, limit=_PAGE)
-            for event in page.events:
+        elif selection.session_id is not None:
+            for event in paging.iter_session(self.log, selection.session_id):
                 yield SessionPosition(event.session_id, event.position)
-            if page.next is None:
-                return
-            after = page.next
+        else:
+            since, until = selection.since or Millis(0), selection.until or Millis(0)
+            for page in paging.iter_between(self.log, since, until):
+                yield from (
+                    SessionPosition(event.session_id, event.position) for event in page.events
+                )
 
     def _forget(self, name: str, done: Done) -> ForgettingReport:
         places, tally = self.plan.list_events(), _Tally()
@@ -213,7 +210,8 @@ class Forgetting:
         doomed = sorted(gone, key=lambda at: at.order)
         passed = 0
         since = _CONTEXT + 1  # kept events since the last forgotten one
-        for at in self._staying(session_id):
+        for event in paging.iter_session(self.log, session_id):
+            at = event.position
             while passed < len(doomed) and doomed[passed].order < at.order:
                 yield doomed[passed], since <= _CONTEXT
                 passed, since = passed + 1, 0
@@ -224,15 +222,6 @@ class Forgetting:
         for place in doomed[passed:]:
             yield place, since <= _CONTEXT
             since = 0
-
-    def _staying(self, session_id: SessionId) -> Iterator[Position]:
-        after: Position | None = None
-        while True:
-            page = self.log.list_session(session_id, after=after, limit=_PAGE)
-            yield from (event.position for event in page.events)
-            if page.next is None:
-                return
-            after = page.next
 
     def _roll_up(self, tally: _Tally, done: Done) -> None:
         """Roll up everything above, and erase the versions that had the events."""
@@ -310,11 +299,7 @@ class Forgetting:
         ):
             found.add("events")
         return ForgettingReport(
-            events=tally.events,
-            segments=tally.segments,
-            nodes=tally.nodes,
-            versions=tally.versions,
-            grips=tally.grips,
+            **asdict(tally),
             proof=replace(proof, found_in=tuple(sorted(found))),
             unreachable=UNREACHABLE,
         )

@@ -84,19 +84,16 @@ def build_events(call: HookCall, *, project: str, branch: str) -> list[Event]:
     build = _EventBuilder(call, project, branch)
     match call.kind:
         case HookKind.SESSION_START:
-            return [build.mark(RecordKind.SESSION_START, EventType.SESSION_START, call.nonce)]
+            return [build.mark(RecordKind.SESSION_START, call.nonce)]
         case HookKind.SUBAGENT_START:
             # A subagent with its own session starts once in it.
             own = event_metadata.get_main_session(call.session) != call.session
             record_id = "" if own else call.nonce
-            return [build.mark(RecordKind.SUBAGENT_START, EventType.SUBAGENT_START, record_id)]
+            return [build.mark(RecordKind.SUBAGENT_START, record_id)]
         case HookKind.PROMPT:
-            return build.words(
-                RecordKind.PROMPT, EventType.USER_MESSAGE, EventRole.USER, call.own_text
-            )
+            return build.words(RecordKind.PROMPT, call.own_text)
         case HookKind.TOOL | HookKind.TOOL_FAILURE:
-            text = call.use.render_text(call.text)
-            return build.words(RecordKind.TOOL, EventType.TOOL_RESULT, EventRole.TOOL, text)
+            return build.words(RecordKind.TOOL, call.use.render_text(call.text))
         case HookKind.ANSWER:
             return build.answer()
         case HookKind.STOP:
@@ -129,17 +126,14 @@ class _EventBuilder:
         if call.kind is HookKind.TOOL_FAILURE:
             self._metadata["error"] = "true"
 
-    def words(self, kind: RecordKind, type_: EventType, role: EventRole, text: str) -> list[Event]:
-        if not text:
-            return []
-        return [self._event(kind, self._call_id, type_, role, transcripts.fit_text(text))]
+    def words(self, kind: RecordKind, text: str) -> list[Event]:
+        return [self.mark(kind, self._call_id, transcripts.fit_text(text))] if text else []
 
-    def mark(self, kind: RecordKind, type_: EventType, record_id: str) -> Event:
-        return self._event(kind, record_id, type_, EventRole.SYSTEM)
+    def mark(self, kind: RecordKind, record_id: str, text: str = "") -> Event:
+        return self._event(kind, record_id, *transcripts.RECORDED[kind], text)
 
     def answer(self) -> list[Event]:
-        text = self._call.own_text
-        return self.words(RecordKind.ANSWER, EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT, text)
+        return self.words(RecordKind.ANSWER, self._call.own_text)
 
     def end(self, word: str, type_: EventType) -> Event:
         return self._event(RecordKind.OTHER, f"{word}:{self._call_id}", type_, EventRole.SYSTEM)

@@ -35,6 +35,15 @@ class RecordKind(StrEnum):
     OTHER = "other"
 
 
+RECORDED: Mapping[RecordKind, tuple[EventType, EventRole]] = {
+    RecordKind.SESSION_START: (EventType.SESSION_START, EventRole.SYSTEM),
+    RecordKind.SUBAGENT_START: (EventType.SUBAGENT_START, EventRole.SYSTEM),
+    RecordKind.PROMPT: (EventType.USER_MESSAGE, EventRole.USER),
+    RecordKind.ANSWER: (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT),
+    RecordKind.TOOL: (EventType.TOOL_RESULT, EventRole.TOOL),
+}
+
+
 @dataclass(slots=True)
 class RecordIds:
     """Makes the ids of one transcript unique, and the same again at the next import."""
@@ -127,6 +136,30 @@ def fingerprint(*parts: str) -> str:
 def build_metadata(**values: str) -> dict[str, str]:
     """Build metadata from the values that are not empty, each cut to its limit."""
     return {name: fit_text(value)[:_MAX_METADATA_CHARS] for name, value in values.items() if value}
+
+
+def build_entry(
+    session: str,
+    kind: RecordKind,
+    record_id: str,
+    *,
+    at_ms: int,
+    line: int,
+    metadata: Mapping[str, str],
+    text: str = "",
+) -> TranscriptEntry:
+    """Build the entry of a record, with the type and role of its kind."""
+    event_type, role = RECORDED[kind]
+    return TranscriptEntry(
+        event_id=build_event_id(session, kind, record_id),
+        session=session,
+        at_ms=at_ms,
+        type=event_type,
+        role=role,
+        text=fit_text(text),
+        metadata=metadata,
+        line=line,
+    )
 
 
 def build_event(entry: TranscriptEntry, metadata: Mapping[str, str]) -> Event:

@@ -10,6 +10,7 @@ from agent_memory.features.hooks.model.transcripts import TranscriptEntry, Trans
 from agent_memory.features.hooks.ports import Transcripts
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
@@ -19,7 +20,6 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 BATCH = 25  # small, so that other writers do not wait long
 BATCH_CHARS = 1 << 20
 REASONS = 100
-_PAGE = 500
 _TAIL_MS = 2 * transcripts.NEAR_MS
 
 Done = Callable[[int], None]
@@ -209,14 +209,9 @@ class _BackfillRun:
 
     def _catch_up(self, session: str, live: _LiveEvents) -> None:
         """Read the events recorded since the last look: the session may still be running."""
-        after: Position | None = Position(
-            at_ms=Millis(max(0, live.until_ms - _TAIL_MS)), event_id=EventId("")
-        )
-        while after is not None:
-            page = self.ingest.log.list_session(SessionId(session), after=after, limit=_PAGE)
-            for event in page.events:
-                live.add(event)
-            after = page.next
+        since = Position(at_ms=Millis(max(0, live.until_ms - _TAIL_MS)), event_id=EventId(""))
+        for event in paging.iter_session(self.ingest.log, SessionId(session), since):
+            live.add(event)
 
     def _build_metadata(self, entry: TranscriptEntry) -> Mapping[str, str]:
         """Add the project: that of the entry's repository, else that of the session's start."""

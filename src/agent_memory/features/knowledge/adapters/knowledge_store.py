@@ -50,6 +50,7 @@ class _Layout:
     family: str
     name: bytes
     filters: tuple[str, ...] = ()
+    order: str = "created_ms"  # the field that lists are sorted by
 
     def key(self, name: str) -> bytes:
         return b"%s:%s" % (self.name, name.encode())
@@ -58,7 +59,7 @@ class _Layout:
     def prefix(self) -> bytes:
         return b"%s:" % self.name
 
-    def order(self, values: Sequence[str | None]) -> bytes:
+    def prefix_of(self, values: Sequence[str | None]) -> bytes:
         """Return the prefix of the rows whose records have these values; None matches any."""
         which = "".join("1" if value is not None else "0" for value in values)
         escaped = b"".join(b"%s:" % keys.escape(value) for value in values if value is not None)
@@ -68,21 +69,21 @@ class _Layout:
         if record is None:
             return
         values = [getattr(record, name) or "" for name in self.filters]
-        end = b"%013d:%s" % (record.made_ms, record.id.encode())
+        end = b"%013d:%s" % (getattr(record, self.order), record.id.encode())
         for choices in product(*((None, value) for value in values)):
-            yield self.order(choices) + end
+            yield self.prefix_of(choices) + end
 
 
 _LAYOUTS: Mapping[type[Any], _Layout] = {
     Fact: _Layout(families.FACTS, b"fact", ("scope", "fact_type")),
-    Former: _Layout(families.FACTS, b"former", ("fact_id",)),
-    Episode: _Layout(families.KNOWLEDGE, b"episode", ("agent_id",)),
+    Former: _Layout(families.FACTS, b"former", ("fact_id",), order="number"),
+    Episode: _Layout(families.KNOWLEDGE, b"episode", ("agent_id",), order="started_ms"),
     Procedure: _Layout(families.KNOWLEDGE, b"procedure", ("agent_id",)),
     Chain: _Layout(families.KNOWLEDGE, b"chain"),
     User: _Layout(families.KNOWLEDGE, b"user"),
-    Session: _Layout(families.KNOWLEDGE, b"session"),
-    Run: _Layout(families.KNOWLEDGE, b"run", ("session_id",)),
-    RunSession: _Layout(families.KNOWLEDGE, b"run-session"),
+    Session: _Layout(families.KNOWLEDGE, b"session", order="started_ms"),
+    Run: _Layout(families.KNOWLEDGE, b"run", ("session_id",), order="started_ms"),
+    RunSession: _Layout(families.KNOWLEDGE, b"run-session", order="last_ms"),
 }
 
 
@@ -103,7 +104,7 @@ class StoredKnowledge:
         self, kind: type[R], /, *, limit: int, offset: int, **filters: str | None
     ) -> tuple[list[R], int]:
         layout = _LAYOUTS[kind]
-        prefix = layout.order([filters.get(name) for name in layout.filters])
+        prefix = layout.prefix_of([filters.get(name) for name in layout.filters])
         total = self._total(kind, prefix)
         if offset >= total:
             return [], total
@@ -155,7 +156,7 @@ class StoredKnowledge:
             operations.append(
                 Delete(layout.family, key)
                 if after is None
-                else Put(layout.family, key, _encode_record(after))
+                else Put(layout.family, key, codec.EMPTY + _encode(after))
             )
             if isinstance(present, Fact) and not _is_indexed_alike(before, after):
                 entry = encode_entry(FactChanged(id=present.id))
@@ -224,10 +225,6 @@ _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decoders: dict[type[Any], Callable[[memoryview], Any]] = {
     kind: msgspec.msgpack.Decoder(kind).decode for kind in _LAYOUTS
 }
-
-
-def _encode_record(record: KnowledgeRecord) -> bytes:
-    return codec.EMPTY + _encode(record)
 
 
 def _decode_record(kind: type[R], value: bytes) -> R:

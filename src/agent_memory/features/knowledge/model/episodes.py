@@ -38,9 +38,5 @@ class Episode:
             raise InvalidInput("ended_at is before started_at: swap them")
 
     @property
-    def made_ms(self) -> Millis:
-        return self.started_ms
-
-    @property
     def duration_ms(self) -> int:
         return self.ended_ms - self.started_ms

@@ -40,10 +40,6 @@ class Fact:
         limits.check_text("value", self.value, limits.VALUE_CHARS)
         limits.check_share("confidence", self.confidence)
 
-    @property
-    def made_ms(self) -> Millis:
-        return self.created_ms
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Former:
@@ -58,10 +54,6 @@ class Former:
     times_confirmed: int
     since_ms: Millis
     until_ms: Millis
-
-    @property
-    def made_ms(self) -> Millis:
-        return Millis(self.number)  # in the order of replacement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,10 +61,6 @@ class Chain:
     dismissed_successes: int = 0
     created_ms: Millis
 
-    @property
-    def made_ms(self) -> Millis:
-        return self.created_ms
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
@@ -90,10 +86,6 @@ class Procedure:
         limits.check_text("description", self.description)
         for field in ("times_used", "times_succeeded", "times_failed"):
             limits.check_count(field, getattr(self, field))
-
-    @property
-    def made_ms(self) -> Millis:
-        return self.created_ms
 
     @property
     def success_rate(self) -> float:

@@ -46,10 +46,6 @@ class RunSession:
     last_run: str
     outcome: str = ""
 
-    @property
-    def made_ms(self) -> Millis:
-        return self.last_ms
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKnowledge:

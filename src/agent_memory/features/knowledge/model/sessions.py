@@ -66,10 +66,6 @@ class Session:
     beside: NonRunActivity | None = None  # only if it has runs
 
     @property
-    def made_ms(self) -> Millis:
-        return self.started_ms
-
-    @property
     def outside(self) -> NonRunActivity | None:
         """The activity outside runs: all of it if there are no runs."""
         if self.has_runs:

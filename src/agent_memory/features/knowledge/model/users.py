@@ -32,10 +32,6 @@ class User:
             limits.check_name(field, getattr(self, field) or "", required=False)
         limits.check_count("total_conversations", self.total_conversations)
 
-    @property
-    def made_ms(self) -> Millis:
-        return self.created_ms
-
 
 def derive_id(canonical_id: str) -> KnowledgeId:
     return ids.derive_id("user", canonical_id)

@@ -16,8 +16,9 @@ from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.log.ports import EventLog, Outbox
+from agent_memory.features.log.services import paging
 from agent_memory.kernel.errors import Overloaded
-from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
+from agent_memory.kernel.ids import SessionId
 from agent_memory.platform.ports import Clock
 
 BATCH = 1_000  # entries of the outbox
@@ -63,14 +64,9 @@ class Learning:
     def _learn_all(self, check: Check) -> int:
         """Learn from all events of a store that predates learning."""
         cursor = self.log.watermark()
-        after: Position | None = None
-        while True:
+        for page in paging.iter_between(self.log):
             check()
-            page = self.log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=_PAGE)
             self._learn_events(page.events, None)
-            if page.next is None:
-                break
-            after = page.next
         self.knowledge.commit([], cursor=cursor)
         return cursor
 
@@ -91,9 +87,8 @@ class Learning:
 
     def _relearn_session(self, name: SessionId, known: Session | None) -> Pair:
         """Read the session from its start."""
-        after = SessionKnowledge()
-        for events in self._pages(name):
-            after = run_sessions.add_events(after, events, self.owner)
+        events = paging.iter_session(self.log, name)
+        after = run_sessions.add_events(SessionKnowledge(), events, self.owner)
         return self._load_known(name, known, None), after
 
     def _load_known(
@@ -120,15 +115,6 @@ class Learning:
             loaded += runs
             offset += _PAGE
         return loaded
-
-    def _pages(self, name: SessionId) -> Iterator[Sequence[Event]]:
-        after: Position | None = None
-        while True:
-            page = self.log.list_session(name, after=after, limit=_PAGE)
-            yield page.events
-            if page.next is None:
-                return
-            after = page.next
 
     def _commit(
         self,

@@ -49,8 +49,8 @@ class _MemoryRecord(msgspec.Struct, array_like=True, frozen=True):
     updated_ms: int
     spec: str
     tags: list[str]
-    relates_to: list[str]
-    status: str
+    relates_to: tuple[str, ...]
+    status: MemoryStatus
     commit: str
     superseded_by: str
     event_id: str
@@ -212,22 +212,9 @@ def _batch(change: MemoryChange) -> Batch:
 
 
 def _encode_memory(memory: Memory) -> bytes:
-    return codec.pack(
-        _MemoryRecord(
-            summary=memory.summary,
-            content=memory.content,
-            created_ms=memory.created_ms,
-            updated_ms=memory.updated_ms,
-            spec=memory.spec,
-            tags=sorted(memory.tags),
-            relates_to=list(memory.relates_to),
-            status=memory.status.value,
-            commit=memory.commit,
-            superseded_by=memory.superseded_by,
-            event_id=memory.event_id,
-            session_id=memory.session_id,
-        )
-    )
+    record = msgspec.convert(memory, _MemoryRecord, from_attributes=True)
+    record.tags.sort()
+    return codec.pack(record)
 
 
 def _decode_rows(rows: Iterable[Row]) -> Iterator[Memory]:
@@ -246,25 +233,10 @@ def _decode_rows(rows: Iterable[Row]) -> Iterator[Memory]:
 
 
 def _decode_memory(key: MemoryKey, value: bytes) -> Memory:
-    record = codec.unpack(value, _MemoryRecord)
+    fields = msgspec.structs.asdict(codec.unpack(value, _MemoryRecord))
+    fields["tags"] = frozenset(fields["tags"])
     try:
-        return Memory(
-            digest=key.digest,
-            namespace=key.namespace,
-            domain=key.domain,
-            summary=record.summary,
-            content=record.content,
-            created_ms=Millis(record.created_ms),
-            updated_ms=Millis(record.updated_ms),
-            spec=record.spec,
-            tags=frozenset(record.tags),
-            relates_to=tuple(record.relates_to),
-            status=MemoryStatus(record.status),
-            commit=record.commit,
-            superseded_by=record.superseded_by,
-            event_id=record.event_id,
-            session_id=record.session_id,
-        )
+        return Memory(**key._asdict(), **fields)
     except (ValueError, InvalidInput) as exc:
         raise StorageFailed(
             f"the stored memory {key.namespace}:{key.digest[:HEX_CHARS]} is damaged"

@@ -188,6 +188,10 @@ class Draft:
         if self.status is MemoryStatus.TOMBSTONE:
             raise InvalidInput("tombstones cannot be captured: only forgetting a memory makes one")
 
+    @property
+    def digest(self) -> Digest:
+        return compute_digest(self.namespace, self.summary, self.content, self.spec)
+
 
 def compute_digest(namespace: str, summary: str, content: str, spec: str) -> Digest:
     """Hash each part with its length, so that text cannot move from one part to the next."""
@@ -197,6 +201,20 @@ def compute_digest(namespace: str, summary: str, content: str, spec: str) -> Dig
         hasher.update(b"%d:" % len(data))
         hasher.update(data)
     return Digest(hasher.hexdigest())
+
+
+def to_draft(memory: Memory) -> Draft:
+    """Return the draft that captures the same text again."""
+    return Draft(
+        namespace=memory.namespace,
+        summary=memory.summary,
+        content=memory.content,
+        spec=memory.spec,
+        tags=memory.tags,
+        relates_to=memory.relates_to,
+        event_id=memory.event_id,
+        session_id=memory.session_id,
+    )
 
 
 def check_namespace(name: str) -> str:

@@ -96,9 +96,7 @@ class Capture:
                 )
             session_id = event.session_id
         return Memory(
-            digest=memories.compute_digest(
-                draft.namespace, draft.summary, draft.content, draft.spec
-            ),
+            digest=draft.digest,
             namespace=draft.namespace,
             domain=location.domain,
             summary=draft.summary,

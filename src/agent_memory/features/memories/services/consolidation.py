@@ -248,11 +248,7 @@ class Consolidation:
         if step.writing is not None:
             new = self.capture.capture(step.writing.draft, step.writing.place).memory
         elif step.tags != kept.tags:
-            new = self.editor.apply(
-                kept.key,
-                here,
-                lambda m: memories.update_fields(m, self.clock.now(), tags=step.tags),
-            )
+            new = self.editor.update(kept.key, here, tags=step.tags)
         else:
             new = kept
         for old in step.old:
@@ -285,25 +281,15 @@ class Consolidation:
             if stored.updated_ms > change.changed_ms or stored.status is MemoryStatus.TOMBSTONE:
                 left += 1
                 continue
-            self._restore(change, here)
+            self.editor.update(
+                change.key, here, status=change.status, superseded_by=change.superseded_by
+            )
             undone += 1
         found = [self.editor.memories.get(key) for key in run.made]
         made = [each for each in found if each is not None and each.status in _PRESENT]
         for each in made:
             self.editor.set_status(each, MemoryStatus.ARCHIVED, here)
         return (undone, left) if undone or left or made else None
-
-    def _restore(self, change: Undo, here: MemoryLocation) -> None:
-        self.editor.apply(
-            change.key,
-            here,
-            lambda memory: memories.update_fields(
-                memory,
-                self.clock.now(),
-                status=change.status,
-                superseded_by=change.superseded_by,
-            ),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

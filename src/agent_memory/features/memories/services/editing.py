@@ -1,12 +1,11 @@
 """Editing: find a memory by name, and change its status, tags or text."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from agent_memory.features.memories.model import memories, tiers
 from agent_memory.features.memories.model.memories import (
     NAMESPACES,
-    Draft,
     Memory,
     MemoryStatus,
     Reference,
@@ -110,39 +109,26 @@ class MemoryEditor:
         """Apply the edit. New text makes a new memory, which supersedes this one."""
         if edit.empty:
             raise InvalidInput("nothing to change: give a summary, content, spec or tags")
-        draft = Draft(
-            namespace=memory.namespace,
-            summary=memory.summary if edit.summary is None else edit.summary,
-            content=memory.content if edit.content is None else edit.content,
-            spec=memory.spec if edit.spec is None else edit.spec,
-            tags=memory.tags | edit.tags,
-            relates_to=memory.relates_to if edit.relates_to is None else edit.relates_to,
-            event_id=memory.event_id,
-            session_id=memory.session_id,
-        )
+        new = {name: value for name, value in asdict(edit).items() if value is not None}
+        draft = replace(memories.to_draft(memory), **new | {"tags": memory.tags | edit.tags})
         text = (draft.summary, draft.content, draft.spec)
         if text == (memory.summary, memory.content, memory.spec):
             cleaned = self.capture.clean(draft)
-            changed = self.apply(
-                memory.key,
-                here,
-                lambda stored: memories.update_fields(
-                    stored, self.clock.now(), tags=cleaned.tags, relates_to=cleaned.relates_to
-                ),
+            changed = self.update(
+                memory.key, here, tags=cleaned.tags, relates_to=cleaned.relates_to
             )
             return CaptureResult(memory=changed, created=False)
         captured = self.capture.capture(draft, self.locate(memory.domain, here))
         if captured.memory.key != memory.key:  # else the new text differed only by a secret
-            self.supersede(memory, captured.memory, here)
+            self.update(
+                memory.key, here, status=MemoryStatus.ARCHIVED, superseded_by=captured.memory.id
+            )
         return captured
 
-    def supersede(self, old: Memory, new: Memory, here: MemoryLocation) -> Memory:
+    def update(self, key: MemoryKey, here: MemoryLocation, **fields: object) -> Memory:
+        """Set fields of the stored memory."""
         return self.apply(
-            old.key,
-            here,
-            lambda stored: memories.update_fields(
-                stored, self.clock.now(), status=MemoryStatus.ARCHIVED, superseded_by=new.id
-            ),
+            key, here, lambda stored: memories.update_fields(stored, self.clock.now(), **fields)
         )
 
     def apply(

@@ -2,17 +2,14 @@
 
 from pathlib import PurePath
 
-from agent_memory.features.hooks.adapters.agents import json_config
-from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
-from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonDocument
+from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
+from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer
 from agent_memory.features.hooks.model.installations import (
     Agent,
     ConfigFile,
-    DesiredConfig,
-    EditedConfig,
-    InstalledEntries,
     InstallScope,
     InstallTarget,
+    McpServer,
 )
 
 # Not PreToolUse and PostCompact: there is nothing to record or to answer.
@@ -27,16 +24,17 @@ EVENTS = (
     "SubagentStop",
     "SessionEnd",
 )
-ABOUT_TOOLS = ("PostToolUse", "PostToolUseFailure")
-OWN_TIMEOUT = ("SessionEnd",)  # the agent's own is very short: leave it to the agent
 
 
-class ClaudeCodeInstaller:
+class ClaudeCodeInstaller(JsonInstaller):
     agent = Agent.CLAUDE_CODE
     title = "Claude Code"
+    folder = ".claude"
+    events = EVENTS
+    advice = "Start a new session of Claude Code. There, /hooks lists the hooks."
 
     def get_folder(self, target: InstallTarget, /) -> str:
-        return target.read_override("CLAUDE_CONFIG_DIR") or str(PurePath(target.home) / ".claude")
+        return target.read_override("CLAUDE_CONFIG_DIR") or super().get_folder(target)
 
     def list_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
         if target.scope is InstallScope.PROJECT:
@@ -44,7 +42,7 @@ class ClaudeCodeInstaller:
             # this machine.
             root = PurePath(target.root)
             return (
-                ConfigFile(path=str(root / ".claude" / "settings.local.json"), hooks=True),
+                ConfigFile(path=str(root / self.folder / "settings.local.json"), hooks=True),
                 ConfigFile(path=str(root / ".mcp.json"), servers=True),
             )
         folder = PurePath(target.read_override("CLAUDE_CONFIG_DIR") or target.home)
@@ -56,30 +54,12 @@ class ClaudeCodeInstaller:
     def list_shared_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
         if target.scope is InstallScope.USER:
             return ()
-        path = PurePath(target.root) / ".claude" / "settings.json"
+        path = PurePath(target.root) / self.folder / "settings.json"
         return (ConfigFile(path=str(path), hooks=True),)
 
-    def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
-        server = json_config.build_server(desired.server)
-        return json_config.edit_config(
-            file,
-            text,
-            hooks={event: _build_entry(event, desired.hook) for event in EVENTS if desired.hook},
-            server=None if server is None else {"type": "stdio", **server},
-            lists=HookLists(),
-        )
+    def build_server(self, server: McpServer) -> Json:
+        return {"type": "stdio", **super().build_server(server)}
 
-    def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
-        off = JsonDocument(text).root.get("disableAllHooks") if file.hooks else None
-        switched = off is not None and off.value is True
-        return json_config.find_entries(
-            file, text, HookLists(), off="disableAllHooks = true" if switched else ""
-        )
-
-    def get_advice(self, _target: InstallTarget, /) -> str:
-        return "Start a new session of Claude Code. There, /hooks lists the hooks."
-
-
-def _build_entry(event: str, command: str) -> Json:
-    handler = json_config.build_command(command, timeout=event not in OWN_TIMEOUT)
-    return json_config.build_group(handler, tools=event in ABOUT_TOOLS)
+    def find_switch(self, root: JsonContainer) -> str:
+        off = root.get("disableAllHooks")
+        return "disableAllHooks = true" if off is not None and off.value is True else ""

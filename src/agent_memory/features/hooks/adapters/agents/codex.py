@@ -1,10 +1,7 @@
 """Codex: hooks in JSON, MCP servers in TOML."""
 
-from pathlib import PurePath
-
-from agent_memory.features.hooks.adapters.agents import json_config, toml_config
-from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
-from agent_memory.features.hooks.adapters.agents.json_text import Json
+from agent_memory.features.hooks.adapters.agents import toml_config
+from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.model.installations import (
     Agent,
     ConfigFile,
@@ -25,44 +22,30 @@ EVENTS = (
     "SubagentStop",
     "SessionEnd",
 )
-ABOUT_TOOLS = ("PostToolUse",)
-OWN_TIMEOUT = ("SessionEnd",)  # the agent's own is very short: leave it to the agent
 SWITCHES = ("hooks", "codex_hooks")  # the second is the earlier name
 
 
-class CodexInstaller:
+class CodexInstaller(JsonInstaller):
     agent = Agent.CODEX
     title = "Codex"
+    folder = ".codex"
+    files = (
+        ConfigFile(path="hooks.json", hooks=True),
+        ConfigFile(path="config.toml", servers=True),
+    )
+    events = EVENTS
 
     def get_folder(self, target: InstallTarget, /) -> str:
-        return target.read_override("CODEX_HOME") or str(PurePath(target.home) / ".codex")
-
-    def list_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
-        folder = PurePath(self.get_folder(target))
-        if target.scope is InstallScope.PROJECT:
-            folder = PurePath(target.root) / ".codex"
-        return (
-            ConfigFile(path=str(folder / "hooks.json"), hooks=True),
-            ConfigFile(path=str(folder / "config.toml"), servers=True),
-        )
-
-    def list_shared_files(self, _target: InstallTarget, /) -> tuple[ConfigFile, ...]:
-        return ()
+        return target.read_override("CODEX_HOME") or super().get_folder(target)
 
     def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
         if file.servers:
             return toml_config.edit_config(text, desired.server)
-        return json_config.edit_config(
-            file,
-            text,
-            hooks={event: _build_entry(event, desired.hook) for event in EVENTS if desired.hook},
-            server=None,
-            lists=HookLists(),
-        )
+        return super().edit_file(file, text, desired)
 
     def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
         if not file.servers:
-            return json_config.find_entries(file, text, HookLists())
+            return super().find_entries(file, text)
         settings = toml_config.read(text)
         features = settings.get("features")
         switched = features if isinstance(features, dict) else {}
@@ -77,8 +60,3 @@ class CodexInstaller:
             f"Start a new session of Codex{trust}, enter /hooks and trust them:"
             " Codex runs no hook before that."
         )
-
-
-def _build_entry(event: str, command: str) -> Json:
-    handler = json_config.build_command(command, timeout=event not in OWN_TIMEOUT)
-    return json_config.build_group(handler, tools=event in ABOUT_TOOLS)

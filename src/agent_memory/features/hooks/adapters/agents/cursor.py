@@ -1,19 +1,9 @@
 """Cursor: hooks and MCP servers in two files; an event has a plain list of commands."""
 
-from pathlib import PurePath
-
-from agent_memory.features.hooks.adapters.agents import json_config
 from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
-from agent_memory.features.hooks.adapters.agents.json_config import TIMEOUT_SECONDS
-from agent_memory.features.hooks.model.installations import (
-    Agent,
-    ConfigFile,
-    DesiredConfig,
-    EditedConfig,
-    InstalledEntries,
-    InstallScope,
-    InstallTarget,
-)
+from agent_memory.features.hooks.adapters.agents.json_config import TIMEOUT_SECONDS, JsonInstaller
+from agent_memory.features.hooks.adapters.agents.json_text import Json
+from agent_memory.features.hooks.model.installations import Agent, ConfigFile
 
 EVENTS = (
     "beforeSubmitPrompt",
@@ -23,41 +13,20 @@ EVENTS = (
     "afterMCPExecution",
     "stop",
 )
-VERSION = {"version": 1}
-_LISTS = HookLists(grouped=False)
 
 
-class CursorInstaller:
+class CursorInstaller(JsonInstaller):
     agent = Agent.CURSOR
     title = "Cursor"
+    folder = ".cursor"
+    files = (
+        ConfigFile(path="hooks.json", hooks=True),
+        ConfigFile(path="mcp.json", servers=True),
+    )
+    events = EVENTS
+    lists = HookLists(grouped=False)
+    required = {"version": 1}  # noqa: RUF012
+    advice = "Start a new chat in Cursor. Its settings list the hooks under Hooks."
 
-    def get_folder(self, target: InstallTarget, /) -> str:
-        return str(PurePath(target.home) / ".cursor")
-
-    def list_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
-        base = target.root if target.scope is InstallScope.PROJECT else target.home
-        folder = PurePath(base) / ".cursor"
-        return (
-            ConfigFile(path=str(folder / "hooks.json"), hooks=True),
-            ConfigFile(path=str(folder / "mcp.json"), servers=True),
-        )
-
-    def list_shared_files(self, _target: InstallTarget, /) -> tuple[ConfigFile, ...]:
-        return ()
-
-    def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
-        entry = {"command": desired.hook, "timeout": TIMEOUT_SECONDS}
-        return json_config.edit_config(
-            file,
-            text,
-            hooks={event: entry for event in EVENTS if desired.hook},
-            server=json_config.build_server(desired.server),
-            lists=_LISTS,
-            own=VERSION if file.hooks else None,
-        )
-
-    def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
-        return json_config.find_entries(file, text, _LISTS)
-
-    def get_advice(self, _target: InstallTarget, /) -> str:
-        return "Start a new chat in Cursor. Its settings list the hooks under Hooks."
+    def build_entry(self, _event: str, command: str) -> Json:
+        return {"command": command, "timeout": TIMEOUT_SECONDS}

@@ -7,6 +7,7 @@ from pathlib import Path
 from agent_memory.features.hooks.model.installations import ConfigChange
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.platform.durable import write_atomic
+from agent_memory.platform.files import FileTooLarge, NotRegularFile, read_regular
 
 LIMIT = 8 << 20
 _GIT = ".git"
@@ -14,13 +15,21 @@ _GIT = ".git"
 
 class DiskFiles:
     def read(self, path: str, /) -> str | None:
-        raw = _read_bytes(path)
-        if raw is None:
-            return None
         try:
-            return raw.decode()
+            return read_regular(Path(path), LIMIT, follow_link=True).decode()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except NotRegularFile:
+            raise ConfigError(f"{path} is not a file") from None
+        except FileTooLarge as exc:
+            raise ConfigError(
+                f"{path} has more than {LIMIT >> 20} MiB: it is not a config file"
+            ) from exc
         except UnicodeDecodeError as exc:
             raise ConfigError(f"{path} is not UTF-8 text") from exc
+        except (OSError, ValueError) as exc:
+            reason = exc.strerror if isinstance(exc, OSError) else exc
+            raise ConfigError(f"cannot read {path}: {reason}") from exc
 
     def apply(self, change: ConfigChange, /) -> None:
         path = Path(change.path)
@@ -52,27 +61,6 @@ class DiskFiles:
             except OSError:
                 continue
         return folder
-
-
-def _read_bytes(path: str) -> bytes | None:
-    try:
-        with open(path, "rb", opener=_open) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigError(f"{path} is not a file")
-            raw = file.read(LIMIT + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else exc
-        raise ConfigError(f"cannot read {path}: {reason}") from exc
-    if len(raw) > LIMIT:
-        raise ConfigError(f"{path} has more than {LIMIT >> 20} MiB: it is not a config file")
-    return raw
-
-
-def _open(path: str, flags: int) -> int:
-    # Without blocking: a pipe may have no writer.
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _replace(path: Path, text: str) -> None:

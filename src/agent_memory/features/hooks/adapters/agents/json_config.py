@@ -1,70 +1,98 @@
 """Edit and read our entries in JSON config files."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePath
 
 from agent_memory.features.hooks.adapters.agents import server_tables
 from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
-from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonDocument
+from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer, JsonDocument
 from agent_memory.features.hooks.model.installations import (
+    Agent,
     ConfigFile,
+    DesiredConfig,
     EditedConfig,
     InstalledEntries,
+    InstallScope,
+    InstallTarget,
     McpServer,
 )
 
 TIMEOUT_SECONDS = 10
 ALL_TOOLS = "*"
+OWN_TIMEOUT = "SessionEnd"  # the agent's own is very short: leave it to the agent
 
 
-def edit_config(
-    file: ConfigFile,
-    text: str,
-    *,
-    hooks: Mapping[str, Json],
-    server: Json | None,
-    lists: HookLists,
-    own: Mapping[str, Json] | None = None,
-) -> EditedConfig:
-    """Return the text with our entries. `own` are keys that the agent requires in every file."""
-    document = JsonDocument(text)
-    own = own or {}
-    before = document.text
-    if file.hooks:
-        if hooks:
-            for key, value in own.items():
-                if document.root.get(key) is None:
-                    document.root.append(value, key)
-        lists.reconcile(document.root, hooks)
-    if file.servers:
-        server_tables.reconcile(document.root, server)
-    if document.text == before:
-        return EditedConfig(text=text)
-    return EditedConfig(
-        text=document.text, bare=all(piece.key in own for piece in document.root.pieces)
-    )
+class JsonInstaller:
+    """An AgentSetup for hooks in JSON. Subclasses say how their agent differs."""
+
+    agent: Agent
+    title: str
+    folder: str  # its name, in the home of the user and in a project
+    files: tuple[ConfigFile, ...] = ()  # by their names in the folder
+    events: tuple[str, ...]
+    lists = HookLists()
+    required: Mapping[str, Json] = {}  # keys that every file with hooks must have
+    advice = ""
+
+    def get_folder(self, target: InstallTarget, /) -> str:
+        return str(PurePath(target.home) / self.folder)
+
+    def list_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
+        folder = PurePath(self.get_folder(target))
+        if target.scope is InstallScope.PROJECT:
+            folder = PurePath(target.root) / self.folder
+        return tuple(replace(file, path=str(folder / file.path)) for file in self.files)
+
+    def list_shared_files(self, _target: InstallTarget, /) -> tuple[ConfigFile, ...]:
+        return ()
+
+    def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
+        document = JsonDocument(text)
+        required = self.required if file.hooks else {}
+        before = document.text
+        if file.hooks:
+            events = self.events if desired.hook else ()
+            if events:
+                for key, value in required.items():
+                    if document.root.get(key) is None:
+                        document.root.append(value, key)
+            entries = {event: self.build_entry(event, desired.hook) for event in events}
+            self.lists.reconcile(document.root, entries)
+        if file.servers:
+            server = None if desired.server is None else self.build_server(desired.server)
+            server_tables.reconcile(document.root, server)
+        if document.text == before:
+            return EditedConfig(text=text)
+        bare = all(piece.key in required for piece in document.root.pieces)
+        return EditedConfig(text=document.text, bare=bare)
+
+    def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
+        root = JsonDocument(text).root
+        return InstalledEntries(
+            hooks=self.lists.find_commands(root) if file.hooks else (),
+            servers=server_tables.find_servers(root) if file.servers else (),
+            off=self.find_switch(root) if file.hooks else "",
+        )
+
+    def get_advice(self, _target: InstallTarget, /) -> str:
+        return self.advice
+
+    def build_entry(self, event: str, command: str) -> Json:
+        """Build the entry of an event, as Claude Code and Codex have it."""
+        handler: Json = {"type": "command", "command": command}
+        if event != OWN_TIMEOUT:
+            handler["timeout"] = TIMEOUT_SECONDS
+        return build_group(event, handler)
+
+    def build_server(self, server: McpServer) -> Json:
+        return {"command": server.command, "args": list(server.args)}
+
+    def find_switch(self, _root: JsonContainer) -> str:
+        """Return the setting that switches all hooks off, if there is one."""
+        return ""
 
 
-def find_entries(
-    file: ConfigFile, text: str, lists: HookLists, *, off: str = ""
-) -> InstalledEntries:
-    root = JsonDocument(text).root
-    return InstalledEntries(
-        hooks=lists.find_commands(root) if file.hooks else (),
-        servers=server_tables.find_servers(root) if file.servers else (),
-        off=off,
-    )
-
-
-def build_command(command: str, *, timeout: bool) -> Json:
-    """Build the handler of a hook, as Claude Code and Codex have it."""
-    handler: Json = {"type": "command", "command": command}
-    return {**handler, "timeout": TIMEOUT_SECONDS} if timeout else handler
-
-
-def build_group(handler: Json, *, tools: bool) -> Json:
+def build_group(event: str, handler: Json) -> Json:
     """Build the group of a handler. An event about tools needs a matcher."""
-    return {"matcher": ALL_TOOLS, "hooks": [handler]} if tools else {"hooks": [handler]}
-
-
-def build_server(server: McpServer | None) -> Json | None:
-    return None if server is None else {"command": server.command, "args": list(server.args)}
+    return {"matcher": ALL_TOOLS, "hooks": [handler]} if "Tool" in event else {"hooks": [handler]}

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agent_memory.features.hooks.model import tool_use, transcripts
 from agent_memory.features.hooks.model.transcripts import RecordIds, RecordKind, TranscriptEntry
-from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 
@@ -71,38 +71,26 @@ class ClaudeCodeTranscript:
             raise InvalidInput("no sessionId")
         if self.at_ms is None:
             raise InvalidInput("no timestamp")
-        first = self._build_start(session, inner, self.began[main], about, number)
-        return first + [
-            TranscriptEntry(
-                event_id=transcripts.build_event_id(session, event.kind, event.record_id),
-                session=session,
+        entries = [
+            transcripts.build_entry(
+                session,
+                event.kind,
+                event.record_id,
                 at_ms=self.at_ms,
-                type=event.type,
-                role=event.role,
-                text=transcripts.fit_text(event.text),
-                metadata={**about, **event.metadata},
                 line=number,
+                metadata={**about, **event.metadata},
+                text=event.text,
             )
             for event in events
         ]
-
-    def _build_start(
-        self, session: str, inner: bool, at_ms: int, about: Mapping[str, str], number: int
-    ) -> list[TranscriptEntry]:
         if session in self.started:
-            return []
+            return entries
         self.started.add(session)
-        kind = RecordKind.SUBAGENT_START if inner else RecordKind.SESSION_START
+        start = RecordKind.SUBAGENT_START if inner else RecordKind.SESSION_START
+        at_ms = self.began[main]
         return [
-            TranscriptEntry(
-                event_id=transcripts.build_event_id(session, kind, ""),
-                session=session,
-                at_ms=at_ms,
-                type=EventType.SUBAGENT_START if inner else EventType.SESSION_START,
-                role=EventRole.SYSTEM,
-                metadata=about,
-                line=number,
-            )
+            transcripts.build_entry(session, start, "", at_ms=at_ms, line=number, metadata=about),
+            *entries,
         ]
 
     def _parse_answer(
@@ -120,16 +108,8 @@ class ClaudeCodeTranscript:
         # is an event. Hardly any message has two.
         record_id = self._make_unique(message.text("id"), uuid, text)
         model = message.text("model")
-        return [
-            _ParsedEvent(
-                RecordKind.ANSWER,
-                record_id,
-                EventType.ASSISTANT_MESSAGE,
-                EventRole.ASSISTANT,
-                text,
-                {"model": model} if model else {},
-            )
-        ]
+        about = {"model": model} if model else {}
+        return [_ParsedEvent(RecordKind.ANSWER, record_id, text, about)]
 
     def _parse_results(self, line: Fields, uuid: str, blocks: list[Fields]) -> "list[_ParsedEvent]":
         results = [block for block in blocks if block.text("type") == "tool_result"]
@@ -144,8 +124,6 @@ class ClaudeCodeTranscript:
                 _ParsedEvent(
                     RecordKind.TOOL,
                     call_id or self._make_unique("", uuid, content),
-                    EventType.TOOL_RESULT,
-                    EventRole.TOOL,
                     transcripts.strip_injected(use.render_text(content), _REMINDERS),
                     {**use.metadata(), **({"error": "true"} if result.true("is_error") else {})},
                 )
@@ -162,16 +140,8 @@ class ClaudeCodeTranscript:
         if prompt_id == self.prompt:  # all lines up to the next prompt may have its id
             prompt_id = ""
         self.prompt = prompt_id or self.prompt
-        return [
-            _ParsedEvent(
-                RecordKind.PROMPT,
-                self._make_unique(prompt_id, uuid, text),
-                EventType.USER_MESSAGE,
-                EventRole.USER,
-                text,
-                {},
-            )
-        ]
+        record_id = self._make_unique(prompt_id, uuid, text)
+        return [_ParsedEvent(RecordKind.PROMPT, record_id, text, {})]
 
     def _make_unique(self, record_id: str, uuid: str, text: str) -> str:
         return self.ids.make_unique(
@@ -179,12 +149,9 @@ class ClaudeCodeTranscript:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _ParsedEvent:
+class _ParsedEvent(NamedTuple):
     kind: RecordKind
     record_id: str
-    type: EventType
-    role: EventRole
     text: str
     metadata: Mapping[str, str]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import tool_use, transcripts
 from agent_memory.features.hooks.model.transcripts import RecordIds, RecordKind, TranscriptEntry
-from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 
@@ -120,44 +119,28 @@ class CodexTranscript:
         if self.at_ms is None:
             raise InvalidInput("no timestamp")
         about = self.about or {"agent": AGENT}
-        entries = []
-        if not self.started:
-            self.started = True
-            entries.append(
-                TranscriptEntry(
-                    event_id=transcripts.build_event_id(session, RecordKind.SESSION_START, ""),
-                    session=session,
-                    at_ms=self.began_ms or 0,
-                    type=EventType.SESSION_START,
-                    role=EventRole.SYSTEM,
-                    metadata=dict(about),
-                    line=number,
-                )
-            )
-        event_type, role = _RECORDED[kind]
+        entry = transcripts.build_entry(
+            session,
+            kind,
+            record_id,
+            at_ms=self.at_ms,
+            line=number,
+            metadata={**about, **metadata},
+            text=text,
+        )
+        if self.started:
+            return [entry]
+        self.started = True
+        start, began_ms = RecordKind.SESSION_START, self.began_ms or 0
         return [
-            *entries,
-            TranscriptEntry(
-                event_id=transcripts.build_event_id(session, kind, record_id),
-                session=session,
-                at_ms=self.at_ms,
-                type=event_type,
-                role=role,
-                text=transcripts.fit_text(text),
-                metadata={**about, **metadata},
-                line=number,
+            transcripts.build_entry(
+                session, start, "", at_ms=began_ms, line=number, metadata=dict(about)
             ),
+            entry,
         ]
 
     def _make_unique(self, record_id: str, text: str) -> str:
         return self.ids.make_unique(record_id or transcripts.fingerprint(str(self.at_ms), text))
-
-
-_RECORDED = {
-    RecordKind.PROMPT: (EventType.USER_MESSAGE, EventRole.USER),
-    RecordKind.ANSWER: (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT),
-    RecordKind.TOOL: (EventType.TOOL_RESULT, EventRole.TOOL),
-}
 
 
 def _parse_use(item: Fields) -> tool_use.ToolUse:

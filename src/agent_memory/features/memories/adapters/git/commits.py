@@ -9,25 +9,14 @@ from agent_memory.kernel.errors import GitFailed
 NOBODY = ("Agent Memory", "agent-memory@localhost")
 
 
-class NoteTargets:
-    """The commits on which notes are written."""
-
-    def __init__(self, repository: pygit2.Repository) -> None:
-        self._repository = repository
-        self._known: dict[str, str] = {}
-
-    def resolve(self, commit: str) -> str:
-        if commit not in self._known:
-            self._known[commit] = commit if is_commit(self._repository, commit) else self._head()
-        return self._known[commit]
-
-    def _head(self) -> str:
-        head = opening.head_commit(self._repository)
-        if not head:
-            raise GitFailed(
-                f"{self._repository.path} has no commit to put notes on: make the first commit"
-            )
-        return head
+def find_target(repository: pygit2.Repository, commit: str) -> str:
+    """Return the commit to put a note on: this one, or the current one if it is missing."""
+    if is_commit(repository, commit):
+        return commit
+    head = opening.head_commit(repository)
+    if not head:
+        raise GitFailed(f"{repository.path} has no commit to put notes on: make the first commit")
+    return head
 
 
 def get_commit(repository: pygit2.Repository, oid: str) -> pygit2.Commit:

@@ -60,13 +60,9 @@ def read(path: Path) -> str:
         raise GitFailed(f"{path} cannot be read: {exc.strerror}") from exc
 
 
-def common_folder(folder: Path) -> Path:
-    """Return the folder of refs and objects: a worktree has only its own HEAD and index."""
-    return read_common_folder(folder).resolve()
-
-
 def read_common_folder(folder: Path) -> Path:
-    """Return the same, unresolved: resolving it would stat every folder on the way."""
+    """Return the folder of refs and objects: a worktree has only its own HEAD and index. It is not
+    resolved, which would stat every folder on the way."""
     pointer = folder / "commondir"
     return folder / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else folder
 

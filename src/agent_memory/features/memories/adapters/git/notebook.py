@@ -1,6 +1,7 @@
 """The memories of one domain as git notes of one repository."""
 
 import contextlib
+import functools
 import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
@@ -13,6 +14,7 @@ from agent_memory.features.memories.adapters.git import (
     mending,
     opening,
     pruning,
+    reading,
     records,
     refs,
     trees,
@@ -75,7 +77,7 @@ class GitNotebook:
                     problems.append(NoteProblem(ref=ref, target=target, reason=records.TOO_LONG))
                     del blobs[path]
                 texts = (_blob(repository, oid) for oid in blobs.values())
-                read = self._reader.read_contents(texts, namespace)
+                read = self._reader.read(records.parse_contents, texts, namespace)
                 for path, contents in zip(blobs, read, strict=True):
                     for memory in contents.memories:
                         known = memories.get(memory.key)
@@ -97,14 +99,7 @@ class GitNotebook:
     def _has_all_legacy(self, keys: Container[MemoryKey]) -> bool:
         """Return whether all entries in legacy formats have been imported."""
         return all(
-            MemoryKey(
-                self._domain,
-                draft.namespace,
-                memory_rules.compute_digest(
-                    draft.namespace, draft.summary, draft.content, draft.spec
-                ),
-            )
-            in keys
+            MemoryKey(self._domain, draft.namespace, draft.digest) in keys
             for draft in self.read_legacy()
         )
 
@@ -115,12 +110,12 @@ class GitNotebook:
                 raise InvalidInput(f"{memory.id} is of {memory.domain}, not of {self._domain}")
             by_namespace.setdefault(memory.namespace, []).append(memory)
         with self._open_repository() as repository:
-            targets = commits.NoteTargets(repository)
+            find_target = functools.cache(functools.partial(commits.find_target, repository))
             for namespace, group in by_namespace.items():
 
                 def change(edit: NoteEdit, group: list[Memory] = group) -> str:
                     for memory in group:
-                        edit.keep(memory, targets.resolve(memory.commit))
+                        edit.keep(memory, find_target(memory.commit))
                     return _message(edit)
 
                 self._change(repository, namespace, change)
@@ -227,7 +222,7 @@ class GitNotebook:
                 blobs = {oid for tip in tips for oid in trees.read_leaves(tip.tree).blobs.values()}
                 small = (oid for oid in sorted(blobs) if not _is_sealed(repository, oid))
                 texts = (_blob(repository, oid) for oid in small)
-                for drafts in self._reader.read_drafts(texts, namespace):
+                for drafts in self._reader.read(reading.parse_drafts, texts, namespace):
                     ordered |= dict.fromkeys(drafts)
         return sorted(ordered, key=lambda draft: draft.created_ms or 0)
 
@@ -288,14 +283,11 @@ class GitNotebook:
     def _open_repository(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
         """Open the repository. `alone` excludes other threads that write or use the indexes."""
         lock = self._indexes.get_write_lock(self._home) if alone else contextlib.nullcontext()
-        with lock:
-            repository = opening.open_repository(self._home)
+        with lock, opening.open_repository(self._home) as repository:
             try:
                 yield repository
             except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
                 raise GitFailed(f"the notes of {self._home}: {exc}") from exc
-            finally:
-                repository.free()
 
     def _index(self, repository: pygit2.Repository, namespace: str) -> NoteIndex:
         ref = refs.name_of(namespace)
@@ -325,7 +317,9 @@ class GitNotebook:
         outlines |= {oid: records.SEALED for oid in new if _is_sealed(repository, oid)}
         new = [oid for oid in new if oid not in outlines]
         texts = (_blob(repository, oid) for oid in new)
-        outlines |= zip(new, self._reader.read_outlines(texts, namespace), strict=True)
+        outlines |= zip(
+            new, self._reader.read(records.parse_outlines, texts, namespace), strict=True
+        )
         for path, oid in leaves.blobs.items():
             index.put(path, oid, outlines[oid])
 
@@ -435,9 +429,8 @@ class GitNotebook:
         sealed = set(_find_sealed(repository, new))
         paths = [path for path in new if path not in sealed]
         texts = [_blob(repository, leaves.blobs[path]) for path in paths]
-        for path, text, parts in zip(
-            paths, texts, self._reader.read_parts(texts, namespace), strict=True
-        ):
+        read = self._reader.read(reading.parse_parts, texts, namespace)
+        for path, text, parts in zip(paths, texts, read, strict=True):
             edit.merge_text(path, text, parts)
         for path in sorted(sealed):
             edit.add_sealed(path, leaves.blobs[path])

@@ -14,17 +14,23 @@ from agent_memory.kernel.errors import GitFailed
 _DETACHED = re.compile(r"[0-9a-f]{40}", re.ASCII)
 
 
-def open_repository(path: str) -> pygit2.Repository:
+@contextlib.contextmanager
+def open_repository(path: str) -> Iterator[pygit2.Repository]:
+    """Open a repository for a block. Raises GitFailed."""
     control_files.check(Path(path))
     try:
-        return pygit2.Repository(path, RepositoryOpenFlag.NO_SEARCH)
+        repository = pygit2.Repository(path, RepositoryOpenFlag.NO_SEARCH)
     except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
         raise GitFailed(_explain_failure(path, exc)) from exc
+    try:
+        yield repository
+    finally:
+        repository.free()
 
 
 def common_folder(repository: pygit2.Repository) -> Path:
     """Return the folder of refs and objects: a worktree has only its own HEAD and index."""
-    return control_files.common_folder(Path(repository.path))
+    return control_files.read_common_folder(Path(repository.path)).resolve()
 
 
 def locate_loose(home: Path, oid: str) -> Path:

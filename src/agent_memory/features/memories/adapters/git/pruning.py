@@ -130,20 +130,14 @@ class Pruner:
 
 
 def _refs(home: Path) -> dict[str, str]:
-    repository = opening.open_repository(str(home))
-    try:
+    with opening.open_repository(str(home)) as repository:
         return {ref.name: str(ref.target) for ref in repository.references.iterator()}
-    finally:
-        repository.free()
 
 
 def _present(home: Path, objects: set[str]) -> set[str]:
     """Return those that still exist, by a new handle: an old one may read removed packs."""
-    repository = opening.open_repository(str(home))
-    try:
+    with opening.open_repository(str(home)) as repository:
         return {oid for oid in objects if oid in repository}
-    finally:
-        repository.free()
 
 
 def _describe_failure(ended: programs.GitResult) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agent_memory.features.memories.adapters.git import legacy_formats, records, refs
-from agent_memory.features.memories.adapters.git.records import Foreign, NoteContents, Outline, Part
+from agent_memory.features.memories.adapters.git.records import Foreign, Part
 from agent_memory.features.memories.model.memories import Draft, Home
 from agent_memory.kernel.errors import GitFailed, WorkerClosed, WorkerFailed
 from agent_memory.kernel.ids import Domain
@@ -27,24 +27,12 @@ class NoteReader:
     domain: Domain
     worker: Worker | None
 
-    def read_contents(self, texts: Iterable[bytes], namespace: str) -> list[NoteContents]:
-        return self._read(records.parse_contents, texts, namespace)
-
-    def read_outlines(self, texts: Iterable[bytes], namespace: str) -> list[Outline]:
-        return self._read(records.parse_outlines, texts, namespace)
-
-    def read_parts(self, texts: Iterable[bytes], namespace: str) -> list[list[Part]]:
-        return self._read(_parts, texts, namespace)
-
     def parse_text(self, text: bytes, namespace: str) -> list[Part]:
         if len(text) <= CHUNK_BYTES:  # true of every page: do not queue for the worker
             return records.parse(text, self.domain, namespace)
-        return self.read_parts([text], namespace)[0]
+        return self.read(parse_parts, [text], namespace)[0]
 
-    def read_drafts(self, texts: Iterable[bytes], namespace: str) -> list[list[Draft]]:
-        return self._read(_drafts, texts, namespace)
-
-    def _read(
+    def read(
         self,
         function: Callable[[Sequence[bytes], Domain, str], list[R]],
         texts: Iterable[bytes],
@@ -81,7 +69,7 @@ class NoteReader:
             ) from exc
 
 
-def _drafts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list[Draft]]:
+def parse_drafts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list[Draft]]:
     """Parse drafts from foreign text only: a record may quote an entry in a legacy format."""
     return [
         [
@@ -94,7 +82,7 @@ def _drafts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list
     ]
 
 
-def _parts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list[Part]]:
+def parse_parts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list[Part]]:
     return [records.parse(text, domain, namespace) for text in texts]
 
 

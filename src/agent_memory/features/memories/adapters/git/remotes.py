@@ -294,13 +294,10 @@ def _repository(place: ResolvedRemote, path: Path) -> Path:
     for candidate in (path, path.with_name(path.name + ".git")):
         if candidate.is_dir():
             try:
-                repository = opening.open_repository(str(candidate))
+                with opening.open_repository(str(candidate)) as repository:
+                    return opening.common_folder(repository)
             except GitFailed as exc:
                 raise RemoteUnavailable(f"the remote {place.name}: {exc}") from exc
-            try:
-                return opening.common_folder(repository)
-            finally:
-                repository.free()
     raise RemoteUnavailable(
         f"the remote {place.name}: there is no repository at its address,"
         f" {_redact(str(path), place.secrets)}"

@@ -60,21 +60,19 @@ class GitRepositories:
         path = _find_repository(folder, environ)
         if path is None:
             return None
-        repository = opening.open_repository(path)
-        try:
-            home = opening.common_folder(repository)
-            worktree = _main_worktree(repository, home)
-            return RepositoryInfo(
-                home=Home(str(home)),
-                name=(worktree or _bare_name(home)).name,
-                origin=addresses.read_config(repository).origin(worktree or home),
-                commit=opening.head_commit(repository),
-                branch=_branch(repository),
-            )
-        except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
-            raise GitFailed(f"{path} cannot be read: {exc}") from exc
-        finally:
-            repository.free()
+        with opening.open_repository(path) as repository:
+            try:
+                home = opening.common_folder(repository)
+                worktree = _main_worktree(repository, home)
+                return RepositoryInfo(
+                    home=Home(str(home)),
+                    name=(worktree or _bare_name(home)).name,
+                    origin=addresses.read_config(repository).origin(worktree or home),
+                    commit=opening.head_commit(repository),
+                    branch=_branch(repository),
+                )
+            except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+                raise GitFailed(f"{path} cannot be read: {exc}") from exc
 
     def get_private_home(self, name: str, /) -> Home:
         if not _NAME.fullmatch(name) or ".." in name:
@@ -179,11 +177,8 @@ def _main_worktree(repository: pygit2.Repository, home: Path) -> Path | None:
     """Return the main worktree, whose name linked worktrees share; None for a bare repository."""
     if Path(repository.path).resolve() == home:
         return _worktree(repository)
-    main = opening.open_repository(str(home))
-    try:
+    with opening.open_repository(str(home)) as main:
         return _worktree(main)
-    finally:
-        main.free()
 
 
 def _worktree(repository: pygit2.Repository) -> Path | None:
