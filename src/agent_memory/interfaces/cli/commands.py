@@ -12,8 +12,9 @@ import click
 import yaml
 
 from agent_memory import config
-from agent_memory.interfaces.cli.backend import Backend, RemoteServices, Services
+from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.services import Services
 from agent_memory.kernel.errors import ConfigError
 
 FORMATS = ("text", "json", "yaml", "markdown", "quiet")

@@ -43,7 +43,9 @@ def build_app(dependencies: HttpDependencies, read_status: Callable[[], DaemonSt
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)
     api.include_router(
-        metrics.build_router(dependencies.bridge, dependencies.observer, dependencies.metrics),
+        metrics.build_router(
+            dependencies.bridge, dependencies.observer, dependencies.services.metrics
+        ),
         responses=PROBLEMS,
     )
     api.include_router(streams.build_router(dependencies), responses=PROBLEMS)

@@ -48,7 +48,7 @@ def build_routers(dependencies: HttpDependencies) -> tuple[APIRouter, ...]:
 
 def _facts(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/memories/facts", tags=["facts"])
-    run, facts = dependencies.bridge.run, dependencies.facts
+    run, facts = dependencies.bridge.run, dependencies.services.facts
     pages = PageCache(facts.version, run)
 
     @routes.get("/", summary="List facts, the newest first", response_model=Items[FactAnswer])
@@ -101,7 +101,7 @@ def _facts(dependencies: HttpDependencies) -> APIRouter:
 
 def _episodes(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/memories/episodes", tags=["episodes"])
-    run, knowledge = dependencies.bridge.run, dependencies.knowledge
+    run, knowledge = dependencies.bridge.run, dependencies.services.knowledge
     records = knowledge.episodes
     pages = PageCache(records.version, run)
 
@@ -139,7 +139,7 @@ def _episodes(dependencies: HttpDependencies) -> APIRouter:
 
 def _procedures(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/memories/procedures", tags=["procedures"])
-    run, knowledge = dependencies.bridge.run, dependencies.knowledge
+    run, knowledge = dependencies.bridge.run, dependencies.services.knowledge
     records = knowledge.procedures
     pages = PageCache(records.version, run)
 
@@ -175,7 +175,7 @@ def _procedures(dependencies: HttpDependencies) -> APIRouter:
 
 def _users(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/memories/users", tags=["users"])
-    run, knowledge = dependencies.bridge.run, dependencies.knowledge
+    run, knowledge = dependencies.bridge.run, dependencies.services.knowledge
     records = knowledge.users
     pages = PageCache(records.version, run)
 

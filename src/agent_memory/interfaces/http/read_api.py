@@ -55,7 +55,7 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
         after = None if continuation_token is None else parse_token(continuation_token)
 
         def read() -> Response:
-            page = parts.timeline.events(
+            page = parts.services.timeline.events(
                 from_timestamp_ms, to_timestamp_ms, limit=limit, after=after
             )
             return answers.render_json(page_json(page))
@@ -70,7 +70,9 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
         responses=MISSING,
     )
     async def event(event_id: str) -> Response:
-        return answers.render_json(event_json(await run(lambda: parts.timeline.event(event_id))))
+        return answers.render_json(
+            event_json(await run(lambda: parts.services.timeline.event(event_id)))
+        )
 
     @routes.get(
         "/sessions/",
@@ -79,7 +81,7 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
         response_model=Items[SessionAnswer],
     )
     async def sessions(limit: Limit = 50, offset: Offset = 0) -> Response:
-        page = await run(lambda: parts.knowledge.sessions(limit=limit, offset=offset))
+        page = await run(lambda: parts.services.knowledge.sessions(limit=limit, offset=offset))
         return answers.render_page(page, knowledge_json.session_json)
 
     @routes.get(
@@ -94,14 +96,14 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
         after = None if continuation_token is None else parse_token(continuation_token)
 
         def read() -> Response:
-            page = parts.timeline.of_session(session_id, limit=limit, after=after)
+            page = parts.services.timeline.of_session(session_id, limit=limit, after=after)
             return answers.render_json(page_json(page))
 
         return await run(read)
 
 
 def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
-    run, contents = parts.bridge.run, parts.contents
+    run, contents = parts.bridge.run, parts.services.contents
 
     @routes.get(
         "/toc/", summary="The years, newest first", tags=["contents"], response_model=Object
@@ -173,8 +175,8 @@ def _search(routes: APIRouter, parts: HttpDependencies) -> None:
         "/search/", summary="Search everything recorded", tags=["search"], response_model=Object
     )
     async def search(parameters: Annotated[SearchParameters, Query()]) -> Response:
-        query = parameters.to_query(parts.recall)
-        answer = await run(lambda: parts.recall.search(query))
+        query = parameters.to_query(parts.services.recall)
+        answer = await run(lambda: parts.services.recall.search(query))
         return answers.render_json(answer_json(answer, parameters.detail))
 
     @routes.get(
@@ -196,8 +198,8 @@ def _search(routes: APIRouter, parts: HttpDependencies) -> None:
             limit=limit,
             offset=offset,
         )
-        query = request.to_query(parts.recall.moments)
-        answer = await run(lambda: parts.recall.search(query))
+        query = request.to_query(parts.services.recall.moments)
+        answer = await run(lambda: parts.services.recall.search(query))
         return answers.render_json(answer_json(answer, detail))
 
     @routes.get(
@@ -209,5 +211,5 @@ def _search(routes: APIRouter, parts: HttpDependencies) -> None:
     )
     async def memory(namespace: str, name: str, domain: Word = "") -> Response:
         uri = f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
-        details = await run(lambda: parts.editor.show(uri, NO_LOCATION))
+        details = await run(lambda: parts.services.editor.show(uri, NO_LOCATION))
         return answers.render_json(memory_details_json(details))

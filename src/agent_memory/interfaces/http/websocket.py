@@ -149,7 +149,7 @@ class _WebSocketSession:
         task.add_done_callback(self._recalls.discard)
 
     async def _recall(self, request: Request, question: questions.RecallRequest) -> None:
-        recall = self._dependencies.recall
+        recall = self._dependencies.services.recall
         try:
             answer = await self._dependencies.bridge.run(
                 lambda: questions.run_recall(question, recall)
@@ -172,7 +172,10 @@ class _WebSocketSession:
         if self._follower is None:
             try:
                 self._follower = await feed_follower.follow(
-                    self._dependencies.changes, self._dependencies.bridge, self._wants, self._wake
+                    self._dependencies.services.changes,
+                    self._dependencies.bridge,
+                    self._wants,
+                    self._wake,
                 )
             except StorageClosed:
                 self._subscriptions = ()
@@ -190,7 +193,7 @@ class _WebSocketSession:
 
     def _unfollow(self) -> None:
         if self._follower is not None:
-            self._dependencies.changes.leave(self._follower)
+            self._dependencies.services.changes.leave(self._follower)
             self._follower = None
 
     # Answers and changes.

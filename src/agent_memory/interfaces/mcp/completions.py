@@ -74,13 +74,13 @@ def _memory_ids(request: RequestContext, resolved: Mapping[str, str]) -> list[st
         domains=frozenset(domains or ()),
         namespace=namespace if namespace in NAMESPACES else "",
     )
-    hits = request.deps.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
+    hits = request.services.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
     return [hit.uri.rpartition("/")[2] for hit in hits]
 
 
 def _node_ids(request: RequestContext, prefix: str) -> list[str]:
     """List nodes from the newest year down to the level that the prefix names, up to a limit."""
-    contents = request.deps.contents
+    contents = request.services.contents
     node_ids = [node.node_id for node in contents.roots()]
     waiting = list(node_ids)
     named = prefix.split(":")[1] if ":" in prefix else ""
@@ -112,4 +112,4 @@ def _for_prompt(request: RequestContext, prompt: str, name: str, value: str) -> 
 
 
 def _titles(request: RequestContext, query: Query) -> list[str]:
-    return [hit.document.title for hit in request.deps.recall.search(query, counted=False).hits]
+    return [hit.document.title for hit in request.services.recall.search(query, counted=False).hits]

@@ -84,7 +84,7 @@ class McpServerFactory:
     def __init__(self, dependencies: McpDependencies) -> None:
         self._dependencies = dependencies
         self._tasks = TaskRunner(max_tasks=MAX_LONG_CALLS)
-        self._subscriptions = Subscriptions(dependencies.changes, dependencies.bridge)
+        self._subscriptions = Subscriptions(dependencies.services.changes, dependencies.bridge)
         self._tools = ListToolsResult(tools=[tool.to_tool() for tool in TOOLS.values()])
         self._schemas = {tool.name: tool.input_schema for tool in self._tools.tools}
 

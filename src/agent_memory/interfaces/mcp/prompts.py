@@ -128,7 +128,7 @@ def _build_topic(request: RequestContext, topic: str) -> list[str]:
 def _hits(request: RequestContext, query: Query) -> list[Hit]:
     if query.is_listing:  # a listing is not an answer to the topic "all"
         return []
-    hits = request.deps.recall.search(query).hits
+    hits = request.services.recall.search(query).hits
     return [replace(hit, uri=uris.from_urn(hit.uri)) if hit.uri else hit for hit in hits]
 
 

@@ -9,6 +9,7 @@ from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
+from agent_memory.interfaces.services import Services
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
@@ -29,6 +30,10 @@ class RequestContext:
 
     deps: McpDependencies
     origin: ClientOrigin
+
+    @property
+    def services(self) -> Services:
+        return self.deps.services
 
     @property
     def caller(self) -> Caller:
@@ -57,10 +62,10 @@ class RequestContext:
         return plain
 
     def resolve_location(self, domain: str) -> MemoryLocation:
-        return self.deps.resolver.resolve(self.qualify_domain(domain), self.caller)
+        return self.services.resolver.resolve(self.qualify_domain(domain), self.caller)
 
     def resolve_domain(self, domain: str) -> Domain:
-        return self.deps.resolver.resolve_domain(self.qualify_domain(domain), self.caller)
+        return self.services.resolver.resolve_domain(self.qualify_domain(domain), self.caller)
 
     def resolve_domains(self, domain: str) -> list[Domain] | None:
         """Return the domains that a filter selects; None means all."""
@@ -76,7 +81,7 @@ class RequestContext:
         if not self._has_project:
             return None
         domains = [self.resolve_domain(PROJECT), USER]
-        if self.deps.resolver.shared.org:
+        if self.services.resolver.shared.org:
             domains.append(self.resolve_domain(ORG))
         return domains
 

@@ -88,7 +88,7 @@ def list_resources(request: RequestContext, cursor: str | None) -> ResourcePage:
     rows = [] if cursor else [*_namespaces(request, nearby), _CONTENTS]
     at = _parse_cursor(cursor) if cursor else _Cursor(MAX_MILLIS, 0)
     scope = replace(_scope(nearby), until=Millis(at.until))
-    page = request.deps.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
+    page = request.services.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
     rows += [_memory(hit) for hit in page.hits]
     if page.next is None or not page.hits:
         return ResourcePage(rows, None)
@@ -109,7 +109,7 @@ def read(request: RequestContext, uri: str) -> str:
 def list_domains(request: RequestContext) -> list[Domain]:
     """List the domains of the client and the domains that have memories."""
     near = request.list_nearby() or [USER]
-    return list(dict.fromkeys((*near, *request.deps.editor.memories.list_domains())))
+    return list(dict.fromkeys((*near, *request.services.editor.memories.list_domains())))
 
 
 def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     if plain.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [render_node(node) for node in request.deps.contents.roots()],
+            "children": [render_node(node) for node in request.services.contents.roots()],
         }
     if plain.startswith(f"{uris.CONTENTS}/"):
         return _node(request, plain.removeprefix(f"{uris.CONTENTS}/"))
@@ -143,7 +143,9 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
         memories.parse_urn(f"{SCHEME}{name}/{namespace}/{memory_id}")
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
-    shown = request.deps.editor.show(f"{SCHEME}{name}/{namespace}/{memory_id}", request.find_here())
+    shown = request.services.editor.show(
+        f"{SCHEME}{name}/{namespace}/{memory_id}", request.find_here()
+    )
     return {**memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 
@@ -166,7 +168,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
     if domain not in list_domains(request):
         raise NotFound(f"no memories in the domain {domain}")
     query = Query(text="", scope=_scope([domain], namespace), limit=MAX_LISTED)
-    answer = request.deps.recall.search(query)
+    answer = request.services.recall.search(query)
     listing: dict[str, Any] = {
         "domain": domain,
         "namespace": namespace,
@@ -183,7 +185,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
 
 
 def _node(request: RequestContext, node_id: str) -> dict[str, Any]:
-    node = request.deps.contents.node(node_id)
+    node = request.services.contents.node(node_id)
     if node is None:
         raise NotFound(f"no node {node_id!r} in the table of contents")
     children = [{"node_id": each, "uri": uris.from_node(each)} for each in node.child_ids]
@@ -192,7 +194,7 @@ def _node(request: RequestContext, node_id: str) -> dict[str, Any]:
 
 
 def _grip(request: RequestContext, grip_id: str) -> dict[str, Any]:
-    expansion = request.deps.contents.expand(grip_id) if grip_id else None
+    expansion = request.services.contents.expand(grip_id) if grip_id else None
     if expansion is None or expansion.grip is None:
         raise NotFound(f"no grip {grip_id!r}")
     share = _MOST_BYTES // 4
@@ -214,11 +216,11 @@ def _scope(domains: list[Domain] | None, namespace: str = "") -> SearchScope:
 
 def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:
     query = Query(text="", scope=_scope([domain], namespace), limit=1)
-    return request.deps.recall.search(query).total
+    return request.services.recall.search(query).total
 
 
 def _namespaces(request: RequestContext, nearby: list[Domain] | None) -> Iterator[Resource]:
-    for domain in request.deps.editor.memories.list_domains() if nearby is None else nearby:
+    for domain in request.services.editor.memories.list_domains() if nearby is None else nearby:
         if not _count(request, domain):
             continue
         for namespace in NAMESPACES:

@@ -88,10 +88,10 @@ def capture(
         tags=frozenset(tool_input.tags),
         relates_to=tuple(dict.fromkeys(map(uris.to_plain, tool_input.relates_to))),
     )
-    captured = request.deps.capture.capture(draft, request.resolve_location(tool_input.domain))
+    captured = request.services.capture.capture(draft, request.resolve_location(tool_input.domain))
     memory = captured.memory
     return {
-        **capture_json(captured, indexed=request.deps.indexes.is_current()),
+        **capture_json(captured, indexed=request.services.indexes.is_current()),
         "uri": uris.from_urn(memory.urn),
         "namespace": memory.namespace,
         "domain": memory.domain,
@@ -105,7 +105,7 @@ def recall(
     offset = parse_offset(token) if token else 0
     filters = tool_input.model_dump(exclude={"kinds", "detail", "continuation_token"})
     search = SearchRequest(**filters, kinds=parse_plurals(tool_input.kinds), offset=offset)
-    service = request.deps.recall
+    service = request.services.recall
     answer = service.search(search.to_query(service.moments, request.resolve_domain))
     rows = [render_hit(hit, tool_input.detail) for hit in answer.hits]
     result: dict[str, Any] = {
@@ -143,7 +143,7 @@ def render_hit(hit: Hit, detail: str) -> dict[str, Any]:
 def status(
     request: RequestContext, tool_input: tool_inputs.StatusInput, _: OnProgress
 ) -> dict[str, Any]:
-    counted = request.deps.memory_stats.count(request.resolve_domains(tool_input.domain))
+    counted = request.services.memory_stats.count(request.resolve_domains(tool_input.domain))
     nearby = request.list_nearby()
     return {
         "total": counted.total,
@@ -173,7 +173,7 @@ def sync(
     outcomes = [
         outcome
         for domain in request.list_sync_domains(tool_input.domain)
-        for outcome in request.deps.remote_sync.sync_domains(
+        for outcome in request.services.remote_sync.sync_domains(
             domain, options, request.caller, request.get_remote(), done
         )
     ]
@@ -189,7 +189,7 @@ def sync(
 def consolidate(
     request: RequestContext, tool_input: tool_inputs.ConsolidateInput, done: OnProgress
 ) -> dict[str, Any]:
-    service, here = request.deps.consolidation, request.find_here()
+    service, here = request.services.consolidation, request.find_here()
     if tool_input.undo:
         undone, left = service.undo(here)
         return {"notice": NOTICE, "applied": True, "undone": undone, "left": left}
@@ -224,7 +224,7 @@ def configure(
 def timeline(
     request: RequestContext, tool_input: tool_inputs.TimelineInput, _: OnProgress
 ) -> dict[str, Any]:
-    contents, node_id = request.deps.contents, uris.to_plain(tool_input.node_id)
+    contents, node_id = request.services.contents, uris.to_plain(tool_input.node_id)
     token = tool_input.continuation_token
     offset = parse_offset(token) if token else 0
     node: TocNode | None = None
@@ -259,7 +259,7 @@ def expand(
     request: RequestContext, tool_input: tool_inputs.ExpandInput, _: OnProgress
 ) -> dict[str, Any]:
     grip_id = uris.to_plain(tool_input.grip_id)
-    expansion = request.deps.contents.expand(
+    expansion = request.services.contents.expand(
         grip_id, before=tool_input.events_before, after=tool_input.events_after
     )
     if expansion.grip is None:
@@ -292,14 +292,14 @@ def forget(
     request: RequestContext, tool_input: tool_inputs.ForgetInput, done: OnProgress
 ) -> dict[str, Any]:
     here = request.find_here()
-    find = request.deps.editor.find
+    find = request.services.editor.find
     memories = [find(uris.to_plain(name), here, forgotten=True) for name in tool_input.memory_ids]
     if not tool_input.confirm:
         raise InvalidInput(
             "nothing was forgotten, because it cannot be undone: ask the user, then call again with"
             f" confirm true to erase {', '.join(memory.id for memory in memories)}"
         )
-    report = request.deps.memory_forgetting.forget(
+    report = request.services.memory_forgetting.forget(
         memories,
         here,
         rewrite_notes=tool_input.rewrite_notes,
