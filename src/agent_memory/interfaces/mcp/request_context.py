@@ -1,10 +1,12 @@
 """The context of a request: who sent it, from where, and so what `project` means in it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory import config
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import SearchScope
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp import uris
@@ -14,6 +16,15 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
 ALL = "all"
+
+
+def memory_scope(domains: Iterable[Domain] | None, namespace: str = "") -> SearchScope:
+    """Return the scope of the memories of these domains; None means all."""
+    return SearchScope(
+        kinds=frozenset({DocumentKind.MEMORY}),
+        domains=frozenset(domains or ()),
+        namespace=namespace,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

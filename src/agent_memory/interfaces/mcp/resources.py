@@ -11,14 +11,13 @@ from urllib.parse import unquote
 from mcp_types import Annotations, Resource, ResourceTemplate
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query, SearchScope
+from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query
 from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME
 from agent_memory.features.recall.model.contexts import NOTICE
 from agent_memory.interfaces.mcp import budgets, uris
-from agent_memory.interfaces.mcp.request_context import RequestContext
+from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.tools import render_hit, render_node
 from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.search import format_document_id, format_summary
@@ -32,37 +31,37 @@ JSON = "application/json"
 MAX_URI_CHARS = 1_000
 _MOST_BYTES = 1 << 20  # of a resource
 
+
+def _template(uri: str, name: str, description: str) -> ResourceTemplate:
+    return ResourceTemplate(uri_template=uri, name=name, description=description, mime_type=JSON)
+
+
 TEMPLATES = (
-    ResourceTemplate(
-        uri_template="subcog://{domain}/{namespace}/{memory_id}",
-        name="Memory Resource",
-        description="A memory with its full content: subcog://project%3Amy-app/decisions/abc123def456:0",
-        mime_type=JSON,
+    _template(
+        "subcog://{domain}/{namespace}/{memory_id}",
+        "Memory Resource",
+        "A memory with its full content: subcog://project%3Amy-app/decisions/abc123def456:0",
     ),
-    ResourceTemplate(
-        uri_template="subcog://{domain}/{namespace}",
-        name="Namespace Listing",
-        description="The memories of a namespace, newest first: subcog://user/learnings",
-        mime_type=JSON,
+    _template(
+        "subcog://{domain}/{namespace}",
+        "Namespace Listing",
+        "The memories of a namespace, newest first: subcog://user/learnings",
     ),
-    ResourceTemplate(
-        uri_template="subcog://{domain}",
-        name="Domain Listing",
-        description="The namespaces of a domain, with counts: subcog://project%3Amy-app",
-        mime_type=JSON,
+    _template(
+        "subcog://{domain}",
+        "Domain Listing",
+        "The namespaces of a domain, with counts: subcog://project%3Amy-app",
     ),
-    ResourceTemplate(
-        uri_template=f"{uris.CONTENTS}/{{node_id}}",
-        name="Table of Contents",
-        description="A year, month, week, day or conversation, with its summary:"
+    _template(
+        f"{uris.CONTENTS}/{{node_id}}",
+        "Table of Contents",
+        "A year, month, week, day or conversation, with its summary:"
         f" {uris.CONTENTS}/toc:day:2026-01-30",
-        mime_type=JSON,
     ),
-    ResourceTemplate(
-        uri_template=f"{uris.GRIPS}/{{grip_id}}",
-        name="Source of a Summary",
-        description="The original conversation behind a summary, with the turns around it.",
-        mime_type=JSON,
+    _template(
+        f"{uris.GRIPS}/{{grip_id}}",
+        "Source of a Summary",
+        "The original conversation behind a summary, with the turns around it.",
     ),
 )
 
@@ -87,7 +86,7 @@ def list_resources(request: RequestContext, cursor: str | None) -> ResourcePage:
     nearby = request.list_nearby()
     rows = [] if cursor else [*_namespaces(request, nearby), _CONTENTS]
     at = _parse_cursor(cursor) if cursor else _Cursor(MAX_MILLIS, 0)
-    scope = replace(_scope(nearby), until=Millis(at.until))
+    scope = replace(memory_scope(nearby), until=Millis(at.until))
     page = request.services.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
     rows += [_memory(hit) for hit in page.hits]
     if page.next is None or not page.hits:
@@ -140,12 +139,11 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
         memories.check_namespace(namespace)
         if not memory_id:
             return _namespace(request, name, namespace)
-        memories.parse_urn(f"{SCHEME}{name}/{namespace}/{memory_id}")
+        urn = f"{SCHEME}{name}/{namespace}/{memory_id}"
+        memories.parse_urn(urn)
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
-    shown = request.services.editor.show(
-        f"{SCHEME}{name}/{namespace}/{memory_id}", request.find_here()
-    )
+    shown = request.services.editor.show(urn, request.find_here())
     return {**memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 
@@ -167,7 +165,7 @@ def _domain(request: RequestContext, domain: Domain) -> dict[str, Any]:
 def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[str, Any]:
     if domain not in list_domains(request):
         raise NotFound(f"no memories in the domain {domain}")
-    query = Query(text="", scope=_scope([domain], namespace), limit=MAX_LISTED)
+    query = Query(text="", scope=memory_scope([domain], namespace), limit=MAX_LISTED)
     answer = request.services.recall.search(query)
     listing: dict[str, Any] = {
         "domain": domain,
@@ -206,16 +204,8 @@ def _grip(request: RequestContext, grip_id: str) -> dict[str, Any]:
     return {**shown, **events, "uri": uris.from_grip(grip_id)}
 
 
-def _scope(domains: list[Domain] | None, namespace: str = "") -> SearchScope:
-    return SearchScope(
-        kinds=frozenset({DocumentKind.MEMORY}),
-        domains=frozenset(domains or ()),
-        namespace=namespace,
-    )
-
-
 def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:
-    query = Query(text="", scope=_scope([domain], namespace), limit=1)
+    query = Query(text="", scope=memory_scope([domain], namespace), limit=1)
     return request.services.recall.search(query).total
 
 
