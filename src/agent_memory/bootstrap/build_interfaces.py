@@ -23,7 +23,7 @@ from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.operations.adapters import socket_owners
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.backend import ServeOptions, Services
+from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.grpc.admission import KeyGuard, SameUserGuard
 from agent_memory.interfaces.grpc.agent_service import DESCRIPTOR as AGENT_SERVICE
 from agent_memory.interfaces.grpc.agent_service import AgentService
@@ -44,6 +44,7 @@ from agent_memory.interfaces.http.metrics_middleware import MetricsMiddleware
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.services import Services
 from agent_memory.kernel.status import DaemonStatus
 from agent_memory.platform import priority
 
@@ -67,7 +68,7 @@ class Features:
 
 
 def build_services(platform: Platform, features: Features) -> Services:
-    """Build what commands work with."""
+    """Build the services that commands, HTTP and MCP share."""
     return Services(
         timeline=features.log.timeline,
         admin=features.operations.admin,
@@ -99,28 +100,22 @@ def build_services(platform: Platform, features: Features) -> Services:
         agent_catalog=features.runs.catalog,
         model=platform.model,
         clock=platform.clock,
+        facts=features.knowledge.facts,
+        knowledge=features.knowledge.knowledge,
+        graphs=features.graphs,
+        changes=features.changes,
+        metrics=features.operations.metrics,
     )
 
 
 def build_http_dependencies(
-    settings: Settings, features: Features, bridge: Bridge, observer: Observer
+    settings: Settings, services: Services, bridge: Bridge, observer: Observer
 ) -> HttpDependencies:
     connections = settings.streaming.max_connections
     return HttpDependencies(
+        services=services,
         bridge=bridge,
-        timeline=features.log.timeline,
-        contents=features.toc.contents,
-        recall=features.recall.recall,
-        editor=features.memories.editor,
-        resolver=features.memories.resolver,
-        remote_sync=features.memories.remote_sync,
-        consolidation=features.memories.consolidation,
         observer=observer,
-        metrics=features.operations.metrics,
-        facts=features.knowledge.facts,
-        graphs=features.graphs,
-        knowledge=features.knowledge.knowledge,
-        changes=features.changes,
         streaming=settings.streaming,
         sse_limit=ConnectionLimit("SSE", connections),
         websocket_limit=ConnectionLimit("WebSocket", connections),
@@ -130,23 +125,13 @@ def build_http_dependencies(
 
 
 def build_mcp_dependencies(
-    settings: Settings, features: Features, bridge: Bridge, observer: Observer
+    settings: Settings, services: Services, bridge: Bridge, observer: Observer
 ) -> McpDependencies:
     return McpDependencies(
+        services=services,
         bridge=bridge,
-        capture=features.memories.capture,
-        recall=features.recall.recall,
-        editor=features.memories.editor,
-        resolver=features.memories.resolver,
-        contents=features.toc.contents,
-        memory_stats=features.recall.memory_stats,
-        remote_sync=features.memories.remote_sync,
-        consolidation=features.memories.consolidation,
-        memory_forgetting=features.forgetting.memory_forgetting,
-        indexes=features.recall.indexes,
-        changes=features.changes,
-        settings=settings.mcp,
         observer=observer,
+        settings=settings.mcp,
         version=__version__,
         remote=settings.memories.remote,
         environ=_build_environment(),

@@ -45,7 +45,7 @@ from agent_memory.features.operations.adapters.cron import CronScheduler
 from agent_memory.features.operations.ports import SpanExporter
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.backend import Backend, Serve, ServeOptions, Services
+from agent_memory.interfaces.cli.backend import Backend, Serve, ServeOptions
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
@@ -58,6 +58,7 @@ from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.services import Services
 from agent_memory.kernel.status import DaemonStatus, Damage, StoreHealth
 from agent_memory.platform.ports import Clock
 from agent_memory.platform.store import damage
@@ -213,16 +214,17 @@ def build(
     wake_ups.connect(scheduler, changes, hooks.handling)
     platform.watchers.append(wake_ups.on_store_health)
 
-    mcp_dependencies = build_mcp_dependencies(settings, features, bridge, observer)
+    services = build_services(platform, features)
+    mcp_dependencies = build_mcp_dependencies(settings, services, bridge, observer)
     mcp = build_mcp_server(mcp_dependencies, settings, folders.data / "mcp-used")
-    http_dependencies = build_http_dependencies(settings, features, bridge, observer)
+    http_dependencies = build_http_dependencies(settings, services, bridge, observer)
     bearer = BearerGuard(features.operations.access)
     return App(
         platform=platform,
         features=features,
         lexical=index.lexical,
         scheduler=scheduler,
-        services=build_services(platform, features),
+        services=services,
         bridge=bridge,
         observer=observer,
         spans=spans,

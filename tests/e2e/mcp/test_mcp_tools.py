@@ -867,12 +867,12 @@ class TestSubscriptions:
         async def leaving(guest: HarnessClient) -> None:
             if era == MODERN:
                 async with guest.client.listen(resources_list_changed=True):
-                    assert harness.dependencies.changes.needed is not None
+                    assert harness.app.services.changes.needed is not None
             else:
-                assert harness.dependencies.changes.needed is not None
+                assert harness.app.services.changes.needed is not None
 
         harness.run_client(leaving, era)
-        wait_until(lambda: harness.dependencies.changes.needed is None, "nobody")
+        wait_until(lambda: harness.app.services.changes.needed is None, "nobody")
 
     def test_streams_end_when_the_desk_closes(self, harness: McpHarness) -> None:
         factory = harness.build_factory(harness.dependencies)
@@ -899,10 +899,10 @@ class TestSubscriptions:
             many = [
                 memory(f"{era} {n}", namespace="inception") for n in range(change_feed.ROOM + 64)
             ]
-            stored = harness.dependencies.editor.memories
+            stored = harness.app.services.editor.memories
             assert all(stored.write([MemoryChange(None, each, None) for each in many]))
-            harness.dependencies.changes.wake()
-            wait_until(lambda: harness.dependencies.changes.needed is None, "too much waits")
+            harness.app.services.changes.wake()
+            wait_until(lambda: harness.app.services.changes.needed is None, "too much waits")
 
         async def older(guest: HarnessClient) -> None:
             await guest.client.session.subscribe_resource(uri)
@@ -919,7 +919,7 @@ class TestSubscriptions:
                     assert [event async for event in stream] == []  # it ends: listen again
 
         harness.run_client(older if era == OLDER else modern, era)
-        wait_until(lambda: harness.dependencies.changes.needed is None, "nobody")
+        wait_until(lambda: harness.app.services.changes.needed is None, "nobody")
 
 
 class Patient(InlineWorker):
@@ -940,8 +940,9 @@ def test_a_cancelled_call_stops_its_work(harness: McpHarness, tmp_path: Path, er
     for words in ("The brewery rests on Mondays", "The brewery rests on Mondays."):
         capture(harness, words, content="Nobody brews then.", domain="project", origin=origin)
     before, worker = task_threads(), Patient()
-    consolidation = replace(harness.dependencies.consolidation, worker=worker)
-    factory = harness.build_factory(replace(harness.dependencies, consolidation=consolidation))
+    consolidation = replace(harness.app.services.consolidation, worker=worker)
+    services = replace(harness.app.services, consolidation=consolidation)
+    factory = harness.build_factory(replace(harness.dependencies, services=services))
 
     async def giving_up(guest: HarnessClient) -> None:
         given = {"domain": "project", "full": True, "dry_run": False}

@@ -22,6 +22,7 @@ from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.interfaces.long_running import OnProgress
+from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.memories import record_text
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
@@ -177,9 +178,10 @@ async def _gone() -> None:
     log.append([_event(str(number)) for number in range(5)]).result(SECONDS)
     outbox.trim(3)
     bridge = Bridge()
-    # The routes under test use none of the other dependencies.
+    # The routes under test use none of the other services and dependencies.
+    services: dict[str, Any] = {**dict.fromkeys(Services.__slots__), "changes": changes}
     parts: dict[str, Any] = dict.fromkeys(HttpDependencies.__slots__)
-    parts |= {"changes": changes, "bridge": bridge, "streaming": StreamingSettings()}
+    parts |= {"services": Services(**services), "bridge": bridge, "streaming": StreamingSettings()}
     parts |= {"sse_limit": ConnectionLimit("SSE", 5), "environ": {}}
     api = FastAPI()
     api.include_router(streams.build_router(HttpDependencies(**parts)))

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 
 import click
 
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli import query_toc, rendering
 from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
-from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation
+from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation, remember
 from agent_memory.interfaces.cli.verify import verify
 from agent_memory.interfaces.wire.operations import stats_json
 from agent_memory.kernel.status import IndexesStatus, StoreStats
@@ -28,22 +27,21 @@ from agent_memory.kernel.status import IndexesStatus, StoreStats
 @click.option(
     "--db-path",
     type=PathType(),
+    expose_value=False,
+    callback=remember("db_path"),
     help="Another database, which no daemon may be using.",
 )
-@click.pass_context
-def admin(ctx: click.Context, db_path: Path | None) -> None:
+def admin() -> None:
     """Maintain the database, the indexes and backups."""
-    ctx.meta["db_path"] = db_path
 
 
 @admin.command(
     examples=("memory-daemon admin stats", "memory-daemon admin --db-path /mnt/db stats")
 )
 @invocation
-@click.pass_context
-def stats(ctx: click.Context, run: Invocation) -> None:
+def stats(run: Invocation) -> None:
     """Show the size of the database, by column family."""
-    with _open_admin(run, ctx.meta["db_path"]) as opened:
+    with _open_admin(run) as opened:
         store = opened.stats()
     run.show(stats_json(store), lambda: _stats_text(store))
 
@@ -51,10 +49,9 @@ def stats(ctx: click.Context, run: Invocation) -> None:
 @admin.command(examples=("memory-daemon admin compact", "memory-daemon admin compact --cf events"))
 @click.option("--cf", "family", metavar="NAME", help="Only this column family.")
 @invocation
-@click.pass_context
-def compact(ctx: click.Context, run: Invocation, family: str | None) -> None:
+def compact(run: Invocation, family: str | None) -> None:
     """Rewrite the database files to free the space of deleted data."""
-    with _open_admin(run, ctx.meta["db_path"]) as opened:
+    with _open_admin(run) as opened:
         before = opened.stats()
         total = len(before.families) if family is None else 1
         with run.terminal.progress("Compacting", total) as advance:
@@ -85,7 +82,7 @@ def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> N
 
     Segments whose content does not change stay as they are.
     """
-    rebuild = run.backend.require_services().rebuild
+    rebuild = run.services.rebuild
     sessions = rebuild.sessions(None if from_date is None else from_date.date())
     with run.terminal.progress("Rebuilding", len(sessions)) as advance:
         done = rebuild.run(sessions, dry_run=dry_run, done=advance)
@@ -103,11 +100,10 @@ def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> N
 
 @admin.command("index-stats", examples=("memory-daemon admin index-stats --format json",))
 @invocation
-@click.pass_context
-def index_stats(ctx: click.Context, run: Invocation) -> None:
+def index_stats(run: Invocation) -> None:
     """Show the search indexes: documents, waiting changes and size."""
-    reject_other_db(run, ctx)
-    indexes = run.backend.require_services().indexes.status()
+    reject_other_db(run)
+    indexes = run.services.indexes.status()
     run.show(asdict(indexes), lambda: _index_text(indexes))
 
 
@@ -135,16 +131,13 @@ def _index_text(indexes: IndexesStatus) -> str:
     help="Wait for the embedding, or let it run in the background.",
 )
 @invocation
-@click.pass_context
-def rebuild_index(
-    ctx: click.Context, run: Invocation, words: bool, vectors: bool, wait: bool
-) -> None:
+def rebuild_index(run: Invocation, words: bool, vectors: bool, wait: bool) -> None:
     """Rebuild the search indexes from the database.
 
     Meanwhile the old word index keeps answering; vectors answer again as they are embedded.
     """
-    reject_other_db(run, ctx)
-    services = run.backend.require_services()
+    reject_other_db(run)
+    services = run.services
     indexes = services.indexes
     both = words == vectors
     store = services.admin.stats()
@@ -173,10 +166,10 @@ def rebuild_index(
 
 
 @contextmanager
-def _open_admin(run: Invocation, db_path: Path | None) -> Iterator[Admin]:
-    path = None if db_path is None else run.path(db_path).resolve()
+def _open_admin(run: Invocation) -> Iterator[Admin]:
+    path = None if run.db_path is None else run.db_path.resolve()
     if path is None or path == run.backend.own_db:
-        yield run.backend.require_services().admin
+        yield run.services.admin
     else:
         with run.backend.open_offline(path) as opened:
             yield opened

@@ -21,7 +21,7 @@ MAX_REFUSED = 100  # shown one by one
 
 def export_all(run: Invocation, file: Path | None) -> None:
     """Write everything to standard output, or to a new file."""
-    services = run.backend.require_services()
+    services = run.services
     counted: Counter[str] = Counter()
 
     def lines() -> Iterator[str]:
@@ -71,7 +71,7 @@ def is_archive(path: Path) -> bool:
 
 def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
     """Import every record that does not exist yet."""
-    services = run.backend.require_services()
+    services = run.services
     unread: list[str] = []
     counted: Counter[str] = Counter()
 

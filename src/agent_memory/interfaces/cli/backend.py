@@ -7,42 +7,19 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_memory.features.backups.model.backups import RestoreResult
-from agent_memory.features.backups.services.archiving import Archiving
-from agent_memory.features.backups.services.backups import Backups
-from agent_memory.features.forgetting.services.forgetting import Forgetting
-from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
-from agent_memory.features.hooks.services.backfill import Backfill
-from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.log.model.events import EventPage
-from agent_memory.features.memories.services.capture import Capture
-from agent_memory.features.memories.services.consolidation import Consolidation
-from agent_memory.features.memories.services.editing import MemoryEditor
-from agent_memory.features.memories.services.project_resolver import ProjectResolver
-from agent_memory.features.memories.services.remote_sync import RemoteSync
-from agent_memory.features.memories.services.transfer import Transfer
-from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
-from agent_memory.features.operations.services.jobs import Jobs
-from agent_memory.features.operations.services.verification import Verification
-from agent_memory.features.recall.services.context import ContextBuilder
-from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.features.recall.services.memory_stats import MemoryStatistics
-from agent_memory.features.recall.services.reasoning import Reasoning
-from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.runs.model.machine import Command
-from agent_memory.features.runs.services.agent_catalog import AgentCatalog
-from agent_memory.features.runs.services.recorder import RunMemory
-from agent_memory.features.runs.services.runs import Listener, Runs
+from agent_memory.features.runs.services.runs import Listener
 from agent_memory.features.toc.model.toc import TocNode
-from agent_memory.features.toc.services.contents import Children, Contents, Expansion
-from agent_memory.features.toc.services.rebuild import Rebuild
+from agent_memory.features.toc.services.contents import Children, Expansion
+from agent_memory.interfaces.services import Services
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.ids import Millis, Position
 from agent_memory.kernel.jobs import JobStatus
 from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
-from agent_memory.platform.ports import Clock, ModelServer, Worker
 
 
 class EventReader(Protocol):
@@ -173,42 +150,6 @@ class Serve(Protocol):
         Raises ListenFailed and ConfigError.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """The services of the daemon that runs the command."""
-
-    timeline: EventReader
-    admin: Admin
-    backups: Backups
-    archiving: Archiving
-    access: Access
-    contents: Contents
-    jobs: Jobs
-    rebuild: Rebuild
-    recall: Recall
-    context: ContextBuilder
-    indexes: Indexes
-    capture: Capture
-    editor: MemoryEditor
-    resolver: ProjectResolver
-    remote_sync: RemoteSync
-    memory_stats: MemoryStatistics
-    consolidation: Consolidation
-    reasoning: Reasoning
-    transfer: Transfer
-    backfill: Backfill
-    forgetting: Forgetting
-    memory_forgetting: MemoryForgetting
-    installing: Installing
-    verification: Verification
-    worker: Worker
-    runs: Runs
-    run_memory: RunMemory
-    agent_catalog: AgentCatalog
-    model: ModelServer
-    clock: Clock
 
 
 # Late imports: loading gRPC takes longer than most commands run.

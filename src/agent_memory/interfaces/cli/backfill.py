@@ -19,7 +19,7 @@ _FOREIGN = {"format_": "--format", "namespace": "--namespace", "domain": "--doma
 
 def import_transcripts(run: Invocation, agent: str, path: Path | None, *, dry_run: bool) -> None:
     _check_options(click.get_current_context())
-    service = run.backend.require_services().backfill
+    service = run.services.backfill
     folder = _find_transcripts(run, agent, path)
     sources = service.list_sources(agent, str(folder))
     size = sum(source.size for source in sources)

@@ -15,10 +15,9 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, 
 from agent_memory.kernel.errors import InvalidInput
 
 
-def reject_other_db(run: Invocation, ctx: click.Context) -> None:
+def reject_other_db(run: Invocation) -> None:
     """Refuse the `--db-path` of `admin`, unless it is the database of this daemon."""
-    db_path = ctx.meta["db_path"]
-    if db_path is not None and run.path(db_path).resolve() != run.backend.own_db:
+    if run.db_path is not None and run.db_path.resolve() != run.backend.own_db:
         raise click.UsageError("this works only on the running daemon: leave out --db-path")
 
 
@@ -53,9 +52,7 @@ def reject_other_db(run: Invocation, ctx: click.Context) -> None:
     " --schedule: backup.keep_weekly.",
 )
 @invocation
-@click.pass_context
 def backup(
-    ctx: click.Context,
     run: Invocation,
     target: Path | None,
     schedule: str | None,
@@ -68,8 +65,8 @@ def backup(
     DIR is a folder of snapshots: a file that an earlier snapshot holds is not copied again. A FILE
     whose name ends in .tar, .tar.gz or .tgz is one archive. Without either, DIR is backup.path.
     """
-    reject_other_db(run, ctx)
-    backups = run.backend.require_services().backups
+    reject_other_db(run)
+    backups = run.services.backups
     if unschedule:
         if target is not None or schedule is not None:
             raise click.UsageError("--unschedule takes no DIR, FILE or --schedule")

@@ -45,14 +45,14 @@ def get_caller(run: Invocation) -> Caller:
 
 
 def resolve_location(run: Invocation) -> MemoryLocation:
-    return run.backend.require_services().resolver.resolve_folder(get_caller(run))
+    return run.services.resolver.resolve_folder(get_caller(run))
 
 
 def resolve_domains(run: Invocation, name: str) -> list[Domain] | None:
     """Return the domains of a `--domain` filter, or None for all."""
     if name == "all":
         return None
-    return [run.backend.require_services().resolver.resolve_domain(name, get_caller(run))]
+    return [run.services.resolver.resolve_domain(name, get_caller(run))]
 
 
 def join_lists(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def capture(
     retrospective, inception, elicitation or research. SUMMARY is one line of at most 100
     characters. Capturing the same memory again changes nothing.
     """
-    services = run.backend.require_services()
+    services = run.services
     draft = Draft(
         namespace=namespace,
         summary=summary.strip(),
@@ -128,7 +128,7 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
         run.terminal.warn(f"warning: {captured.warning}\n")
     memory = captured.memory
     run.show(
-        capture_json(captured, indexed=run.backend.require_services().indexes.is_current()),
+        capture_json(captured, indexed=run.services.indexes.is_current()),
         lambda: "\n".join(
             (
                 f"\N{CHECK MARK} {verb}: {memory.id}",
@@ -155,7 +155,7 @@ def show(run: Invocation, memory_id: str) -> None:
 
     MEMORY_ID is an id, a URI, or at least four digits of the id.
     """
-    shown = run.backend.require_services().editor.show(memory_id, resolve_location(run))
+    shown = run.services.editor.show(memory_id, resolve_location(run))
     run.show(
         memory_details_json(shown),
         lambda: "\n".join(_as_text(shown)),
@@ -234,7 +234,7 @@ def list_memories(
     limit: int | None,
 ) -> None:
     """List memories, newest first."""
-    curation, location = run.backend.require_services().editor, resolve_location(run)
+    curation, location = run.services.editor, resolve_location(run)
     required_tags = frozenset(join_lists(tags))
     matching = [
         memory
@@ -300,7 +300,7 @@ def edit(
 
     A new summary or new details make a new memory, which supersedes the old one.
     """
-    curation, location = run.backend.require_services().editor, resolve_location(run)
+    curation, location = run.services.editor, resolve_location(run)
     memory = curation.find(memory_id, location)
     changed = curation.edit(
         memory,
@@ -355,7 +355,7 @@ def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None
 
 
 def _set_status(run: Invocation, names: tuple[str, ...], status: MemoryStatus, verb: str) -> None:
-    curation, location = run.backend.require_services().editor, resolve_location(run)
+    curation, location = run.services.editor, resolve_location(run)
     memories = [curation.find(name, location) for name in names]  # fail before changing any
     changed = [curation.set_status(memory, status, location) for memory in memories]
     run.show(

@@ -12,8 +12,9 @@ import click
 import yaml
 
 from agent_memory import config
-from agent_memory.interfaces.cli.backend import Backend, RemoteServices, Services
+from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.services import Services
 from agent_memory.kernel.errors import ConfigError
 
 FORMATS = ("text", "json", "yaml", "markdown", "quiet")
@@ -35,6 +36,19 @@ class Invocation:
     format: str | None = None
     verbose: int = 0
     quiet: bool = False
+    endpoint: str | None = None  # of another daemon
+    db_path: Path | None = None  # of `admin`
+    log_level: str | None = None
+
+    @property
+    def services(self) -> Services:
+        """The services of this daemon. Raises FeatureUnavailable in a process without one."""
+        return self.backend.require_services()
+
+    @property
+    def key(self) -> str | None:
+        """The key for another daemon."""
+        return self.terminal.call.environ.get("MEMORY_KEY")
 
     @cached_property
     def loaded(self) -> config.LoadedSettings:
@@ -105,14 +119,13 @@ class Invocation:
 
     @contextmanager
     def open_service(
-        self, endpoint: str | None, local: Callable[[Services], Service]
+        self, local: Callable[[Services], Service]
     ) -> Iterator[Service | RemoteServices]:
-        """Open a service of this daemon, or of the daemon at `endpoint`."""
-        if endpoint is None:
-            yield local(self.backend.require_services())
+        """Open a service of this daemon, or of the daemon at `--endpoint`."""
+        if self.endpoint is None:
+            yield local(self.services)
         else:
-            key = self.terminal.call.environ.get("MEMORY_KEY")
-            with self.backend.connect_remote(endpoint, key) as remote:
+            with self.backend.connect_remote(self.endpoint, self.key) as remote:
                 yield remote
 
 
@@ -244,7 +257,7 @@ def verbosity_options(quiet_help: str) -> Callable[[F], F]:
             "--quiet",
             is_flag=True,
             expose_value=False,
-            callback=_remember("quiet"),
+            callback=remember("quiet"),
             help=quiet_help,
         )
         verbose = click.option(
@@ -252,7 +265,7 @@ def verbosity_options(quiet_help: str) -> Callable[[F], F]:
             "--verbose",
             count=True,
             expose_value=False,
-            callback=_remember("verbose"),
+            callback=remember("verbose"),
             help="Also show the cause of an error.",
         )
         return verbose(quiet(function))
@@ -266,17 +279,27 @@ def endpoint_option(function: F) -> F:
         "-e",
         "--endpoint",
         metavar="URL",
+        expose_value=False,
+        callback=remember("endpoint"),
         help="Use the daemon at this gRPC address, such as http://[::1]:50051, with the key in"
         " MEMORY_KEY.",
     )(function)
 
 
-def _remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+yes_option = click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask for confirmation. Without a terminal, it never asks.",
+)
+
+
+def remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Store an option on the invocation, so that it may precede or follow the command's name."""
 
     def store(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
         current = ctx.find_object(Invocation)
-        if value and current is not None:
+        if (value or value == "") and current is not None:  # an empty value is not a missing one
             setattr(current, attribute, current.path(value) if isinstance(value, Path) else value)
         return value
 
@@ -286,13 +309,13 @@ def _remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any],
 _FORMAT: dict[str, Any] = {
     "type": click.Choice(FORMATS),
     "expose_value": False,
-    "callback": _remember("format"),
+    "callback": remember("format"),
     "help": "Output format.",
 }
 _CONFIG: dict[str, Any] = {
     "type": PathType(),
     "expose_value": False,
-    "callback": _remember("config_file"),
+    "callback": remember("config_file"),
     "help": "Use this config file instead of your own.",
 }
 

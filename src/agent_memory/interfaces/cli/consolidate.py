@@ -38,7 +38,7 @@ def consolidate(
     On a terminal, the command shows the plan and asks before it applies it. Elsewhere it applies
     the plan at once. --dry-run only shows the plan; --undo reverts the last consolidation.
     """
-    service, location = run.backend.require_services().consolidation, resolve_location(run)
+    service, location = run.services.consolidation, resolve_location(run)
     if undo:
         count, left = service.undo(location)
         note = f"; {left} were changed since and stay as they are" if left else ""

@@ -19,8 +19,7 @@ _SIGNS = {
     examples=("memory doctor", "memory doctor --format json"),
 )
 @invocation
-@click.pass_context
-def doctor(ctx: click.Context, run: Invocation) -> None:
+def doctor(run: Invocation) -> int:
     """Check that everything works, and say how to fix what does not.
 
     It checks your settings, the data folder, git, the daemon, its jobs and indexes, and the hooks
@@ -46,8 +45,7 @@ def doctor(ctx: click.Context, run: Invocation) -> None:
         lambda: "\n".join(map(_line, results)),
         essential="\n".join(map(_line, problems)),
     )
-    if problems:
-        ctx.exit(1)
+    return 1 if problems else 0
 
 
 def _line(result: CheckResult) -> str:

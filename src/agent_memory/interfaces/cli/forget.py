@@ -8,7 +8,7 @@ import click
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Selection
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation, yes_option
 from agent_memory.kernel.errors import Cancelled, NotFound
 from agent_memory.kernel.ids import EventId, SessionId
 
@@ -45,16 +45,9 @@ def _reject_repeats(
     is_flag=True,
     help="Also rewrite the git history of the notes that hold the memories, in this clone.",
 )
-@click.option(
-    "-y",
-    "--yes",
-    is_flag=True,
-    help="Do not ask for confirmation. Without a terminal, it never asks.",
-)
+@yes_option
 @invocation
-@click.pass_context
 def forget(
-    ctx: click.Context,
     run: Invocation,
     memory_ids: tuple[str, ...],
     event: str | None,
@@ -63,7 +56,7 @@ def forget(
     until: str | None,
     rewrite_notes: bool,
     yes: bool,
-) -> None:
+) -> int:
     """Delete memories or events for good.
 
     You cannot undo this. Only an empty tombstone stays. The report says where the command searched
@@ -81,14 +74,13 @@ def forget(
     else:
         report = _forget_events(run, _selection(run, event, session, since, until), yes)
     run.show(asdict(report), lambda: "\n".join(_as_text(report)), essential="")
-    if report.proof.found_in:
-        ctx.exit(1)
+    return 1 if report.proof.found_in else 0
 
 
 def _forget_memories(
     run: Invocation, names: tuple[str, ...], rewrite_notes: bool, yes: bool
 ) -> ForgettingReport:
-    services, location = run.backend.require_services(), resolve_location(run)
+    services, location = run.services, resolve_location(run)
     memories = [services.editor.find(name, location, forgotten=True) for name in names]
     for memory in memories:
         summary = rendering.plain(memory.summary) or "(already forgotten)"
@@ -101,7 +93,7 @@ def _forget_memories(
 
 
 def _forget_events(run: Invocation, selection: Selection, yes: bool) -> ForgettingReport:
-    service = run.backend.require_services().forgetting
+    service = run.services.forgetting
     preview = service.preview(selection)
     if not preview.events:
         return _earlier_report(run, selection)
@@ -123,7 +115,7 @@ def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Forgetti
 
 def _earlier_report(run: Invocation, selection: Selection) -> ForgettingReport:
     """Return the report of an earlier, identical call. Finish that call if it was interrupted."""
-    service = run.backend.require_services().forgetting
+    service = run.services.forgetting
     with run.terminal.progress("Forgetting", None) as advance:
         report = service.earlier(selection, lambda _, count: advance(count))
     if report is None:
@@ -139,7 +131,7 @@ def _selection(
         return Selection(event_id=EventId(event))
     if session is not None:
         return Selection(session_id=SessionId(session))
-    recall = run.backend.require_services().recall
+    recall = run.services.recall
     return Selection(
         since=recall.moments(since)[0] if since else None,
         until=recall.moments(until)[1] if until else None,

@@ -68,7 +68,7 @@ def install(
     The hooks are added to the agent's own configuration; the rest of it stays as it is. Installing
     again changes nothing, or repairs the paths of an installation that has moved.
     """
-    service = run.backend.require_services().installing
+    service = run.services.installing
     if agent is None:
         states = service.state(get_caller(run), mcp=mcp)
         run.show([_state(state) for state in states], lambda: "\n".join(_states(states)))
@@ -94,7 +94,7 @@ def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: b
     so do all memories.
     """
     scope = _scope(user=user, project=project)
-    service = run.backend.require_services().installing
+    service = run.services.installing
     done = service.uninstall(Agent(agent), scope, get_caller(run), dry_run=dry_run)
     _show_result(
         run,

@@ -109,7 +109,7 @@ def stop(run: Invocation) -> int:
 @invocation
 def ps(run: Invocation) -> None:
     """Show the active runs and the model server."""
-    services = run.backend.require_services()
+    services = run.services
     runs, model = services.runs.list_active(), services.model.status()
     now = services.clock.now()
     run.show(
@@ -134,7 +134,7 @@ def ps(run: Invocation) -> None:
 @invocation
 def sessions(run: Invocation, limit: int) -> None:
     """List the sessions of agents, latest first."""
-    listed = run.backend.require_services().run_memory.sessions(limit)
+    listed = run.services.run_memory.sessions(limit)
     run.show(
         [_session_json(session) for session in listed],
         lambda: _sessions_text(listed),
@@ -147,14 +147,14 @@ def sessions(run: Invocation, limit: int) -> None:
 @invocation
 def agents(run: Invocation) -> None:
     """List the agents, and any errors in their files."""
-    _show_entries(run, run.backend.require_services().agent_catalog.list_agents(), "agents")
+    _show_entries(run, run.services.agent_catalog.list_agents(), "agents")
 
 
 @kontekst.command(examples=("kontekst skills",))
 @invocation
 def skills(run: Invocation) -> None:
     """List the skills, and any errors in their files."""
-    _show_entries(run, run.backend.require_services().agent_catalog.list_skills(), "skills")
+    _show_entries(run, run.services.agent_catalog.list_skills(), "skills")
 
 
 def _run_json(run: RunStatus) -> dict[str, Any]:

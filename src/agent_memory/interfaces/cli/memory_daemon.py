@@ -17,6 +17,8 @@ from agent_memory.interfaces.cli.commands import (
     endpoint_option,
     global_options,
     invocation,
+    remember,
+    yes_option,
 )
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.recall import search
@@ -31,6 +33,15 @@ from agent_memory.kernel.status import BackupStatus, DaemonStatus
 NOT_RUNNING = 1
 FAILING = ERRORS[StorageFailed].exit
 EXCERPT = 200
+
+_log_level_option = click.option(
+    "-l",
+    "--log-level",
+    type=click.Choice(config.LEVELS),
+    expose_value=False,
+    callback=remember("log_level"),
+    help="Lowest level to log.",
+)
 
 
 @click.group(
@@ -50,20 +61,13 @@ EXCERPT = 200
     ),
 )
 @global_options
-@click.option(
-    "-l",
-    "--log-level",
-    type=click.Choice(config.LEVELS),
-    help="Lowest level to log.",
-)
-@click.pass_context
-def memory_daemon(ctx: click.Context, log_level: str | None) -> None:
+@_log_level_option
+def memory_daemon() -> None:
     """Run, query and maintain the memory daemon.
 
     The daemon records the conversations of your agents and answers all commands. Commands start it
     if it is not running, so you rarely need to.
     """
-    ctx.meta["log_level"] = log_level
 
 
 @memory_daemon.command(
@@ -80,20 +84,17 @@ def memory_daemon(ctx: click.Context, log_level: str | None) -> None:
 @click.option("-p", "--port", type=click.IntRange(0, 65535), help="gRPC port; 0 picks a free one.")
 @click.option("--http-port", type=click.IntRange(0, 65535), help="HTTP port; 0 picks a free one.")
 @click.option("--db-path", type=PathType(), help="Folder of the database.")
-@click.option("-l", "--log-level", type=click.Choice(config.LEVELS), help="Lowest level to log.")
+@_log_level_option
 @click.option("--ready-fd", type=int, hidden=True)
 @click.option("--auto", is_flag=True, hidden=True)
 @click.option("--replace", is_flag=True, hidden=True)
 @invocation
-@click.pass_context
 def start(
-    ctx: click.Context,
     run: Invocation,
     foreground: bool,
     port: int | None,
     http_port: int | None,
     db_path: Path | None,
-    log_level: str | None,
     ready_fd: int | None,
     auto: bool,
     replace: bool,
@@ -107,7 +108,7 @@ def start(
         grpc_port=port,
         http_port=http_port,
         db_path=None if db_path is None else run.path(db_path),
-        log_level=log_level or ctx.meta["log_level"],
+        log_level=run.log_level,
         config=run.config_file,
         ready_fd=ready_fd,
         auto=auto,
@@ -209,10 +210,8 @@ def _backup_lines(backup: BackupStatus) -> Iterator[str]:
     )
 )
 @endpoint_option
-@click.pass_context
-def query(ctx: click.Context, endpoint: str | None) -> None:
+def query() -> None:
     """Read events and the table of contents."""
-    ctx.meta["endpoint"] = endpoint
 
 
 @query.command(
@@ -229,9 +228,7 @@ def query(ctx: click.Context, endpoint: str | None) -> None:
 @click.option("-t", "--token", help="Token of the next page, from the page before.")
 @click.option("--full", is_flag=True, help="Show whole texts, not only the beginning.")
 @invocation
-@click.pass_context
 def events(
-    ctx: click.Context,
     run: Invocation,
     start: int,
     end: int,
@@ -241,7 +238,7 @@ def events(
 ) -> None:
     """Show the events of a time range."""
     after = None if token is None else parse_token(token)
-    with run.open_service(ctx.meta["endpoint"], lambda services: services.timeline) as timeline:
+    with run.open_service(lambda services: services.timeline) as timeline:
         page = timeline.events(start, end, limit=limit, after=after)
     run.show(page_json(page), lambda: _events_text(page, start, end, full=full), page=True)
 
@@ -280,7 +277,7 @@ def create_token(run: Invocation, name: str) -> None:
     Copy it now: it cannot be shown again, because only its hash is stored. Programs send it as a
     bearer token.
     """
-    secret = run.backend.require_services().access.create(name)
+    secret = run.services.access.create(name)
     run.show({"name": name, "token": secret}, lambda: secret, essential=secret)
 
 
@@ -288,7 +285,7 @@ def create_token(run: Invocation, name: str) -> None:
 @invocation
 def list_tokens(run: Invocation) -> None:
     """List the names of the keys, and when they were created."""
-    keys = run.backend.require_services().access.list()
+    keys = run.services.access.list()
     run.show(
         [{"name": key.name, "created_ms": key.created_ms} for key in keys],
         lambda: (
@@ -300,19 +297,14 @@ def list_tokens(run: Invocation) -> None:
 
 @token.command("revoke", examples=("memory-daemon token revoke dashboard",))
 @click.argument("name")
-@click.option(
-    "-y",
-    "--yes",
-    is_flag=True,
-    help="Do not ask for confirmation. Without a terminal, it never asks.",
-)
+@yes_option
 @invocation
 def revoke_token(run: Invocation, name: str, yes: bool) -> int:
     """Revoke a key. Programs that use it are refused from now on."""
     if not run.confirm(f"Revoke the key {name!r}?", yes=yes):
         run.terminal.warn("Not revoked.\n")
         return 1
-    run.backend.require_services().access.revoke(name)
+    run.services.access.revoke(name)
     run.show({"revoked": name}, lambda: f"Revoked {name}")
     return 0
 

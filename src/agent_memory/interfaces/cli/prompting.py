@@ -95,7 +95,6 @@ def prompt(
     agent: str,
     folder: Path | None,
     auto_approve: bool,
-    endpoint: str | None,
 ) -> int:
     """Run an agent on a prompt, in this folder.
 
@@ -105,7 +104,7 @@ def prompt(
 
     A prompt that begins with /NAME invokes a skill. The word - stands for standard input.
     """
-    if folder is None and endpoint is None:
+    if folder is None and run.endpoint is None:
         folder = Path()
     text = _read_prompt(words, run.terminal)
     skill = _parse_skill(text, words)
@@ -116,17 +115,16 @@ def prompt(
         agent_name=agent,
         working_dir="" if folder is None else _folder(run, folder),
     )
-    with _open_agents(run, endpoint) as agents:
+    with _open_agents(run) as agents:
         return _Conversation(run, auto_approve=auto_approve).run(agents, start)
 
 
 @contextmanager
-def _open_agents(run: Invocation, endpoint: str | None) -> Iterator[AgentRunner]:
-    if endpoint is None:
-        yield run.backend.require_services().runs
+def _open_agents(run: Invocation) -> Iterator[AgentRunner]:
+    if run.endpoint is None:
+        yield run.services.runs
     else:
-        key = run.terminal.call.environ.get("MEMORY_KEY")
-        with run.backend.connect_agents(endpoint, key) as remote:
+        with run.backend.connect_agents(run.endpoint, run.key) as remote:
             yield remote
 
 

@@ -1,7 +1,7 @@
 """`memory-daemon query root|node|browse|expand|tree`: the table of contents."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime
 
 import click
@@ -40,10 +40,9 @@ _commands = Group("query")
 
 @_commands.command(examples=("memory-daemon query root",))
 @invocation
-@click.pass_context
-def root(ctx: click.Context, run: Invocation) -> None:
+def root(run: Invocation) -> None:
     """List the years of the table of contents, newest first."""
-    with _open_toc(run, ctx) as toc:
+    with _open_toc(run) as toc:
         nodes = toc.roots()
     run.show(
         {"nodes": [node_json(year) for year in nodes]},
@@ -70,20 +69,17 @@ def root(ctx: click.Context, run: Invocation) -> None:
 @click.option("--history", is_flag=True, help="List its earlier versions.")
 @click.option("--version", type=int, help="Show this version.")
 @invocation
-@click.pass_context
-def node(
-    ctx: click.Context, run: Invocation, node_id: str, history: bool, version: int | None
-) -> None:
+def node(run: Invocation, node_id: str, history: bool, version: int | None) -> None:
     """Show one node: its summary, bullets and keywords."""
     if history or version is not None:
-        _not_remote(ctx)
-        contents = run.backend.require_services().contents
+        _not_remote(run)
+        contents = run.services.contents
         if history:
             _show_history(run, node_id, contents.history(node_id))
             return
         shown = contents.version(node_id, version or 0)
     else:
-        with _open_toc(run, ctx) as toc:
+        with _open_toc(run) as toc:
             shown = toc.node(node_id)
     if shown is None:
         raise NotFound(f"no node {node_id!r}" + ("" if version is None else f" version {version}"))
@@ -101,11 +97,10 @@ def node(
 @click.option("-l", "--limit", type=int, default=20, show_default=True, help="Most children.")
 @click.option("-t", "--token", default="0", help="The continuation token of the page before.")
 @invocation
-@click.pass_context
-def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, token: str) -> None:
+def browse(run: Invocation, parent_id: str, limit: int, token: str) -> None:
     """List the children of a node, by time."""
     offset = parse_offset(token)
-    with _open_toc(run, ctx) as toc:
+    with _open_toc(run) as toc:
         parent = toc.node(parent_id)
         if parent is None:
             raise NotFound(f"no node {parent_id!r}")
@@ -128,10 +123,9 @@ def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, toke
 @click.option("--before", type=int, default=3, show_default=True, help="Events before the excerpt.")
 @click.option("--after", type=int, default=3, show_default=True, help="Events after the excerpt.")
 @invocation
-@click.pass_context
-def expand(ctx: click.Context, run: Invocation, grip_id: str, before: int, after: int) -> None:
+def expand(run: Invocation, grip_id: str, before: int, after: int) -> None:
     """Show the conversation around a grip of a bullet."""
-    with _open_toc(run, ctx) as toc:
+    with _open_toc(run) as toc:
         expansion = toc.expand(grip_id, before=before, after=after)
     if expansion.grip is None:
         raise NotFound(f"no grip {grip_id!r}")
@@ -148,17 +142,15 @@ def expand(ctx: click.Context, run: Invocation, grip_id: str, before: int, after
 @click.option("--to", "end", type=DAY, help="Last day.")
 @click.option("--bullets/--no-bullets", default=True, help="With the bullets of segments.")
 @invocation
-@click.pass_context
 def tree(
-    ctx: click.Context,
     run: Invocation,
     start: datetime | None,
     end: datetime | None,
     bullets: bool,
 ) -> None:
     """Print the table of contents as a tree."""
-    _not_remote(ctx)
-    branches = run.backend.require_services().contents.tree(_day(start), _day(end))
+    _not_remote(run)
+    branches = run.services.contents.tree(_day(start), _day(end))
     run.show(
         {"nodes": [branch_json(branch) for branch in branches]},
         lambda: _tree_text(run.terminal.console(), branches, bullets=bullets),
@@ -166,21 +158,13 @@ def tree(
     )
 
 
-def _not_remote(ctx: click.Context) -> None:
-    if ctx.meta["endpoint"] is not None:
-        raise click.UsageError("this works only with the local daemon: leave --endpoint out", ctx)
+def _not_remote(run: Invocation) -> None:
+    if run.endpoint is not None:
+        raise click.UsageError("this works only with the local daemon: leave --endpoint out")
 
 
-@contextmanager
-def _open_toc(run: Invocation, ctx: click.Context) -> Iterator[TocBrowser]:
-    endpoint = ctx.meta["endpoint"]
-    if endpoint is None:
-        yield run.backend.require_services().contents
-    else:
-        with run.backend.connect_remote(
-            endpoint, run.terminal.call.environ.get("MEMORY_KEY")
-        ) as remote:
-            yield remote
+def _open_toc(run: Invocation) -> AbstractContextManager[TocBrowser]:
+    return run.open_service(lambda services: services.contents)
 
 
 def _node_text(node: TocNode) -> str:

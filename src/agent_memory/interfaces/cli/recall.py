@@ -1,7 +1,7 @@
 """`memory recall`, `memory-daemon query search` and `memory context`."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeVar, get_args
 
@@ -159,7 +159,7 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
 
     Without a query, or with "all", it lists everything that passes the filters, newest first.
     """
-    services, request = run.backend.require_services(), build_request(**filters)
+    services, request = run.services, build_request(**filters)
 
     def resolve_domain(name: str) -> str:
         if name == USER:
@@ -213,10 +213,9 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
     help=f"What to look for: {', '.join(PLURALS)}, several with commas, or all.",
 )
 @invocation
-@click.pass_context
-def search(ctx: click.Context, run: Invocation, /, detail: str, **filters: Any) -> None:
+def search(run: Invocation, /, detail: str, **filters: Any) -> None:
     """Search everything that was recorded."""
-    with _open_search(run, ctx.meta["endpoint"]) as backend:
+    with _open_search(run) as backend:
         query = build_request(**filters).to_query(backend.moments)
         answer = run_search(backend, query)
     show_answer(run, answer, query.scope.kinds, detail)
@@ -249,19 +248,12 @@ def context(
     request = contexts.ContextRequest(
         project=project, branch=branch, prompt=" ".join(prompt), file=file, tokens=tokens
     )
-    built = run.backend.require_services().context.build(request)
+    built = run.services.context.build(request)
     run.show(context_json(built), lambda: rendering.plain(built.text), essential=built.text)
 
 
-@contextmanager
-def _open_search(run: Invocation, endpoint: str | None) -> Iterator[SearchBackend]:
-    if endpoint is None:
-        yield run.backend.require_services().recall
-    else:
-        with run.backend.connect_remote(
-            endpoint, run.terminal.call.environ.get("MEMORY_KEY")
-        ) as remote:
-            yield remote
+def _open_search(run: Invocation) -> AbstractContextManager[SearchBackend]:
+    return run.open_service(lambda services: services.recall)
 
 
 def run_search(backend: SearchBackend, query: Query) -> RecallResult:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import click
 from click.shell_completion import get_completion_class, split_arg_string
@@ -19,26 +20,20 @@ from agent_memory.kernel.tracing import Interface
 USAGE = 2
 
 
+@dataclass(frozen=True, slots=True)
 class Runner:
     """Runs programs by their name."""
 
-    def __init__(
-        self,
-        programs: Mapping[str, click.Command],
-        backend: Backend,
-        version: str,
-        observer: Observer,
-    ) -> None:
-        self._programs = programs
-        self._backend = backend
-        self._version = version
-        self._observer = observer
+    programs: Mapping[str, click.Command]
+    backend: Backend
+    version: str
+    observer: Observer
 
     def run(self, call: CommandCall, terminal: Terminal) -> int:
         """Run a command, record it in the metrics, and return its exit code."""
         began = time.perf_counter()
         code = self._run(call, terminal)
-        self._observer.record(
+        self.observer.record(
             Interface.CLI,
             self._find_command(call),
             f"exit_{code}" if code else OK,
@@ -49,7 +44,7 @@ class Runner:
 
     def _find_command(self, call: CommandCall) -> str:
         """Return the names of the program and its commands, without arguments."""
-        command = self._programs.get(call.program)
+        command = self.programs.get(call.program)
         names = [] if command is None else [call.program]
         for word in call.arguments:
             if isinstance(command, click.Group) and word in command.commands:
@@ -58,7 +53,7 @@ class Runner:
         return " ".join(names) or "unknown"
 
     def _run(self, call: CommandCall, terminal: Terminal) -> int:
-        program = self._programs.get(call.program)
+        program = self.programs.get(call.program)
         if program is None:
             terminal.warn(f"error: unknown program {call.program!r}\n")
             return USAGE
@@ -66,7 +61,7 @@ class Runner:
             terminal.write(_completions(program, call))
             return 0
         invocation = Invocation(
-            program=call.program, version=self._version, terminal=terminal, backend=self._backend
+            program=call.program, version=self.version, terminal=terminal, backend=self.backend
         )
         try:
             code = program.main(

@@ -23,18 +23,15 @@ _MEANING = {
     examples=("memory-daemon scheduler status", "memory-daemon scheduler pause hourly-rollup"),
 )
 @endpoint_option
-@click.pass_context
-def scheduler(ctx: click.Context, endpoint: str | None) -> None:
+def scheduler() -> None:
     """Show and control the background jobs."""
-    ctx.meta["endpoint"] = endpoint
 
 
 @scheduler.command(examples=("memory-daemon scheduler status --format json",))
 @invocation
-@click.pass_context
-def status(ctx: click.Context, run: Invocation) -> None:
+def status(run: Invocation) -> None:
     """Show all jobs, with their last and next run."""
-    with _open_jobs(ctx, run) as control:
+    with _open_jobs(run) as control:
         running, jobs = control.status()
     run.show(
         {"scheduler_running": running, "jobs": [job_json(job) for job in jobs]},
@@ -48,13 +45,12 @@ def status(ctx: click.Context, run: Invocation) -> None:
 @scheduler.command(examples=("memory-daemon scheduler pause hourly-rollup",))
 @click.argument("job_name")
 @invocation
-@click.pass_context
-def pause(ctx: click.Context, run: Invocation, job_name: str) -> None:
+def pause(run: Invocation, job_name: str) -> None:
     """Pause a job until you resume it.
 
     A paused job runs neither by its schedule nor when new work arrives.
     """
-    with _open_jobs(ctx, run) as control:
+    with _open_jobs(run) as control:
         error = control.pause(job_name)
     _show_outcome(run, job_name, error, "paused")
 
@@ -62,10 +58,9 @@ def pause(ctx: click.Context, run: Invocation, job_name: str) -> None:
 @scheduler.command(examples=("memory-daemon scheduler resume hourly-rollup",))
 @click.argument("job_name")
 @invocation
-@click.pass_context
-def resume(ctx: click.Context, run: Invocation, job_name: str) -> None:
+def resume(run: Invocation, job_name: str) -> None:
     """Resume a paused job."""
-    with _open_jobs(ctx, run) as control:
+    with _open_jobs(run) as control:
         error = control.resume(job_name)
     _show_outcome(run, job_name, error, "resumed")
 
@@ -73,17 +68,16 @@ def resume(ctx: click.Context, run: Invocation, job_name: str) -> None:
 @scheduler.command("run", examples=("memory-daemon scheduler run segment-summarizer",))
 @click.argument("job_name")
 @invocation
-@click.pass_context
-def run_job(ctx: click.Context, run: Invocation, job_name: str) -> int:
+def run_job(run: Invocation, job_name: str) -> int:
     """Run a job now, and wait until it ends."""
-    with _open_jobs(ctx, run) as control:
+    with _open_jobs(run) as control:
         job = control.run(job_name)
     run.show(job_json(job), lambda: _job_text(job))
     return 0 if job.state.last_result is JobOutcome.SUCCESS else 1
 
 
-def _open_jobs(ctx: click.Context, run: Invocation) -> AbstractContextManager[JobControl]:
-    return run.open_service(ctx.meta["endpoint"], lambda services: services.jobs)
+def _open_jobs(run: Invocation) -> AbstractContextManager[JobControl]:
+    return run.open_service(lambda services: services.jobs)
 
 
 def _show_outcome(run: Invocation, job_name: str, error: str | None, what: str) -> None:

@@ -5,7 +5,6 @@ from typing import TypeVar
 
 import click
 
-from agent_memory.features.index.model import documents
 from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
@@ -13,7 +12,7 @@ from agent_memory.features.recall.services.memory_stats import MemoryCheck, Memo
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.wire.memories import sync_outcomes_json
+from agent_memory.interfaces.wire.memories import counts_json, sync_outcomes_json
 from agent_memory.kernel.ids import ORG, PROJECT, USER
 
 Name = TypeVar("Name", bound=str)
@@ -55,7 +54,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
         raise click.UsageError("--remote already includes --fetch and --push")
     options = SyncOptions(fetch=fetch or both, push=push or both, force=force)
     with run.terminal.progress("Syncing", None) as advance:
-        outcomes = run.backend.require_services().remote_sync.sync_domains(
+        outcomes = run.services.remote_sync.sync_domains(
             domain,
             options,
             get_caller(run),
@@ -114,10 +113,9 @@ def _render_synced(synced: SyncResult) -> str:
     help="Check every memory, its note and its index entry. Exits with 1 on problems.",
 )
 @invocation
-@click.pass_context
-def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, verify: bool) -> None:
+def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     """Count your memories by kind, and by how recently and often used."""
-    survey, domains = run.backend.require_services().memory_stats, resolve_domains(run, domain)
+    survey, domains = run.services.memory_stats, resolve_domains(run, domain)
     counted = survey.count(domains)
     verified = None
     if verify:
@@ -125,17 +123,7 @@ def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, veri
             verified = survey.verify(domains, advance)
     run.show(
         {
-            "total": counted.total,
-            "by_domain": dict(counted.by_domain),
-            "by_namespace": dict(counted.by_namespace),
-            "by_tier": dict(counted.by_tier),
-            "by_status": dict(counted.by_status),
-            "index_bytes": counted.index_bytes,
-            "last_sync": None
-            if counted.last_sync_ms is None
-            else documents.format_iso(counted.last_sync_ms),
-            "notes_waiting": counted.waiting,
-            "feature_tier": counted.features,
+            **counts_json(counted),
             "verified": None
             if verified is None
             else {
@@ -147,8 +135,7 @@ def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, veri
         lambda: "\n".join(_as_text(counted, verified, verbose)),
         essential=str(counted.total),
     )
-    if verified is not None and verified.problems:
-        ctx.exit(1)
+    return 1 if verified is not None and verified.problems else 0
 
 
 def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool) -> Iterator[str]:

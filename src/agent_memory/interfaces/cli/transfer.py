@@ -85,7 +85,7 @@ def import_memories(
             )
         archive.import_all(run, run.path(file), dry_run=dry_run)
         return
-    services = run.backend.require_services()
+    services = run.services
     data = _read(run, file)
     if archive_format.is_archive(data[:256]):
         raise click.UsageError(
@@ -231,7 +231,7 @@ def export(
         raise click.UsageError("use -o FILE for memories; only --all takes FILE")
     memories = [
         memory
-        for memory in run.backend.require_services().editor.list_all(resolve_domains(run, domain))
+        for memory in run.services.editor.list_all(resolve_domains(run, domain))
         if namespace in (None, memory.namespace)
         and (include_archived or memory.status.value != "archived")
     ]
@@ -267,7 +267,7 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
 
     The notes stay as they are. Afterwards, the word index is rebuilt.
     """
-    services = run.backend.require_services()
+    services = run.services
     location = services.resolver.resolve(domain, get_caller(run))
     drafts = services.transfer.read_legacy(location)
     with run.terminal.progress("Migrating", len(drafts)) as advance:

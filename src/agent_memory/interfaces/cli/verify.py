@@ -24,8 +24,7 @@ DAMAGED = ERRORS[StorageFailed].exit
 )
 @click.option("--repair", is_flag=True, help="Repair damage. Damaged files are moved aside.")
 @invocation
-@click.pass_context
-def verify(ctx: click.Context, run: Invocation, repair: bool) -> int:
+def verify(run: Invocation, repair: bool) -> int:
     """Check everything that is stored against its checksums.
 
     It reads every row of the database, every file of the search indexes and every note. The exit
@@ -35,13 +34,13 @@ def verify(ctx: click.Context, run: Invocation, repair: bool) -> int:
     database itself only while no daemon is running: it copies all readable rows into a new
     database, and keeps the old one in a folder beside it.
     """
-    if ctx.meta["db_path"] is not None:
+    if run.db_path is not None:
         raise click.UsageError("verify checks the daemon's own database: leave out --db-path")
     if run.backend.services is None:
         if not repair:
             raise FeatureUnavailable("no daemon is running: start it, or use --repair")
         return _repair_store(run)
-    verification = run.backend.require_services().verification
+    verification = run.services.verification
     with run.terminal.progress("Reading", None) as advance:
         verdict = verification.verify(advance)
     rebuilt: tuple[str, ...] = ()

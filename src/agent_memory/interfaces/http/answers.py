@@ -1,7 +1,7 @@
 """Responses as JSON bytes, encoded once by msgspec, and a cache of pages."""
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from fastapi import Response
@@ -9,6 +9,7 @@ from fastapi import Response
 from agent_memory.interfaces.http.models import Problem
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 MAX_CACHED = 8 << 20  # bytes of pages per cache
 MAX_PAGES = 1_000
@@ -50,29 +51,46 @@ def _encode_page(page: tuple[Sequence[T], int], to_json: Callable[[T], dict[str,
     return _encode({"items": [to_json(item) for item in items], "total": total})
 
 
-class PageCache:
-    """The encoded pages of one kind of record, until a record is written: repeated requests, as of
-    a dashboard, cost next to nothing."""
+class Records(Protocol[T_co]):
+    """The records of one kind: `Facts` or a `RecordService`."""
 
-    def __init__(self, version: Callable[[], int], run: ThreadRunner) -> None:
-        self._version = version
+    @property
+    def page(self) -> Callable[..., tuple[Sequence[T_co], int]]: ...
+
+    def version(self) -> int: ...
+
+
+class RecordRenderer(Generic[T]):
+    """Renders the records of one kind. Encoded pages are cached until a record is written: repeated
+    requests, as of a dashboard, cost next to nothing."""
+
+    def __init__(
+        self,
+        run: ThreadRunner,
+        records: Records[T],
+        to_json: Callable[[T], dict[str, Any]],
+    ) -> None:
         self._run = run
+        self._records = records
+        self._to_json = to_json
         self._pages: dict[Hashable, bytes] = {}
         self._size = 0
         self._cached_version = -1
 
-    async def render(
-        self,
-        key: Hashable,
-        read: Callable[[], tuple[Sequence[T], int]],
-        to_json: Callable[[T], dict[str, Any]],
-    ) -> Response:
-        version = self._version()
+    async def render(self, read: Callable[[], T], status: int = 200) -> Response:
+        """Render the record that `read` returns in a thread."""
+        return render_json(self._to_json(await self._run(read)), status)
+
+    async def render_page(self, **filters: str | int | None) -> Response:
+        version = self._records.version()
         if version != self._cached_version:
             self._pages, self._size, self._cached_version = {}, 0, version
+        key = tuple(filters.values())
         body = self._pages.get(key)
         if body is None:
-            body = await self._run(lambda: _encode_page(read(), to_json))
+            body = await self._run(
+                lambda: _encode_page(self._records.page(**filters), self._to_json)
+            )
             room = len(self._pages) < MAX_PAGES and self._size + len(body) <= MAX_CACHED
             if version == self._cached_version and room:
                 self._pages[key] = body

@@ -38,12 +38,14 @@ def build_app(dependencies: HttpDependencies, read_status: Callable[[], DaemonSt
     for routes in (
         *knowledge.build_routers(dependencies),
         checkpoints.build_router(dependencies),
-        read_api.build_router(dependencies),
+        *read_api.build_routers(dependencies),
         status.build_router(dependencies.bridge, read_status),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)
     api.include_router(
-        metrics.build_router(dependencies.bridge, dependencies.observer, dependencies.metrics),
+        metrics.build_router(
+            dependencies.bridge, dependencies.observer, dependencies.services.metrics
+        ),
         responses=PROBLEMS,
     )
     api.include_router(streams.build_router(dependencies), responses=PROBLEMS)

@@ -26,7 +26,7 @@ Thread = Annotated[str | None, Query(max_length=MAX_ID_CHARS)]
 
 def build_router(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/memories/checkpoints", tags=["checkpoints"])
-    run, graphs = dependencies.bridge.run, dependencies.graphs
+    run, graphs = dependencies.bridge.run, dependencies.services.graphs
 
     @routes.get("/", summary="List checkpoints", response_model=Items[CheckpointAnswer])
     async def list_checkpoints(

@@ -11,11 +11,12 @@ from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocatio
 from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
 from agent_memory.interfaces import knowledge_json
 from agent_memory.interfaces.http import answers
-from agent_memory.interfaces.http.answers import MISSING
+from agent_memory.interfaces.http.answers import MISSING, ThreadRunner
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import Items, Limit, Offset, SessionAnswer
 from agent_memory.interfaces.http.questions import SearchParameters
 from agent_memory.interfaces.search_request import SearchRequest
+from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.events import event_json, page_json
 from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.search import Detail, answer_json
@@ -34,18 +35,16 @@ Word = Annotated[str, Query(max_length=256)]
 Words = Annotated[list[str], Query(max_length=queries.MAX_TAGS)]
 
 
-def build_router(parts: HttpDependencies) -> APIRouter:
-    routes = APIRouter()
-    _events(routes, parts)
-    _contents(routes, parts)
-    _search(routes, parts)
-    return routes
+def build_routers(dependencies: HttpDependencies) -> tuple[APIRouter, ...]:
+    services, run = dependencies.services, dependencies.bridge.run
+    return _events(services, run), _contents(services, run), _memories(services, run)
 
 
-def _events(routes: APIRouter, parts: HttpDependencies) -> None:
-    run = parts.bridge.run
+def _events(services: Services, run: ThreadRunner) -> APIRouter:
+    routes = APIRouter(tags=["events"])
+    timeline = services.timeline
 
-    @routes.get("/events/", summary="Events by time", tags=["events"], response_model=Object)
+    @routes.get("/events/", summary="Events by time", response_model=Object)
     async def events(
         from_timestamp_ms: Time = 0,
         to_timestamp_ms: Time = MAX_MILLIS,
@@ -53,59 +52,49 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
         continuation_token: Token = None,
     ) -> Response:
         after = None if continuation_token is None else parse_token(continuation_token)
-
-        def read() -> Response:
-            page = parts.timeline.events(
-                from_timestamp_ms, to_timestamp_ms, limit=limit, after=after
+        start, end = from_timestamp_ms, to_timestamp_ms
+        return await run(
+            lambda: answers.render_json(
+                page_json(timeline.events(start, end, limit=limit, after=after))
             )
-            return answers.render_json(page_json(page))
-
-        return await run(read)
+        )
 
     @routes.get(
-        "/events/{event_id:path}",
-        summary="One event",
-        tags=["events"],
-        response_model=Object,
-        responses=MISSING,
+        "/events/{event_id:path}", summary="One event", response_model=Object, responses=MISSING
     )
     async def event(event_id: str) -> Response:
-        return answers.render_json(event_json(await run(lambda: parts.timeline.event(event_id))))
+        return answers.render_json(event_json(await run(lambda: timeline.event(event_id))))
 
     @routes.get(
-        "/sessions/",
-        summary="Sessions, the newest first",
-        tags=["events"],
-        response_model=Items[SessionAnswer],
+        "/sessions/", summary="Sessions, the newest first", response_model=Items[SessionAnswer]
     )
     async def sessions(limit: Limit = 50, offset: Offset = 0) -> Response:
-        page = await run(lambda: parts.knowledge.sessions(limit=limit, offset=offset))
+        page = await run(lambda: services.knowledge.sessions(limit=limit, offset=offset))
         return answers.render_page(page, knowledge_json.session_json)
 
     @routes.get(
         "/sessions/{session_id:path}/events/",
         summary="The events of a session",
-        tags=["events"],
         response_model=Object,
     )
     async def of_session(
         session_id: str, limit: EventLimit = 0, continuation_token: Token = None
     ) -> Response:
         after = None if continuation_token is None else parse_token(continuation_token)
+        return await run(
+            lambda: answers.render_json(
+                page_json(timeline.of_session(session_id, limit=limit, after=after))
+            )
+        )
 
-        def read() -> Response:
-            page = parts.timeline.of_session(session_id, limit=limit, after=after)
-            return answers.render_json(page_json(page))
-
-        return await run(read)
+    return routes
 
 
-def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
-    run, contents = parts.bridge.run, parts.contents
+def _contents(services: Services, run: ThreadRunner) -> APIRouter:
+    routes = APIRouter(tags=["contents"])
+    contents = services.contents
 
-    @routes.get(
-        "/toc/", summary="The years, newest first", tags=["contents"], response_model=Object
-    )
+    @routes.get("/toc/", summary="The years, newest first", response_model=Object)
     async def roots() -> Response:
         nodes = await run(contents.roots)
         return answers.render_json({"nodes": [node_json(node) for node in nodes]})
@@ -113,7 +102,6 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
     @routes.get(
         "/toc/{node_id}/",
         summary="A node, or an earlier version of it",
-        tags=["contents"],
         response_model=Object,
         responses=MISSING,
     )
@@ -132,10 +120,7 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
         return await run(read)
 
     @routes.get(
-        "/toc/{node_id}/children/",
-        summary="The children of a node, by time",
-        tags=["contents"],
-        response_model=Object,
+        "/toc/{node_id}/children/", summary="The children of a node, by time", response_model=Object
     )
     async def children(
         node_id: str,
@@ -149,7 +134,6 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
     @routes.get(
         "/grips/{grip_id}/",
         summary="A grip and the events around it",
-        tags=["contents"],
         response_model=Object,
         responses=MISSING,
     )
@@ -165,16 +149,19 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
             raise NotFound(f"there is no grip {grip_id!r}")
         return answers.render_json(expansion_json(expansion))
 
+    return routes
 
-def _search(routes: APIRouter, parts: HttpDependencies) -> None:
-    run = parts.bridge.run
+
+def _memories(services: Services, run: ThreadRunner) -> APIRouter:
+    routes = APIRouter()
+    recall = services.recall
 
     @routes.get(
         "/search/", summary="Search everything recorded", tags=["search"], response_model=Object
     )
     async def search(parameters: Annotated[SearchParameters, Query()]) -> Response:
-        query = parameters.to_query(parts.recall)
-        answer = await run(lambda: parts.recall.search(query))
+        query = parameters.to_query(recall)
+        answer = await run(lambda: recall.search(query))
         return answers.render_json(answer_json(answer, parameters.detail))
 
     @routes.get(
@@ -196,8 +183,8 @@ def _search(routes: APIRouter, parts: HttpDependencies) -> None:
             limit=limit,
             offset=offset,
         )
-        query = request.to_query(parts.recall.moments)
-        answer = await run(lambda: parts.recall.search(query))
+        query = request.to_query(recall.moments)
+        answer = await run(lambda: recall.search(query))
         return answers.render_json(answer_json(answer, detail))
 
     @routes.get(
@@ -209,5 +196,7 @@ def _search(routes: APIRouter, parts: HttpDependencies) -> None:
     )
     async def memory(namespace: str, name: str, domain: Word = "") -> Response:
         uri = f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
-        details = await run(lambda: parts.editor.show(uri, NO_LOCATION))
+        details = await run(lambda: services.editor.show(uri, NO_LOCATION))
         return answers.render_json(memory_details_json(details))
+
+    return routes

@@ -67,7 +67,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
 
 def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
     streams = TaskStreams(float(dependencies.streaming.sse_keepalive_seconds))
-    resolver = dependencies.resolver
+    resolver = dependencies.services.resolver
     caller = Caller(folder="", environ=dependencies.environ)
 
     @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
@@ -76,7 +76,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
 
         def work(done: OnProgress) -> Mapping[str, Any]:
             every = request.domain == "all"
-            outcome = dependencies.consolidation.consolidate(
+            outcome = dependencies.services.consolidation.consolidate(
                 None if every else [resolver.resolve_domain(request.domain, caller)],
                 resolver.resolve(USER, caller),
                 full=request.full,
@@ -105,7 +105,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
                 push=request.push or request.remote,
                 force=request.force,
             )
-            outcomes = dependencies.remote_sync.sync_domains(
+            outcomes = dependencies.services.remote_sync.sync_domains(
                 request.domain, options, caller, dependencies.remote, done
             )
             result = sync_outcomes_json(outcomes)
@@ -130,7 +130,7 @@ def _add_recall(routes: APIRouter, dependencies: HttpDependencies) -> None:
             yield task_stream.format_start("recall", params)
             try:
                 answer = await dependencies.bridge.run(
-                    lambda: questions.run_recall(request, dependencies.recall)
+                    lambda: questions.run_recall(request, dependencies.services.recall)
                 )
             except AgentMemoryError as exc:
                 yield task_stream.format_failure(exc)
@@ -199,7 +199,7 @@ def _add_events(routes: APIRouter, dependencies: HttpDependencies) -> None:
 
 def _parse_token(dependencies: HttpDependencies, token: str) -> int:
     """Return the position a token stands for. Raises if the stream cannot resume from it."""
-    changes = dependencies.changes
+    changes = dependencies.services.changes
     if not (token.isascii() and token.isdecimal()) or int(token) > changes.watermark():
         raise InvalidInput(
             "since or Last-Event-ID is not the id of an event of this stream: send it unchanged, or"
@@ -214,7 +214,7 @@ class _EventFollower:
     """A follower of the change feed, used on the event loop."""
 
     def __init__(self, dependencies: HttpDependencies, event_filter: EventFilter) -> None:
-        self._changes = dependencies.changes
+        self._changes = dependencies.services.changes
         self._bridge = dependencies.bridge
         self._filter = event_filter
         self._loop = asyncio.get_running_loop()

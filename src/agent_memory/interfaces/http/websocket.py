@@ -79,7 +79,7 @@ class _WebSocketSession:
 
     def __init__(self, socket: WebSocket, dependencies: HttpDependencies) -> None:
         self._socket = socket
-        self._dependencies = dependencies
+        self._services, self._bridge = dependencies.services, dependencies.bridge
         self._loop = asyncio.get_running_loop()
         self._unsent: deque[str] = deque()
         self._unsent_chars = 0
@@ -149,11 +149,9 @@ class _WebSocketSession:
         task.add_done_callback(self._recalls.discard)
 
     async def _recall(self, request: Request, question: questions.RecallRequest) -> None:
-        recall = self._dependencies.recall
+        recall = self._services.recall
         try:
-            answer = await self._dependencies.bridge.run(
-                lambda: questions.run_recall(question, recall)
-            )
+            answer = await self._bridge.run(lambda: questions.run_recall(question, recall))
         except AgentMemoryError as exc:
             self._fail(request, exc)
             return
@@ -172,7 +170,7 @@ class _WebSocketSession:
         if self._follower is None:
             try:
                 self._follower = await feed_follower.follow(
-                    self._dependencies.changes, self._dependencies.bridge, self._wants, self._wake
+                    self._services.changes, self._bridge, self._wants, self._wake
                 )
             except StorageClosed:
                 self._subscriptions = ()
@@ -190,7 +188,7 @@ class _WebSocketSession:
 
     def _unfollow(self) -> None:
         if self._follower is not None:
-            self._dependencies.changes.leave(self._follower)
+            self._services.changes.leave(self._follower)
             self._follower = None
 
     # Answers and changes.

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping
 
 from mcp_types import Completion, PromptReference, ResourceTemplateReference
 
-from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query, SearchScope
+from agent_memory.features.index.model.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.interfaces.mcp import resources, uris
 from agent_memory.interfaces.mcp.prompts import PROMPTS
-from agent_memory.interfaces.mcp.request_context import RequestContext
+from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.resources import TEMPLATES
 from agent_memory.kernel.errors import InvalidInput
 
@@ -69,18 +68,14 @@ def _memory_ids(request: RequestContext, resolved: Mapping[str, str]) -> list[st
     """List memories, newest first, by the last part of their URI."""
     domain, namespace = resolved.get("domain", ""), resolved.get("namespace", "")
     domains = [request.resolve_domain(domain)] if domain else request.list_nearby()
-    scope = SearchScope(
-        kinds=frozenset({DocumentKind.MEMORY}),
-        domains=frozenset(domains or ()),
-        namespace=namespace if namespace in NAMESPACES else "",
-    )
-    hits = request.deps.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
+    scope = memory_scope(domains, namespace if namespace in NAMESPACES else "")
+    hits = request.services.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
     return [hit.uri.rpartition("/")[2] for hit in hits]
 
 
 def _node_ids(request: RequestContext, prefix: str) -> list[str]:
     """List nodes from the newest year down to the level that the prefix names, up to a limit."""
-    contents = request.deps.contents
+    contents = request.services.contents
     node_ids = [node.node_id for node in contents.roots()]
     waiting = list(node_ids)
     named = prefix.split(":")[1] if ":" in prefix else ""
@@ -98,11 +93,7 @@ def _for_prompt(request: RequestContext, prompt: str, name: str, value: str) -> 
         raise InvalidInput("no such prompt: prompts/list lists all")
     if name not in ("summary", "topic"):
         return []
-    scope = SearchScope(
-        kinds=frozenset({DocumentKind.MEMORY}),
-        domains=frozenset(request.list_nearby() or ()),
-        namespace="decisions" if name == "summary" else "",
-    )
+    scope = memory_scope(request.list_nearby(), "decisions" if name == "summary" else "")
     prefix = " ".join(value.lower().split())
     newest = _titles(request, Query(text="", scope=scope, limit=MAX_LIMIT))
     titles = [title for title in newest if f" {prefix}" in f" {title.lower()}"]
@@ -112,4 +103,4 @@ def _for_prompt(request: RequestContext, prompt: str, name: str, value: str) -> 
 
 
 def _titles(request: RequestContext, query: Query) -> list[str]:
-    return [hit.document.title for hit in request.deps.recall.search(query, counted=False).hits]
+    return [hit.document.title for hit in request.services.recall.search(query, counted=False).hits]

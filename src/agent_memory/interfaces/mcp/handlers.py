@@ -1,6 +1,7 @@
 """The handlers of MCP requests, for every transport."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
@@ -84,7 +85,7 @@ class McpServerFactory:
     def __init__(self, dependencies: McpDependencies) -> None:
         self._dependencies = dependencies
         self._tasks = TaskRunner(max_tasks=MAX_LONG_CALLS)
-        self._subscriptions = Subscriptions(dependencies.changes, dependencies.bridge)
+        self._subscriptions = Subscriptions(dependencies.services.changes, dependencies.bridge)
         self._tools = ListToolsResult(tools=[tool.to_tool() for tool in TOOLS.values()])
         self._schemas = {tool.name: tool.input_schema for tool in self._tools.tools}
 
@@ -134,35 +135,28 @@ class McpServerFactory:
         self._tasks.close()
 
 
+@dataclass(frozen=True, slots=True)
 class _RequestHandlers:
     """One method for each kind of request."""
 
-    def __init__(
-        self,
-        dependencies: McpDependencies,
-        tasks: TaskRunner,
-        subscriptions: Subscriptions,
-        tools_result: ListToolsResult,
-        find_origin: FindOrigin,
-    ) -> None:
-        self._dependencies = dependencies
-        self._tasks = tasks
-        self._subscriptions = subscriptions
-        self._tools = tools_result
-        self._find_origin = find_origin
+    dependencies: McpDependencies
+    tasks: TaskRunner
+    subscriptions: Subscriptions
+    tools: ListToolsResult
+    find_origin: FindOrigin
 
     def _build_context(self, ctx: Context) -> RequestContext:
-        return RequestContext(self._dependencies, self._find_origin(ctx))
+        return RequestContext(self.dependencies, self.find_origin(ctx))
 
     async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return self._tools
+        return self.tools
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(tools.normalize_name(params.name))
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:100]!r}")
         try:
-            with self._dependencies.observer.observe(Interface.MCP, tool.name, _trace(ctx)):
+            with self.dependencies.observer.observe(Interface.MCP, tool.name, _trace(ctx)):
                 return await self._run_tool(ctx, tool, params.arguments or {})
         except AgentMemoryError as exc:
             return errors.to_tool_result(exc)
@@ -181,14 +175,14 @@ class _RequestHandlers:
             raise errors.to_invalid_input(exc) from exc
         request = self._build_context(ctx)
         if not tool.long:
-            return await self._dependencies.bridge.run(
+            return await self.dependencies.bridge.run(
                 lambda: tool.to_result(tool.handler(request, tool_input, _ignore_progress))
             )
 
         async def report(number: int, step: ProgressStep) -> None:
             await ctx.session.report_progress(number, None, step.message)
 
-        return await self._tasks.run(
+        return await self.tasks.run(
             lambda done: tool.to_result(tool.handler(request, tool_input, done)), report
         )
 
@@ -215,10 +209,10 @@ class _RequestHandlers:
 
     async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
         uri = await self.run(ctx, lambda request: resolve_uri(request, params.uri))
-        return self._subscriptions.subscribe(ctx, params, uri)
+        return self.subscriptions.subscribe(ctx, params, uri)
 
     async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        return self._subscriptions.unsubscribe(ctx, params)
+        return self.subscriptions.unsubscribe(ctx, params)
 
     async def list_prompts(
         self, _: Context, __: PaginatedRequestParams | None
@@ -248,9 +242,9 @@ class _RequestHandlers:
         """Run `work` in a thread and raise its errors as MCPError. With `uri`, NotFound becomes
         the protocol's error for a missing resource."""
         try:
-            with self._dependencies.observer.observe(Interface.MCP, ctx.method, _trace(ctx)):
+            with self.dependencies.observer.observe(Interface.MCP, ctx.method, _trace(ctx)):
                 request = self._build_context(ctx)
-                return await self._dependencies.bridge.run(lambda: work(request))
+                return await self.dependencies.bridge.run(lambda: work(request))
         except NotFound as exc:
             if uri is None:
                 raise errors.to_protocol_error(exc) from exc

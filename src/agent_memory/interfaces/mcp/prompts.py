@@ -11,7 +11,7 @@ from agent_memory.features.memories.model.memories import MAX_CONTENT_BYTES, MAX
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import NOTICE, ContextRequest
 from agent_memory.interfaces.mcp import uris
-from agent_memory.interfaces.mcp.request_context import RequestContext
+from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.kernel.errors import InvalidInput, NotFound
 
 CAPTURE_DECISION = "capture-decision"
@@ -79,11 +79,7 @@ def _check_argument(name: str, value: str) -> str:
 
 
 def _build_decision(request: RequestContext, summary: str, context: str) -> list[str]:
-    scope = SearchScope(
-        kinds=frozenset({DocumentKind.MEMORY}),
-        domains=frozenset(request.list_nearby() or ()),
-        namespace="decisions",
-    )
+    scope = memory_scope(request.list_nearby(), "decisions")
     query = Query(text=f"{summary}\n{context}"[:MAX_QUERY_CHARS], scope=scope, limit=MAX_RELATED)
     earlier = _render_hits(_hits(request, query))
     ask = (
@@ -105,13 +101,12 @@ def _build_decision(request: RequestContext, summary: str, context: str) -> list
 
 def _build_topic(request: RequestContext, topic: str) -> list[str]:
     nearby = request.list_nearby()
-    memories = SearchScope(kinds=frozenset({DocumentKind.MEMORY}), domains=frozenset(nearby or ()))
     project = nearby[0].partition(":")[2] if nearby else ""
     conversations = SearchScope(
         kinds=frozenset({DocumentKind.SEGMENT, DocumentKind.GRIP}), project=project
     )
     hits = [
-        *_hits(request, Query(text=topic, scope=memories, limit=MAX_FOUND)),
+        *_hits(request, Query(text=topic, scope=memory_scope(nearby), limit=MAX_FOUND)),
         *_hits(request, Query(text=topic, scope=conversations, limit=MAX_FOUND)),
     ]
     text = _render_hits(hits)
@@ -128,7 +123,7 @@ def _build_topic(request: RequestContext, topic: str) -> list[str]:
 def _hits(request: RequestContext, query: Query) -> list[Hit]:
     if query.is_listing:  # a listing is not an answer to the topic "all"
         return []
-    hits = request.deps.recall.search(query).hits
+    hits = request.services.recall.search(query).hits
     return [replace(hit, uri=uris.from_urn(hit.uri)) if hit.uri else hit for hit in hits]
 
 

@@ -1,18 +1,30 @@
 """The context of a request: who sent it, from where, and so what `project` means in it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory import config
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import SearchScope
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
+from agent_memory.interfaces.services import Services
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
 ALL = "all"
+
+
+def memory_scope(domains: Iterable[Domain] | None, namespace: str = "") -> SearchScope:
+    """Return the scope of the memories of these domains; None means all."""
+    return SearchScope(
+        kinds=frozenset({DocumentKind.MEMORY}),
+        domains=frozenset(domains or ()),
+        namespace=namespace,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +41,10 @@ class RequestContext:
 
     deps: McpDependencies
     origin: ClientOrigin
+
+    @property
+    def services(self) -> Services:
+        return self.deps.services
 
     @property
     def caller(self) -> Caller:
@@ -57,10 +73,10 @@ class RequestContext:
         return plain
 
     def resolve_location(self, domain: str) -> MemoryLocation:
-        return self.deps.resolver.resolve(self.qualify_domain(domain), self.caller)
+        return self.services.resolver.resolve(self.qualify_domain(domain), self.caller)
 
     def resolve_domain(self, domain: str) -> Domain:
-        return self.deps.resolver.resolve_domain(self.qualify_domain(domain), self.caller)
+        return self.services.resolver.resolve_domain(self.qualify_domain(domain), self.caller)
 
     def resolve_domains(self, domain: str) -> list[Domain] | None:
         """Return the domains that a filter selects; None means all."""
@@ -76,7 +92,7 @@ class RequestContext:
         if not self._has_project:
             return None
         domains = [self.resolve_domain(PROJECT), USER]
-        if self.deps.resolver.shared.org:
+        if self.services.resolver.shared.org:
             domains.append(self.resolve_domain(ORG))
         return domains
 

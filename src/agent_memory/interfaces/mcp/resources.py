@@ -11,14 +11,13 @@ from urllib.parse import unquote
 from mcp_types import Annotations, Resource, ResourceTemplate
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query, SearchScope
+from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query
 from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME
 from agent_memory.features.recall.model.contexts import NOTICE
 from agent_memory.interfaces.mcp import budgets, uris
-from agent_memory.interfaces.mcp.request_context import RequestContext
+from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.tools import render_hit, render_node
 from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.search import format_document_id, format_summary
@@ -32,37 +31,37 @@ JSON = "application/json"
 MAX_URI_CHARS = 1_000
 _MOST_BYTES = 1 << 20  # of a resource
 
+
+def _template(uri: str, name: str, description: str) -> ResourceTemplate:
+    return ResourceTemplate(uri_template=uri, name=name, description=description, mime_type=JSON)
+
+
 TEMPLATES = (
-    ResourceTemplate(
-        uri_template="subcog://{domain}/{namespace}/{memory_id}",
-        name="Memory Resource",
-        description="A memory with its full content: subcog://project%3Amy-app/decisions/abc123def456:0",
-        mime_type=JSON,
+    _template(
+        "subcog://{domain}/{namespace}/{memory_id}",
+        "Memory Resource",
+        "A memory with its full content: subcog://project%3Amy-app/decisions/abc123def456:0",
     ),
-    ResourceTemplate(
-        uri_template="subcog://{domain}/{namespace}",
-        name="Namespace Listing",
-        description="The memories of a namespace, newest first: subcog://user/learnings",
-        mime_type=JSON,
+    _template(
+        "subcog://{domain}/{namespace}",
+        "Namespace Listing",
+        "The memories of a namespace, newest first: subcog://user/learnings",
     ),
-    ResourceTemplate(
-        uri_template="subcog://{domain}",
-        name="Domain Listing",
-        description="The namespaces of a domain, with counts: subcog://project%3Amy-app",
-        mime_type=JSON,
+    _template(
+        "subcog://{domain}",
+        "Domain Listing",
+        "The namespaces of a domain, with counts: subcog://project%3Amy-app",
     ),
-    ResourceTemplate(
-        uri_template=f"{uris.CONTENTS}/{{node_id}}",
-        name="Table of Contents",
-        description="A year, month, week, day or conversation, with its summary:"
+    _template(
+        f"{uris.CONTENTS}/{{node_id}}",
+        "Table of Contents",
+        "A year, month, week, day or conversation, with its summary:"
         f" {uris.CONTENTS}/toc:day:2026-01-30",
-        mime_type=JSON,
     ),
-    ResourceTemplate(
-        uri_template=f"{uris.GRIPS}/{{grip_id}}",
-        name="Source of a Summary",
-        description="The original conversation behind a summary, with the turns around it.",
-        mime_type=JSON,
+    _template(
+        f"{uris.GRIPS}/{{grip_id}}",
+        "Source of a Summary",
+        "The original conversation behind a summary, with the turns around it.",
     ),
 )
 
@@ -87,8 +86,8 @@ def list_resources(request: RequestContext, cursor: str | None) -> ResourcePage:
     nearby = request.list_nearby()
     rows = [] if cursor else [*_namespaces(request, nearby), _CONTENTS]
     at = _parse_cursor(cursor) if cursor else _Cursor(MAX_MILLIS, 0)
-    scope = replace(_scope(nearby), until=Millis(at.until))
-    page = request.deps.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
+    scope = replace(memory_scope(nearby), until=Millis(at.until))
+    page = request.services.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
     rows += [_memory(hit) for hit in page.hits]
     if page.next is None or not page.hits:
         return ResourcePage(rows, None)
@@ -109,7 +108,7 @@ def read(request: RequestContext, uri: str) -> str:
 def list_domains(request: RequestContext) -> list[Domain]:
     """List the domains of the client and the domains that have memories."""
     near = request.list_nearby() or [USER]
-    return list(dict.fromkeys((*near, *request.deps.editor.memories.list_domains())))
+    return list(dict.fromkeys((*near, *request.services.editor.memories.list_domains())))
 
 
 def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
@@ -119,7 +118,7 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     if plain.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [render_node(node) for node in request.deps.contents.roots()],
+            "children": [render_node(node) for node in request.services.contents.roots()],
         }
     if plain.startswith(f"{uris.CONTENTS}/"):
         return _node(request, plain.removeprefix(f"{uris.CONTENTS}/"))
@@ -140,10 +139,11 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
         memories.check_namespace(namespace)
         if not memory_id:
             return _namespace(request, name, namespace)
-        memories.parse_urn(f"{SCHEME}{name}/{namespace}/{memory_id}")
+        urn = f"{SCHEME}{name}/{namespace}/{memory_id}"
+        memories.parse_urn(urn)
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
-    shown = request.deps.editor.show(f"{SCHEME}{name}/{namespace}/{memory_id}", request.find_here())
+    shown = request.services.editor.show(urn, request.find_here())
     return {**memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 
@@ -165,8 +165,8 @@ def _domain(request: RequestContext, domain: Domain) -> dict[str, Any]:
 def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[str, Any]:
     if domain not in list_domains(request):
         raise NotFound(f"no memories in the domain {domain}")
-    query = Query(text="", scope=_scope([domain], namespace), limit=MAX_LISTED)
-    answer = request.deps.recall.search(query)
+    query = Query(text="", scope=memory_scope([domain], namespace), limit=MAX_LISTED)
+    answer = request.services.recall.search(query)
     listing: dict[str, Any] = {
         "domain": domain,
         "namespace": namespace,
@@ -183,7 +183,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
 
 
 def _node(request: RequestContext, node_id: str) -> dict[str, Any]:
-    node = request.deps.contents.node(node_id)
+    node = request.services.contents.node(node_id)
     if node is None:
         raise NotFound(f"no node {node_id!r} in the table of contents")
     children = [{"node_id": each, "uri": uris.from_node(each)} for each in node.child_ids]
@@ -192,7 +192,7 @@ def _node(request: RequestContext, node_id: str) -> dict[str, Any]:
 
 
 def _grip(request: RequestContext, grip_id: str) -> dict[str, Any]:
-    expansion = request.deps.contents.expand(grip_id) if grip_id else None
+    expansion = request.services.contents.expand(grip_id) if grip_id else None
     if expansion is None or expansion.grip is None:
         raise NotFound(f"no grip {grip_id!r}")
     share = _MOST_BYTES // 4
@@ -204,21 +204,13 @@ def _grip(request: RequestContext, grip_id: str) -> dict[str, Any]:
     return {**shown, **events, "uri": uris.from_grip(grip_id)}
 
 
-def _scope(domains: list[Domain] | None, namespace: str = "") -> SearchScope:
-    return SearchScope(
-        kinds=frozenset({DocumentKind.MEMORY}),
-        domains=frozenset(domains or ()),
-        namespace=namespace,
-    )
-
-
 def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:
-    query = Query(text="", scope=_scope([domain], namespace), limit=1)
-    return request.deps.recall.search(query).total
+    query = Query(text="", scope=memory_scope([domain], namespace), limit=1)
+    return request.services.recall.search(query).total
 
 
 def _namespaces(request: RequestContext, nearby: list[Domain] | None) -> Iterator[Resource]:
-    for domain in request.deps.editor.memories.list_domains() if nearby is None else nearby:
+    for domain in request.services.editor.memories.list_domains() if nearby is None else nearby:
         if not _count(request, domain):
             continue
         for namespace in NAMESPACES:

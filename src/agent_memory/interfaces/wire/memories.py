@@ -14,6 +14,7 @@ from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails
 from agent_memory.features.memories.services.remote_sync import DomainSyncOutcome
 from agent_memory.features.memories.services.sync import SyncResult
+from agent_memory.features.recall.services.memory_stats import MemoryCounts
 from agent_memory.interfaces.wire.events import event_json
 
 
@@ -105,6 +106,21 @@ def plan_json(plan: ConsolidationPlan, *, applied: bool) -> dict[str, Any]:
             for move in plan.moves
         ],
         "skipped": list(plan.skipped),
+    }
+
+
+def counts_json(counted: MemoryCounts) -> dict[str, Any]:
+    last = counted.last_sync_ms
+    return {
+        "total": counted.total,
+        "by_domain": dict(counted.by_domain),
+        "by_namespace": dict(counted.by_namespace),
+        "by_tier": dict(counted.by_tier),
+        "by_status": dict(counted.by_status),
+        "index_bytes": counted.index_bytes,
+        "last_sync": None if last is None else documents.format_iso(last),
+        "notes_waiting": counted.waiting,
+        "feature_tier": counted.features,
     }
 
 

@@ -1,0 +1,78 @@
+"""The services of the daemon that the CLI, HTTP and MCP call."""
+
+from dataclasses import dataclass
+
+from agent_memory.features.backups.services.archiving import Archiving
+from agent_memory.features.backups.services.backups import Backups
+from agent_memory.features.checkpoints.services.graphs import Graphs
+from agent_memory.features.forgetting.services.forgetting import Forgetting
+from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
+from agent_memory.features.hooks.services.backfill import Backfill
+from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.features.knowledge.services.facts import Facts
+from agent_memory.features.knowledge.services.knowledge import Knowledge
+from agent_memory.features.log.services.timeline import Timeline
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.memories.services.consolidation import Consolidation
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.memories.services.remote_sync import RemoteSync
+from agent_memory.features.memories.services.transfer import Transfer
+from agent_memory.features.operations.services.access import Access
+from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.operations.services.jobs import Jobs
+from agent_memory.features.operations.services.metrics import Metrics
+from agent_memory.features.operations.services.verification import Verification
+from agent_memory.features.recall.services.context import ContextBuilder
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.memory_stats import MemoryStatistics
+from agent_memory.features.recall.services.reasoning import Reasoning
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.runs.services.agent_catalog import AgentCatalog
+from agent_memory.features.runs.services.recorder import RunMemory
+from agent_memory.features.runs.services.runs import Runs
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.features.toc.services.contents import Contents
+from agent_memory.features.toc.services.rebuild import Rebuild
+from agent_memory.platform.ports import Clock, ModelServer, Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The services of this daemon."""
+
+    timeline: Timeline
+    admin: Admin
+    backups: Backups
+    archiving: Archiving
+    access: Access
+    contents: Contents
+    jobs: Jobs
+    rebuild: Rebuild
+    recall: Recall
+    context: ContextBuilder
+    indexes: Indexes
+    capture: Capture
+    editor: MemoryEditor
+    resolver: ProjectResolver
+    remote_sync: RemoteSync
+    memory_stats: MemoryStatistics
+    consolidation: Consolidation
+    reasoning: Reasoning
+    transfer: Transfer
+    backfill: Backfill
+    forgetting: Forgetting
+    memory_forgetting: MemoryForgetting
+    installing: Installing
+    verification: Verification
+    worker: Worker
+    runs: Runs
+    run_memory: RunMemory
+    agent_catalog: AgentCatalog
+    model: ModelServer
+    clock: Clock
+    facts: Facts
+    knowledge: Knowledge
+    graphs: Graphs
+    changes: ChangeFeed
+    metrics: Metrics
