@@ -1,7 +1,5 @@
 """Daily token budgets of language models."""
 
-import threading
-from collections import Counter
 from typing import Protocol
 
 
@@ -18,18 +16,3 @@ class TokenBudget(Protocol):
     def add(self, day: str, tokens: int, /) -> None:
         """Add tokens to those spent on a day. Safe to call from several threads."""
         ...
-
-
-class InMemoryTokenBudget:
-    """A token budget that is forgotten when the process ends."""
-
-    def __init__(self) -> None:
-        self._spent: Counter[str] = Counter()
-        self._lock = threading.Lock()
-
-    def get_spent(self, day: str, /) -> int:
-        return self._spent[day]
-
-    def add(self, day: str, tokens: int, /) -> None:
-        with self._lock:
-            self._spent[day] += tokens
