@@ -23,10 +23,10 @@ from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import RocksEngine
 from tests.contract.stores import unexpected
+from tests.memory_engine import MemoryEngine
 from tests.recall_parts import NOW, RecallHarness, build_recall
 
 

@@ -7,8 +7,8 @@ from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store.batches import Batch, CommitOutcome, Row
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.rocks import RocksEngine
+from tests.memory_engine import MemoryEngine
 
 TIMEOUT = 20.0  # for something that must happen: only a failing test waits it out
 HIGHEST = b"\xff" * 8

@@ -1,11 +1,10 @@
 """Build the table of contents."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_platform import Platform
-from agent_memory.config import TocSettings
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
@@ -39,7 +38,7 @@ def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
         drafter=extractive,
         summarizer=summarizer,
         clock=platform.clock,
-        rules=_build_rules(platform.settings.toc),
+        rules=SegmentRules(**asdict(platform.settings.toc)),
     )
     rollup = Rollup(
         reader=toc, writer=toc, drafter=extractive, summarizer=summarizer, clock=platform.clock
@@ -63,13 +62,3 @@ def _build_summarizer(platform: Platform, fallback: ExtractiveSummarizer) -> Sum
 
     budget = StoredTokenBudget(platform.store)
     return llm.build_summarizer(platform.settings, platform.model, fallback, budget, platform.clock)
-
-
-def _build_rules(settings: TocSettings) -> SegmentRules:
-    return SegmentRules(
-        time_gap_ms=settings.time_gap_ms,
-        max_tokens=settings.max_tokens,
-        overlap_ms=settings.overlap_ms,
-        overlap_tokens=settings.overlap_tokens,
-        max_tool_result_chars=settings.max_tool_result_chars,
-    )

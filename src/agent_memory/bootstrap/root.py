@@ -28,7 +28,7 @@ from agent_memory.bootstrap.build_operations import (
     build_scheduler,
     build_span_exporter,
 )
-from agent_memory.bootstrap.build_platform import HealthWatcher, Platform, build_platform
+from agent_memory.bootstrap.build_platform import Platform, build_platform
 from agent_memory.bootstrap.build_recall import build_recall
 from agent_memory.bootstrap.build_runs import build_runs
 from agent_memory.bootstrap.build_store import offline_admin
@@ -37,20 +37,16 @@ from agent_memory.bootstrap.build_toc import build_toc
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import HttpSettings, Settings
-from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters import salvage
 from agent_memory.features.operations.adapters.cron import CronScheduler
 from agent_memory.features.operations.ports import SpanExporter
-from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.backend import Backend, Serve, ServeOptions
+from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.grpc.daemon_service import DaemonControl
-from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.hooks.answering import HookAnswerer
 from agent_memory.interfaces.hooks.inputs import Delivery
@@ -59,8 +55,7 @@ from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
-from agent_memory.kernel.status import DaemonStatus, Damage, StoreHealth
-from agent_memory.platform.ports import Clock
+from agent_memory.kernel.status import DaemonStatus, Damage
 from agent_memory.platform.store import damage
 
 
@@ -82,26 +77,6 @@ class App:
     mcp: LazyMcpServer
     mcp_dependencies: McpDependencies
 
-    @property
-    def clock(self) -> Clock:
-        return self.platform.clock
-
-    @property
-    def watchers(self) -> list[HealthWatcher]:
-        return self.platform.watchers
-
-    @property
-    def store_health(self) -> StoreHealth:
-        return self.platform.store.health
-
-    @property
-    def hooks(self) -> HookHandling:
-        return self.features.hooks.handling
-
-    @property
-    def changes(self) -> ChangeFeed:
-        return self.features.changes
-
     def list_damages(self) -> Sequence[Damage]:
         platform = self.platform
         reports = damage.read_reports(platform.folders.db_path)
@@ -119,15 +94,9 @@ class App:
         )
         return Runner(PROGRAMS, backend, __version__, self.observer)
 
-    def build_grpc(self, control: DaemonControl) -> GrpcServer:
-        return self.grpc.build(control)
-
     def build_http(self, settings: HttpSettings, status: Callable[[], DaemonStatus]) -> Gate:
         self.services.access.list()  # read the keys here, where waiting for the store is harmless
         return self.http.build(settings, status)
-
-    def build_extra_http(self, settings: HttpSettings, options: ServeOptions) -> Gate:
-        return self.http.build_extra(settings, options)
 
     async def serve_pipe(
         self,
@@ -148,7 +117,7 @@ class App:
                 folder=str(call.cwd),
                 environ=call.environ,
                 nonce=call.nonce,
-                now=self.clock.now,
+                now=self.platform.clock.now,
             )
         )
 
@@ -156,10 +125,10 @@ class App:
         """Close everything, in the reverse of the order in which work flows; the store last."""
         platform, memories = self.platform, self.features.memories
         try:
-            self.changes.close()
+            self.features.changes.close()
             self.scheduler.close()
             memories.repositories.close()
-            self.hooks.close()
+            self.features.hooks.handling.close()
             platform.closing.close()
             platform.model.close()
             memories.notes.flush()

@@ -147,10 +147,10 @@ class _Daemon:
             (self._sockets, *([] if config_file is None else [config_file])),
         )
         self._warn_of_damage(built)
-        self._grpc = built.build_grpc(
+        self._grpc = built.grpc.build(
             DaemonControl(get_status=lambda: self._status(built), stop=self._stop.set)
         )
-        built.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
+        built.platform.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
         web, streaming = self._settings.http, self._settings.streaming
 
         def server() -> HttpServer:
@@ -168,7 +168,7 @@ class _Daemon:
         ) -> None:
             address = (options.host, options.port)
             extra_listeners.serve(
-                built.build_extra_http(web, options), address, on_listening, until
+                built.http.build_extra(web, options), address, on_listening, until
             )
 
         commands = CommandServer(
@@ -186,7 +186,7 @@ class _Daemon:
             built.scheduler.start()
             runtime_files.announce(self._folders, self._record())
             _signal_ready(self._start)
-            built.hooks.drain_soon()
+            built.features.hooks.handling.drain_soon()
             built.mcp.preload()
             log.info("daemon.ready", pid=os.getpid(), version=__version__)
             await self._stop.wait()
@@ -196,7 +196,7 @@ class _Daemon:
             try:
                 runtime_files.withdraw(self._folders, self._sockets)
                 extra_listeners.end()
-                await asyncio.to_thread(built.changes.close)  # followers would never leave
+                await asyncio.to_thread(built.features.changes.close)  # followers would never leave
                 results = await asyncio.gather(
                     built.mcp.close(),
                     commands.stop(DRAIN_SECONDS),
@@ -214,7 +214,7 @@ class _Daemon:
 
     def _warn_of_damage(self, built: root.App) -> None:
         """Write the damage that this start has found to standard error."""
-        began = built.clock.now() - int((time.monotonic() - self._started) * 1000)
+        began = built.platform.clock.now() - int((time.monotonic() - self._started) * 1000)
         for damage in built.list_damages():
             if damage.noticed_ms is not None and damage.noticed_ms >= began:
                 sys.stderr.write(f"warning: {damage_text(damage)}\n")
@@ -335,7 +335,7 @@ class _Daemon:
         uptime = time.monotonic() - self._started
         return DaemonStatus(
             **asdict(self._record()),
-            started_ms=Millis(built.clock.now() - int(uptime * 1000)),
+            started_ms=Millis(built.platform.clock.now() - int(uptime * 1000)),
             uptime_seconds=round(uptime, 3),
             grpc_addresses=tuple(self._grpc.addresses),
             http_addresses=tuple(self._http_addresses),
@@ -344,7 +344,7 @@ class _Daemon:
             log_path=str(self._log_path),
             events=0 if stats is None else stats.entries("events"),
             db_bytes=0 if stats is None else stats.size_bytes,
-            store=built.store_health,
+            store=built.platform.store.health,
             damages=tuple(built.list_damages()),
             indexes=indexes,
             warnings=(*self._warnings, *built.services.backups.warnings()),

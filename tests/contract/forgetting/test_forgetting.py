@@ -34,7 +34,6 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import graph_values
 from tests.contract.documents import ANYTHING, by_owner, document, scratch, unit
 from tests.contract.stores import TIMEOUT, OpenStore, commit, everything, memory
@@ -49,6 +48,7 @@ from tests.contract.toc.test_toc_store import (
     write,
 )
 from tests.forgetting_parts import ManualClock
+from tests.memory_engine import MemoryEngine
 from tests.recall_parts import make_event
 
 ODD = "s:1 %ä"

@@ -19,11 +19,11 @@ from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
 from tests.git_repositories import Repository, make_repository
 from tests.hook_inputs import SAMPLES, encode_input
+from tests.memory_engine import MemoryEngine
 from tests.transcript_files import START_MS, Claude, ImportHarness, rollout, write
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"

@@ -30,10 +30,10 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.engines import RefusingEngine
 from tests.contract.stores import TIMEOUT, OpenStore, commit, everything
 from tests.contract.stores import memory as in_memory
+from tests.memory_engine import MemoryEngine
 from tests.memory_values import memory, records
 
 HOME, OTHER = Home("/code/shop/.git"), Home("/code/shop: the other/.git")

@@ -19,8 +19,8 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.rocks import RocksEngine
+from tests.memory_engine import MemoryEngine
 
 BEYOND_ALL_KEYS = b"\xff" * 8
 

@@ -22,8 +22,8 @@ from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, unexpected
+from tests.memory_engine import MemoryEngine
 
 HOUR = 3_600_000
 START = 1_769_783_400_000  # 2026-01-30 14:30

@@ -21,7 +21,6 @@ from agent_memory.platform.store.committer import (
     Engine,
     Stalled,
 )
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.engines import (
     HeldEngine,
     RefusingEngine,
@@ -31,6 +30,7 @@ from tests.contract.engines import (
     UnreadableEngine,
 )
 from tests.contract.stores import HIGHEST, TIMEOUT, commit, everything, unexpected
+from tests.memory_engine import MemoryEngine
 
 A = families.EVENTS
 MOMENT = 0.05  # time allowed for something that must not happen: a correct store waits it out

@@ -13,11 +13,11 @@ from agent_memory.kernel.status import StoreStats
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import RocksEngine
 from tests.contract.engines import wait_for
 from tests.contract.stores import TIMEOUT, commit, everything, unexpected
+from tests.memory_engine import MemoryEngine
 
 A = families.EVENTS
 MOMENT = 0.05  # time allowed for something that must not happen

@@ -38,10 +38,10 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.engines import HeldEngine
 from tests.contract.knowledge.test_learning import Learner, learner
 from tests.contract.stores import commit, memory, unexpected
+from tests.memory_engine import MemoryEngine
 from tests.runs_kept import (
     AGENT,
     READ,

@@ -19,7 +19,7 @@ from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary,
 from agent_memory.features.toc.ports import Summarizer
 from agent_memory.kernel.errors import ConfigError, StorageFailed, WorkerFailed
 from agent_memory.kernel.ids import EventId, Millis
-from agent_memory.platform.llm.budget import InMemoryTokenBudget, TokenBudget
+from agent_memory.platform.llm.budget import TokenBudget
 from agent_memory.platform.llm.chat import (
     AnthropicChat,
     Chat,
@@ -42,6 +42,7 @@ from tests.contract.scripted_llm import (
     scripted,
 )
 from tests.inline_worker import InlineWorker
+from tests.token_budgets import InMemoryTokenBudget
 
 T = TypeVar("T")
 KEY = "sk-a-key-like-no-other"

@@ -154,7 +154,7 @@ class Server:
 
     def spool_all(self, cases: Iterator[Case]) -> None:
         """Put the cases into the spool, as without a daemon, then drain it."""
-        hooks = self._app.hooks
+        hooks = self._app.features.hooks.handling
         with capture_logs(processors=[structlog.processors.format_exc_info]) as logs:
             for number, case in enumerate(cases):
                 delivery = Delivery(
@@ -220,7 +220,8 @@ class Server:
     def _finish(self) -> None:
         """Wait for the work after the answers, until both its threads meet; then index."""
         meeting = threading.Barrier(2)
-        for each in [self._app.hooks.afterwards.submit(meeting.wait) for _ in range(2)]:
+        pool = self._app.features.hooks.handling.afterwards
+        for each in [pool.submit(meeting.wait) for _ in range(2)]:
             each.result(SECONDS)
         while self._app.services.indexes.keep_up(lambda: None):
             pass

@@ -17,11 +17,11 @@ from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummar
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Dialogue
 from agent_memory.platform.clock import SystemClock
-from agent_memory.platform.llm.budget import InMemoryTokenBudget
 from agent_memory.platform.llm.chat import ChatQuestion, ChatTooLong
 from agent_memory.platform.llm.leased_chat import LeasedChat
 from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
 from agent_memory.platform.worker.process import ProcessWorker
+from tests.token_budgets import InMemoryTokenBudget
 from tests.unit.toc.test_extracting import QUEUE
 
 CONTEXT = 2048

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.transcripts import OWN_MARKERS
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import unexpected
+from tests.memory_engine import MemoryEngine
 from tests.transcript_files import SAMPLES, Claude, ImportHarness, Line, write
 
 FORMATS = sorted(SAMPLES)

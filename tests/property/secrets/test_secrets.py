@@ -17,9 +17,9 @@ from agent_memory.features.secrets.model.secrets import Incident
 from agent_memory.kernel.errors import ContentBlocked
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from bench.secret_values import WRAPPINGS, remains
 from tests.contract.stores import unexpected
+from tests.memory_engine import MemoryEngine
 
 CLEANER = Re2Filter(mode="redact")
 unhurried = settings(deadline=None)

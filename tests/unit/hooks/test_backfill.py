@@ -13,9 +13,9 @@ from agent_memory.features.log.model.events import Event, EventRole, EventType, 
 from agent_memory.kernel.errors import Cancelled, InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
+from tests.memory_engine import MemoryEngine
 from tests.transcript_files import SAMPLES, START_MS, Claude, ImportHarness, Line, text, write
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"

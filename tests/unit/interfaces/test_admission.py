@@ -11,7 +11,7 @@ from agent_memory.kernel.errors import Unauthorized
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
+from tests.memory_engine import MemoryEngine
 
 OWN_UID, OTHER_UID = 1000, 1001
 SERVER = Address.parse("127.0.0.1", 50051)

@@ -21,7 +21,7 @@ from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
+from tests.memory_engine import MemoryEngine
 
 SECRET = "am_the-secret-of-alice"  # noqa: S105
 HOST = "localhost:8000"

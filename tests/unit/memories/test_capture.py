@@ -16,8 +16,8 @@ from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, unexpected
+from tests.memory_engine import MemoryEngine
 from tests.recall_parts import NOW, FixedClock, make_event
 
 PLACE = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"), commit="a" * 40)

@@ -34,11 +34,11 @@ from agent_memory.platform.llm.chat import OpenAiChat
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store.batches import Batch, CommitOutcome
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.scripted_llm import Reply, ScriptedLlm, completion, error, scripted
 from tests.contract.stores import unexpected
 from tests.embedders import HashingEmbedder
 from tests.inline_worker import InlineWorker
+from tests.memory_engine import MemoryEngine
 
 START = 1_769_783_400_000
 DAY = 86_400_000

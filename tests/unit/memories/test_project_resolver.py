@@ -21,10 +21,10 @@ from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.kernel.ids import USER, Domain
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import unexpected
 from tests.git_repositories import Repository
+from tests.memory_engine import MemoryEngine
 
 
 class Machine:

@@ -34,10 +34,10 @@ from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed, RemoteUnavailable
 from agent_memory.kernel.ids import MemoryKey, Millis
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import unexpected
 from tests.git_repositories import AT, Repository, clone_repository, make_repository, route_over_ssh
+from tests.memory_engine import MemoryEngine
 
 REF = "refs/notes/mem/decisions"
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"

@@ -10,8 +10,8 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.batches import Append, Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.schema import Migration
+from tests.memory_engine import MemoryEngine
 
 KEY = b"schema"
 

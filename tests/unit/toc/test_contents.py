@@ -19,8 +19,8 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Batch, Delete
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, commit, unexpected
+from tests.memory_engine import MemoryEngine
 
 GRIP = GripId("grip:0000000000500:01KG7N3T00ABCDEFGHJKMNPQRS")
 

@@ -17,8 +17,8 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Row
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, everything, unexpected
+from tests.memory_engine import MemoryEngine
 from tests.toc_harness import SetClock, build_rollup, build_segmenting
 
 MINUTE = 60_000

@@ -1,8 +1,10 @@
 """Daily token budgets of language models."""
 
-import threading
-from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
+
+from agent_memory.platform.ports import Clock
 
 
 class TokenBudget(Protocol):
@@ -20,16 +22,21 @@ class TokenBudget(Protocol):
         ...
 
 
-class InMemoryTokenBudget:
-    """A token budget that is forgotten when the process ends."""
+@dataclass(frozen=True, slots=True)
+class DailyLimit:
+    """The most tokens to spend on one day. 0 is no limit."""
 
-    def __init__(self) -> None:
-        self._spent: Counter[str] = Counter()
-        self._lock = threading.Lock()
+    tokens: int
+    budget: TokenBudget
+    clock: Clock
 
-    def get_spent(self, day: str, /) -> int:
-        return self._spent[day]
+    def get_day(self) -> str:
+        """Return the present day in UTC."""
+        return datetime.fromtimestamp(self.clock.now() / 1000, UTC).date().isoformat()
 
-    def add(self, day: str, tokens: int, /) -> None:
-        with self._lock:
-            self._spent[day] += tokens
+    def allows(self, tokens: int) -> bool:
+        """Return whether so many more tokens may be spent today."""
+        return not self.tokens or self.budget.get_spent(self.get_day()) + tokens <= self.tokens
+
+    def spend(self, tokens: int) -> None:
+        self.budget.add(self.get_day(), tokens)

@@ -1,9 +1,10 @@
 """The state of background jobs on an ordered store."""
 
+from dataclasses import asdict
+
 import msgspec
 
 from agent_memory.kernel.errors import StorageFailed
-from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobOutcome, JobState
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families
@@ -34,26 +35,11 @@ class StoredJobs:
         record = codec.unpack(value, _JobRecord)
         if record.last_result not in _RESULTS:
             raise StorageFailed(f"the stored state of the job {name!r} is damaged")
-        return JobState(
-            last_run_ms=Millis(record.last_run_ms),
-            last_duration_ms=record.last_duration_ms,
-            last_result=JobOutcome(record.last_result),
-            last_error=record.last_error,
-            run_count=record.run_count,
-            error_count=record.error_count,
-            paused=record.paused,
-        )
+        fields = msgspec.structs.asdict(record) | {"last_result": JobOutcome(record.last_result)}
+        return JobState(**fields)
 
     def save(self, name: str, state: JobState, /) -> None:
-        record = _JobRecord(
-            state.last_run_ms,
-            state.last_duration_ms,
-            state.last_result,
-            state.last_error,
-            state.run_count,
-            state.error_count,
-            state.paused,
-        )
+        record = _JobRecord(**asdict(state))
         batch = Batch((Put(families.CHECKPOINTS, _job_key(name), codec.pack(record)),))
         self._store.submit([batch]).result()
 

@@ -4,7 +4,6 @@ It logs figures, never text.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -17,9 +16,9 @@ from agent_memory.features.memories.model.reasoning import Evidence, MergedMemor
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import LlmFailed, RemoteUnavailable
 from agent_memory.kernel.ids import Millis
-from agent_memory.platform.llm.budget import TokenBudget
+from agent_memory.platform.llm.budget import DailyLimit, TokenBudget
 from agent_memory.platform.llm.chat import Chat, ChatQuestion, ChatRefused, ChatUnusable
-from agent_memory.platform.llm.json_answers import extract_json
+from agent_memory.platform.llm.json_answers import define_record, define_text, extract_json
 from agent_memory.platform.ports import Clock
 
 log = structlog.get_logger()
@@ -56,10 +55,8 @@ class LlmReasoner:
         daily_tokens: int,
     ) -> None:
         self._chat = chat
-        self._budget = budget
-        self._clock = clock
+        self._daily = DailyLimit(daily_tokens, budget, clock)
         self._context_tokens = context_tokens
-        self._daily_tokens = daily_tokens
 
     def answer(
         self, question: str, dates: Sequence[str], evidence: Sequence[Evidence], now: Millis, /
@@ -115,19 +112,16 @@ class LlmReasoner:
         raise LlmFailed(f"the LLM gave no usable answer in {TRIES} tries ({reason})")
 
     def _afford(self, tokens: int) -> None:
-        limit = self._daily_tokens
-        if limit and self._budget.get_spent(self._today()) + tokens > limit:
+        if not self._daily.allows(tokens):
             raise LlmFailed(
-                f"the day's {limit:,} tokens are spent: raise summarizer.daily_token_budget"
+                f"the day's {self._daily.tokens:,} tokens are spent:"
+                " raise summarizer.daily_token_budget"
             )
 
     def _spend(self, prompt: int | None, completion: int | None, asked: str, told: str) -> None:
         prompt = estimate_tokens(asked) if prompt is None else prompt
         completion = estimate_tokens(told) if completion is None else completion
-        self._budget.add(self._today(), prompt + completion)
-
-    def _today(self) -> str:
-        return datetime.fromtimestamp(self._clock.now() / 1000, UTC).date().isoformat()
+        self._daily.spend(prompt + completion)
 
 
 def _note(number: int, evidence: Evidence) -> str:
@@ -153,15 +147,10 @@ answer: in a few sentences, only what the notes say, with dates written out (yea
 a time is asked for or told. Say so where the notes do not answer the question.
 sources: the numbers of the notes that the answer rests on; an empty list if none."""
 
-_ANSWER_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "answer": {"type": "string", "minLength": 1, "maxLength": MAX_ANSWER},
-        "sources": {"type": "array", "items": {"type": "integer"}, "maxItems": 20},
-    },
-    "required": ["answer", "sources"],
-    "additionalProperties": False,
-}
+_ANSWER_SCHEMA = define_record(
+    answer=define_text(MAX_ANSWER),
+    sources={"type": "array", "items": {"type": "integer"}, "maxItems": 20},
+)
 
 _MERGE = f"""\
 You keep a project's notes. You are given several that say nearly the same, oldest and newest with \
@@ -175,12 +164,6 @@ summary: one line of at most {MAX_SUMMARY_CHARS} characters.
 content: in markdown, everything that any of them says, once; where they contradict each other, \
 what the newest says. Nothing that none of them says."""
 
-_MERGE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "summary": {"type": "string", "minLength": 1, "maxLength": MAX_SUMMARY_CHARS},
-        "content": {"type": "string", "maxLength": MAX_CONTENT},
-    },
-    "required": ["summary", "content"],
-    "additionalProperties": False,
-}
+_MERGE_SCHEMA = define_record(
+    summary=define_text(MAX_SUMMARY_CHARS), content={"type": "string", "maxLength": MAX_CONTENT}
+)

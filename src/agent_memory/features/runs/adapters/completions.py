@@ -12,7 +12,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -90,6 +90,9 @@ class _Generation(msgspec.Struct, frozen=True):
 
 class _Props(msgspec.Struct, frozen=True):
     default_generation_settings: _Generation
+
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Completions:
@@ -224,36 +227,31 @@ class _ModelConnection:
 
     def get_context_size(self, model: str) -> int:
         """Return the context size that the server reports, or 0."""
-        try:
-            response = self._side_client.get(
-                chat.join_url(self._root, "/props"),
-                params={"model": model} if model else None,
-                timeout=SIDE_SECONDS,
-            )
-            if response.status_code != httpx.codes.OK:
-                return 0
-            return msgspec.json.decode(
-                response.content, type=_Props
-            ).default_generation_settings.n_ctx
-        except (httpx.HTTPError, RuntimeError, msgspec.MsgspecError, UnicodeError):
-            return 0
+        params = {"model": model} if model else None
+        props = self._request("GET", "/props", _Props, params=params)
+        return 0 if props is None else props.default_generation_settings.n_ctx
 
     def count_tokens(self, text: str, model: str) -> int | None:
         """Count tokens, or return None if the server cannot, or could not a moment ago."""
         if self._timer() < self._no_counts_until:
             return None
         payload = {"content": text} | ({"model": model} if model else {})
+        content = msgspec.json.encode(payload)
+        counted = self._request("POST", "/tokenize", _Tokens, content=content)
+        if counted is None:
+            self._no_counts_until = self._timer() + AGAIN_SECONDS
+            return None
+        return len(counted.tokens)
+
+    def _request(self, method: str, path: str, kind: type[S], **content: Any) -> S | None:
+        """Send a request besides the conversation. Return None if there is no usable answer."""
+        url = chat.join_url(self._root, path)
         try:
-            response = self._side_client.post(
-                chat.join_url(self._root, "/tokenize"),
-                content=msgspec.json.encode(payload),
-                timeout=SIDE_SECONDS,
-            )
+            response = self._side_client.request(method, url, timeout=SIDE_SECONDS, **content)
             if response.status_code == httpx.codes.OK:
-                return len(msgspec.json.decode(response.content, type=_Tokens).tokens)
+                return msgspec.json.decode(response.content, type=kind)
         except (httpx.HTTPError, RuntimeError, msgspec.MsgspecError, UnicodeError):
             pass
-        self._no_counts_until = self._timer() + AGAIN_SECONDS
         return None
 
     def stream(

@@ -6,7 +6,7 @@ reported at once, with file and line.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,14 +203,6 @@ def _commands(value: object) -> str:
     return "" if fits else f"a list of at most {MAX_COMMANDS} non-empty commands"
 
 
-def _max_turns(value: object) -> str:
-    return _whole(value, MAX_TURNS)
-
-
-def _answer_tokens(value: object) -> str:
-    return _whole(value, MAX_ANSWER_TOKENS)
-
-
 def _whole(value: object, most: int) -> str:
     fits = type(value) is int and 1 <= value <= most
     return "" if fits else f"a whole number from 1 to {most:,}"
@@ -221,17 +213,13 @@ def _temperature(value: object) -> str:
     return "" if fits else f"a number from 0 to {MAX_TEMPERATURE:g}"
 
 
-def _recall(value: object) -> str:
-    return "" if isinstance(value, bool) else "true or false"
-
-
-_CHECKS = {
+_CHECKS: Mapping[str, Callable[[object], str]] = {
     "description": _description,
     "prompt": _inline,
     "tools": _tools,
     "commands": _commands,
-    "max_turns": _max_turns,
+    "max_turns": lambda value: _whole(value, MAX_TURNS),
     "temperature": _temperature,
-    "answer_tokens": _answer_tokens,
-    "recall": _recall,
+    "answer_tokens": lambda value: _whole(value, MAX_ANSWER_TOKENS),
+    "recall": lambda value: "" if isinstance(value, bool) else "true or false",
 }

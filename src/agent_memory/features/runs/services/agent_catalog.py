@@ -1,6 +1,6 @@
 """The catalog of agents and skills. Their files are read again for each request."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.runs.model import profiles, skills
@@ -11,6 +11,7 @@ from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import ConfigError, NotFound
 
 AGENTS, SKILLS = "agents", "skills"
+_SINGULARS = {AGENTS: "an agent", SKILLS: "a skill"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class AgentCatalog:
         return profiles.parse_profile(name, text, prompt)
 
     def list_agents(self) -> list[CatalogEntry]:
-        return [self._agent_entry(name) for name in self._agent_names()]
+        return [self._build_entry(AGENTS, name, self.load_agent) for name in self._agent_names()]
 
     def load_skill(self, name: str) -> Skill:
         """Load a skill. Raises NotFound, and ConfigError if its file is invalid."""
@@ -53,7 +54,8 @@ class AgentCatalog:
         return skills.parse_skill(name, text)
 
     def list_skills(self) -> list[CatalogEntry]:
-        return [self._skill_entry(name) for name in self.files.list_names(SKILLS)]
+        names = self.files.list_names(SKILLS)
+        return [self._build_entry(SKILLS, name, self.load_skill) for name in names]
 
     def render(self, name: str, arguments: str) -> str:
         """Render a skill as a prompt. Raises InvalidInput if the arguments are too long, and what
@@ -63,28 +65,22 @@ class AgentCatalog:
     def _agent_names(self) -> list[str]:
         return sorted({DEFAULT, *self.files.list_names(AGENTS)})
 
-    def _agent_entry(self, name: str) -> CatalogEntry:
-        if wrong := profiles.check_name(name, "an agent"):
-            return CatalogEntry(name=name, problem=f"agents/{name[:80]!r}: {wrong}")
+    def _build_entry(
+        self, kind: str, name: str, load: Callable[[str], Profile | Skill]
+    ) -> CatalogEntry:
+        if wrong := profiles.check_name(name, _SINGULARS[kind]):
+            return CatalogEntry(name=name, problem=f"{kind}/{name[:80]!r}: {wrong}")
         try:
-            profile = self.load_agent(name)
+            loaded = load(name)
         except (ConfigError, NotFound) as exc:
             return CatalogEntry(name=name, problem=str(exc))
         return CatalogEntry(
-            name=name, description=profile.description, built_in=profile is profiles.BUILT_IN
+            name=name, description=loaded.description, built_in=loaded is profiles.BUILT_IN
         )
-
-    def _skill_entry(self, name: str) -> CatalogEntry:
-        if wrong := profiles.check_name(name, "a skill"):
-            return CatalogEntry(name=name, problem=f"skills/{name[:80]!r}: {wrong}")
-        try:
-            return CatalogEntry(name=name, description=self.load_skill(name).description)
-        except (ConfigError, NotFound) as exc:
-            return CatalogEntry(name=name, problem=str(exc))
 
     def _missing(self, kind: str, name: str, names: Sequence[str], needs: str) -> NotFound:
         what = kind.removesuffix("s")
-        if wrong := profiles.check_name(name, f"{'an' if kind == AGENTS else 'a'} {what}"):
+        if wrong := profiles.check_name(name, _SINGULARS[kind]):
             return NotFound(wrong)
         near = spelling.suggest_nearest(name, names)
         shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")

@@ -14,15 +14,6 @@ from agent_memory.features.secrets.model import secrets
 Check = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretRule:
-    kind: str
-    lead: str
-    pattern: str
-    check: Check
-    begins: str = ""  # the lead of a token without its context
-
-
 # The start of a token, also after an escaped line end, as in JSON within JSON.
 START = r"(?:\b|_|\\[nrt])"
 ANYWHERE = ""
@@ -37,6 +28,15 @@ UUID = f"{HEX_ANY}{{8}}-{HEX_ANY}{{4}}-{HEX_ANY}{{4}}-{HEX_ANY}{{4}}-{HEX_ANY}{{
 
 def is_genuine(value: str) -> bool:
     return not secrets.is_dummy(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRule:
+    kind: str
+    lead: str
+    pattern: str
+    check: Check = is_genuine
+    begins: str = ""  # the lead of a token without its context
 
 
 def is_scrambled(value: str) -> bool:
@@ -81,13 +81,8 @@ def _token(
     `then` must follow the prefix for the rule to be tried. `start` comes before the prefix:
     ANYWHERE is for a prefix that no word ends with.
     """
-    return SecretRule(
-        kind=kind,
-        lead=f"{start}{lead}{then}",
-        pattern=f"{start}({lead}{body})",
-        check=check,
-        begins=f"{lead}{then}",
-    )
+    tried = f"{lead}{then}"
+    return SecretRule(kind, f"{start}{tried}", f"{start}({lead}{body})", check, tried)
 
 
 PROVIDER_RULES: tuple[SecretRule, ...] = (
@@ -101,23 +96,16 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
     _token("gcp-oauth-token", r"ya29\.", r"[A-Za-z0-9_.\-]{20,}"),
     _token("gcp-refresh-token", "1//0", f"{URLSAFE}{{30,}}", is_mixed),
     SecretRule(
-        kind="azure-client-secret",
-        lead="[0-9]Q~",
-        pattern=r"(?:^|[^A-Za-z0-9_~.\-]|\\[nrt])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,})",
-        check=is_genuine,
+        "azure-client-secret",
+        "[0-9]Q~",
+        r"(?:^|[^A-Za-z0-9_~.\-]|\\[nrt])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,})",
     ),
     SecretRule(
-        kind="azure-shared-key",
-        lead="(?i:account|shared ?access)_?(?i:key)",
-        pattern=rf"(?i:accountkey|sharedaccesskey)\s?=\s?({B64}{{40,}}={{0,2}})",
-        check=is_genuine,
+        "azure-shared-key",
+        "(?i:account|shared ?access)_?(?i:key)",
+        rf"(?i:accountkey|sharedaccesskey)\s?=\s?({B64}{{40,}}={{0,2}})",
     ),
-    SecretRule(
-        kind="azure-sas-signature",
-        lead="[?&;]sig=",
-        pattern="[?&;]sig=([A-Za-z0-9%+/]{40,}={0,2})",
-        check=is_genuine,
-    ),
+    SecretRule("azure-sas-signature", "[?&;]sig=", "[?&;]sig=([A-Za-z0-9%+/]{40,}={0,2})"),
     _token("alibaba-access-key", "LTAI", f"{ALNUM}{{17,}}", is_varied),
     _token("digitalocean-token", "do[opr]_v1_", f"{HEX}{{64,}}", start=ANYWHERE),
     _token("heroku-key", "HRKU-", f"{URLSAFE}{{36,}}"),
@@ -136,22 +124,17 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
     _token("gcp-api-key", r"AQ\.A", f"{URLSAFE}{{40,}}", is_mixed),
     _token("gcp-auth-code", "4/0A", f"{URLSAFE}{{40,}}", is_mixed),
     SecretRule(
-        kind="azure-devops-token",
-        lead="JQQJ99[A-L0-9]",
-        pattern=rf"{START}({ALNUM}{{40,60}}JQQJ99{ALNUM}{{20,}})",
-        check=is_genuine,
+        "azure-devops-token", "JQQJ99[A-L0-9]", rf"{START}({ALNUM}{{40,60}}JQQJ99{ALNUM}{{20,}})"
     ),
     SecretRule(
-        kind="azure-key",
-        lead=r"\+(?:ASt|AMC|ABa|ARm|AEh|ASb|AIo)[A-Za-z0-9]",
-        pattern=rf"{START}({B64}{{30,76}}\+(?:ASt|AMC|ABa|ARm|AEh|ASb|AIo){B64}{{5,6}}={{0,2}})",
-        check=is_genuine,
+        "azure-key",
+        r"\+(?:ASt|AMC|ABa|ARm|AEh|ASb|AIo)[A-Za-z0-9]",
+        rf"{START}({B64}{{30,76}}\+(?:ASt|AMC|ABa|ARm|AEh|ASb|AIo){B64}{{5,6}}={{0,2}})",
     ),
     SecretRule(
-        kind="azure-key",
-        lead="(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9]",
-        pattern=rf"{START}([A-Za-z0-9_\-+/]{{40,76}}(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9+/]{{5,}}={{0,2}})",
-        check=is_genuine,
+        "azure-key",
+        "(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9]",
+        rf"{START}([A-Za-z0-9_\-+/]{{40,76}}(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9+/]{{5,}}={{0,2}})",
     ),
     _token("cloudflare-token", "cf(?:k|ut|at)_", f"{ALNUM}{{36,}}", is_varied),
     _token("render-key", "rnd_", f"{ALNUM}{{28,}}", is_varied),
@@ -175,12 +158,7 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
         "gitlab-token", "gl(?:[a-z]{2,6})-", r"[A-Za-z0-9_\-]{20,}(?:\.[a-z0-9.]{9,})?", is_varied
     ),
     _token("gitlab-runner-token", "GR1348941", f"{URLSAFE}{{20,}}"),
-    SecretRule(
-        kind="gitlab-session",
-        lead="_gitlab_session=",
-        pattern="_gitlab_session=([0-9a-z]{32,})",
-        check=is_genuine,
-    ),
+    SecretRule("gitlab-session", "_gitlab_session=", "_gitlab_session=([0-9a-z]{32,})"),
     _token("bitbucket-password", "ATBB", f"{ALNUM}{{24,}}", is_varied),
     _token("atlassian-token", "AT(?:ATT|CTT)3", r"[A-Za-z0-9_=\-]{50,}", start=ANYWHERE),
     _token("npm-token", "npm_", f"{ALNUM}{{36,}}", is_scrambled, start=ANYWHERE),
@@ -212,16 +190,13 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
     # secrets managers and infrastructure
     _token("vault-token", r"hv[sbr]\.", f"{URLSAFE}{{24,}}", is_varied),
     SecretRule(
-        kind="vault-token",
-        lead=r"\b[sb]\.[A-Za-z0-9]{24}",
-        pattern=rf"(?:^|[^A-Za-z0-9_.$)\]]|\\[nrt])([sb]\.{ALNUM}{{24}})\b",
-        check=is_mixed,
+        "vault-token",
+        r"\b[sb]\.[A-Za-z0-9]{24}",
+        rf"(?:^|[^A-Za-z0-9_.$)\]]|\\[nrt])([sb]\.{ALNUM}{{24}})\b",
+        is_mixed,
     ),
     SecretRule(
-        kind="terraform-token",
-        lead=r"\.atlasv1\.",
-        pattern=rf"({ALNUM}{{14}}\.atlasv1\.[A-Za-z0-9_=\-]{{60,}})",
-        check=is_genuine,
+        "terraform-token", r"\.atlasv1\.", rf"({ALNUM}{{14}}\.atlasv1\.[A-Za-z0-9_=\-]{{60,}})"
     ),
     _token("doppler-token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.", r"[A-Za-z0-9_.\-]{40,}"),
     _token("pulumi-token", "pul-", f"{HEX}{{40}}\\b"),
@@ -294,68 +269,53 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
     ),
     _token("slack-token", "xapp-[0-9]-", r"[A-Za-z0-9\-]{20,}"),
     SecretRule(
-        kind="slack-webhook",
-        lead=r"hooks\.slack\.com/",
-        pattern=r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,})",
-        check=is_genuine,
+        "slack-webhook",
+        r"hooks\.slack\.com/",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,})",
     ),
     SecretRule(
-        kind="teams-webhook",
-        lead=r"webhook\.office\.com/",
-        pattern=r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/\-]{60,})",
-        check=is_genuine,
+        "teams-webhook",
+        r"webhook\.office\.com/",
+        r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/\-]{60,})",
     ),
     SecretRule(
-        kind="discord-webhook",
-        lead="/api/webhooks/",
-        pattern=rf"/api/webhooks/[0-9]{{15,20}}/({URLSAFE}{{50,}})",
-        check=is_genuine,
+        "discord-webhook", "/api/webhooks/", rf"/api/webhooks/[0-9]{{15,20}}/({URLSAFE}{{50,}})"
     ),
     SecretRule(
-        kind="discord-token",
-        lead=rf"[MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.",
-        pattern=rf"{START}([MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.{URLSAFE}{{27,}})",
-        check=is_mixed,
+        "discord-token",
+        rf"[MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.",
+        rf"{START}([MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.{URLSAFE}{{27,}})",
+        is_mixed,
     ),
     SecretRule(
-        kind="telegram-token",
-        lead="[0-9]{5}:A",
-        pattern=rf"(?:^|[^0-9A-Za-z]|bot|\\[nrt])([0-9]{{5,16}}:A{URLSAFE}{{34}})\b",
-        check=is_mixed,
+        "telegram-token",
+        "[0-9]{5}:A",
+        rf"(?:^|[^0-9A-Za-z]|bot|\\[nrt])([0-9]{{5,16}}:A{URLSAFE}{{34}})\b",
+        is_mixed,
     ),
     _token("twilio-key", "SK", f"{HEX}{{32}}\\b"),
     _token("sendgrid-key", r"SG\.", r"[A-Za-z0-9_=.\-]{60,}", is_varied),
     _token("sendinblue-key", "x(?:key|smtp)sib-", f"{HEX}{{64}}-{ALNUM}{{16,}}"),
     _token("mailgun-key", "(?:pub)?key-", f"{HEX}{{32}}\\b"),
     SecretRule(
-        kind="mailgun-signing-key",
-        lead=f"{HEX}{{4}}-{HEX}{{8}}-{HEX}{{8}}",
-        pattern=rf"{START}({HEX}{{32}}-{HEX}{{8}}-{HEX}{{8}})\b",
-        check=is_genuine,
+        "mailgun-signing-key",
+        f"{HEX}{{4}}-{HEX}{{8}}-{HEX}{{8}}",
+        rf"{START}({HEX}{{32}}-{HEX}{{8}}-{HEX}{{8}})\b",
     ),
-    SecretRule(
-        kind="mailchimp-key",
-        lead=f"{HEX}{{4}}-us[0-9]",
-        pattern=rf"{START}({HEX}{{32}}-us[0-9]{{1,2}})\b",
-        check=is_genuine,
-    ),
+    SecretRule("mailchimp-key", f"{HEX}{{4}}-us[0-9]", rf"{START}({HEX}{{32}}-us[0-9]{{1,2}})\b"),
     _token("mapbox-token", r"[ps]k\.(?:eyJ)?", rf"[A-Za-z0-9]{{57,}}\.{URLSAFE}{{20,}}", is_mixed),
     _token("resend-key", "re_", f"{ALNUM}{{8}}_{ALNUM}{{24,}}", is_varied),
     _token("mailersend-token", r"mlsn\.", f"{HEX}{{60,}}"),
     _token("mandrill-key", "md-", f"{URLSAFE}{{22}}\\b", is_mixed),
     _token("slack-token", "xwfp-", r"[A-Za-z0-9\-]{20,}", is_varied),
     SecretRule(
-        kind="firebase-key",
-        lead=":APA91b",
-        pattern=rf"{START}([A-Za-z0-9_\-]{{8,}}:APA91b{URLSAFE}{{100,}})",
-        check=is_genuine,
+        "firebase-key", ":APA91b", rf"{START}([A-Za-z0-9_\-]{{8,}}:APA91b{URLSAFE}{{100,}})"
     ),
     SecretRule(
-        kind="webhook",
-        lead=r"(?:hooks\.zapier\.com|hook\.[a-z0-9.]+\.make\.com|outlook\.office\.com/webhook)/",
-        pattern=r"(?:hooks\.zapier\.com/hooks/catch/|hook\.[a-z0-9.]+\.make\.com/"
+        "webhook",
+        r"(?:hooks\.zapier\.com|hook\.[a-z0-9.]+\.make\.com|outlook\.office\.com/webhook)/",
+        r"(?:hooks\.zapier\.com/hooks/catch/|hook\.[a-z0-9.]+\.make\.com/"
         r"|outlook\.office\.com/webhook/)([A-Za-z0-9@/_\-]{12,})",
-        check=is_genuine,
     ),
     # money and shops
     _token("stripe-key", "[sr]k_(?:live|test|prod)_", f"{ALNUM}{{10,}}", is_scrambled),
@@ -405,11 +365,11 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
     ),
     _token("intra42-secret", "s-s4t2(?:ud|af)-", f"{HEX}{{64}}"),
     SecretRule(
-        kind="sidekiq-secret",
-        lead=r"(?i:contribsys__com|contribsys\.com)",
-        pattern=r"(?i:contribsys__com|contribsys\.com)[^\n]{0,8}?[ \"'`=:]"
+        "sidekiq-secret",
+        r"(?i:contribsys__com|contribsys\.com)",
+        r"(?i:contribsys__com|contribsys\.com)[^\n]{0,8}?[ \"'`=:]"
         rf"({HEX}{{8}}:{HEX}{{8}})\b",
-        check=accept_any,
+        accept_any,
     ),
     # watching
     _token("sentry-token", "sntry[su]_", r"[A-Za-z0-9+/=_\-]{40,}", is_varied),
@@ -424,20 +384,19 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
     # people
     _token("facebook-token", "EAA[A-Z]", f"{ALNUM}{{80,}}", is_mixed),
     SecretRule(
-        kind="facebook-token",
-        lead=r"[0-9]{15}(?:\||%7[cC])",
-        pattern=rf"{START}([0-9]{{15,16}}(?:\||%7[cC]){URLSAFE}{{27}})\b",
-        check=is_genuine,
+        "facebook-token",
+        r"[0-9]{15}(?:\||%7[cC])",
+        rf"{START}([0-9]{{15,16}}(?:\||%7[cC]){URLSAFE}{{27}})\b",
     ),
     _token("twitter-bearer", "A{20,24}", "[A-Za-z0-9%]{70,}", is_mixed),
     _token("dropbox-token", r"sl\.(?:u\.)?", r"[A-Za-z0-9_\-]{120,}", is_mixed),
     _token("linkedin-secret", "WPL_AP[01]\\.", r"[A-Za-z0-9.=]{16,}"),
     _token("agent-memory-key", "am_", f"{URLSAFE}{{43}}\\b", is_varied),
     SecretRule(
-        kind="okta-token",
-        lead=r"(?:\b|_)(?i:okta|ssws)",
-        pattern=rf"(?:\b|_)(?i:okta|ssws)[^\n]{{0,40}}?[\s\"'`=:](00{URLSAFE}{{40}})\b",
-        check=is_scrambled,
+        "okta-token",
+        r"(?:\b|_)(?i:okta|ssws)",
+        rf"(?:\b|_)(?i:okta|ssws)[^\n]{{0,40}}?[\s\"'`=:](00{URLSAFE}{{40}})\b",
+        is_scrambled,
     ),
     _token(
         "jwt",
@@ -450,10 +409,10 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
 
 # Passwords in URLs: `user:password@host`, also without a user.
 URL_PASSWORD = SecretRule(
-    kind="url-password",
-    lead=r"://[^\s/:@\"'`<>]*:[^\s/\"'`<>]",
-    pattern=r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://[^\s/:@\"'`<>]*:([^\s/\"'`<>][^\s\"'`<>/]*)@[A-Za-z0-9\[_$%{(*]",
-    check=lambda value: not secrets.is_reference(value) and not set(value) <= set("*xX.-_"),
+    "url-password",
+    r"://[^\s/:@\"'`<>]*:[^\s/\"'`<>]",
+    r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://[^\s/:@\"'`<>]*:([^\s/\"'`<>][^\s\"'`<>/]*)@[A-Za-z0-9\[_$%{(*]",
+    lambda value: not secrets.is_reference(value) and not set(value) <= set("*xX.-_"),
 )
 
 
@@ -464,7 +423,7 @@ def _is_password(value: str) -> bool:
 def _context(
     lead: str, pattern: str, check: Check = _is_password, kind: str = "password"
 ) -> SecretRule:
-    return SecretRule(kind=kind, lead=lead, pattern=pattern, check=check)
+    return SecretRule(kind, lead, pattern, check)
 
 
 VALUE = r"[\"']?([^\s\"'|;]+)"

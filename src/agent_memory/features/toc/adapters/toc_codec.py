@@ -81,29 +81,12 @@ def decode_node(node_id: NodeId, value: bytes) -> TocNode:
 
 
 def encode_grip(grip: Grip) -> bytes:
-    return codec.pack(
-        _Grip(
-            grip.excerpt,
-            grip.event_id_start,
-            grip.event_id_end,
-            grip.at_ms,
-            grip.source,
-            grip.node_id,
-        )
-    )
+    return codec.pack(msgspec.convert(grip, _Grip, from_attributes=True))
 
 
 def decode_grip(grip_id: str, value: bytes) -> Grip:
     record = codec.unpack(value, _Grip)
-    return Grip(
-        grip_id=GripId(grip_id),
-        excerpt=record.excerpt,
-        event_id_start=EventId(record.event_id_start),
-        event_id_end=EventId(record.event_id_end),
-        at_ms=Millis(record.at_ms),
-        source=record.source,
-        node_id=NodeId(record.node_id),
-    )
+    return Grip(grip_id=GripId(grip_id), **msgspec.structs.asdict(record))
 
 
 def encode_segment(segment: Segment) -> bytes:

@@ -10,103 +10,46 @@ _CHATTING, _DULL_OPENING = 0.45, 0.7
 _MEASURED, _PERSONAL = 0.35, 0.25
 
 
-def _table(*groups: tuple[float, str]) -> dict[str, float]:
-    return {" ".join(cue.split()): boost for boost, cues in groups for cue in cues.split(",")}
+def _table(text: str) -> dict[str, float]:
+    """Read lines of a boost and its cues. The boost of chatter is _CHATTER."""
+    rows = (line.split(":") for line in text.strip().splitlines())
+    return {cue.strip(): float(boost) for boost, cues in rows for cue in cues.split(",")}
 
 
 # An apostrophe separates words: "let's use" ends in the pair "s use".
 _PAIRS = _table(
-    (
-        0.45,
-        """
-        go with, going with, went with, settled on, s use, s keep, s take, s stick, s
-        switch, s leave, s drop, s do, ll use, ll keep, will use, should use, we use, we
-        keep, we chose, now on, must not, changed my, leave it
-        """,
-    ),
-    (
-        0.2,
-        """
-        make sure, we need, i want, we want, i need, failing test
-        """,
-    ),
-    (
-        0.5,
-        """
-        root cause, turned out, turns out, found it, found the, caused by, fixed by, the
-        fix, bug was, bug is, issue was, issue is, problem was, problem is, cause was,
-        cause is, reason was, reason is, culprit was, culprit is, error was, because of
-        """,
-    ),
-    (
-        0.35,
-        """
-        pass now, passes now, tests pass, all tests, works now, work now, is gone, no
-        longer, down from, instead of, goes out, went from, went live, is done, are done
-        """,
-    ),
-    (
-        0.25,
-        """
-        plan to, planning to, plans to, plan on, planning on, going to, signed up,
-        looking forward, next week, next month, next year, next summer, next weekend,
-        last week, last month, last year, last summer, last weekend, last night, last
-        friday
-        """,
-    ),
-    (
-        _CHATTER,
-        """
-        let me, ll help, ll start, ll begin, ll now, ll check, ll look, ll read, ll go,
-        will now, here s, here is, here are, feel free, me know, to see, to hear, sounds
-        great, sounds good, sounds like, sounds awesome, you like, got this, me posted,
-        t wait, thanks for, thank you, glad you, glad to, so glad, so happy, so proud, i
-        bet
-        """,
-    ),
+    """
+    0.45: go with, going with, went with, settled on, s use, s keep, s take, s stick, s switch
+    0.45: s leave, s drop, s do, ll use, ll keep, will use, should use, we use, we keep, we chose
+    0.45: now on, must not, changed my, leave it
+    0.2: make sure, we need, i want, we want, i need, failing test
+    0.5: root cause, turned out, turns out, found it, found the, caused by, fixed by, the fix
+    0.5: bug was, bug is, issue was, issue is, problem was, problem is, cause was, cause is
+    0.5: reason was, reason is, culprit was, culprit is, error was, because of
+    0.35: pass now, passes now, tests pass, all tests, works now, work now, is gone, no longer
+    0.35: down from, instead of, goes out, went from, went live, is done, are done
+    0.25: plan to, planning to, plans to, plan on, planning on, going to, signed up
+    0.25: looking forward, next week, next month, next year, next summer, next weekend, last week
+    0.25: last month, last year, last summer, last weekend, last night, last friday
+    -1.0: let me, ll help, ll start, ll begin, ll now, ll check, ll look, ll read, ll go, will now
+    -1.0: here s, here is, here are, feel free, me know, to see, to hear, sounds great
+    -1.0: sounds good, sounds like, sounds awesome, you like, got this, me posted, t wait
+    -1.0: thanks for, thank you, glad you, glad to, so glad, so happy, so proud, i bet
+    """
 )
 _WORDS = _table(
-    (
-        0.7,
-        """
-        decided, decision, agreed, chose, approved, settled
-        """,
-    ),
-    (
-        0.2,
-        """
-        always, never, must, prefer, remember, instead
-        """,
-    ),
-    (
-        0.15,
-        """
-        actually, correction, wrong, rather
-        """,
-    ),
-    (
-        0.3,
-        """
-        fixed, resolved, solved, because, cause, culprit
-        """,
-    ),
-    (
-        0.25,
-        """
-        error, exception, fails, failed, failing, crash, crashed, broken, timeout,
-        regression, blocked, blocks, bug, locked, missing, passed, passes, released,
-        shipped, deployed, merged, published, completed, finished, learned, implemented,
-        created, added, removed
-        """,
-    ),
-    (
-        0.2,
-        """
-        january, february, march, april, june, july, august, september, october,
-        november, december, monday, tuesday, wednesday, thursday, friday, saturday,
-        sunday, yesterday, tomorrow, tonight, ago, deadline
-        """,
-    ),
+    """
+    0.7: decided, decision, agreed, chose, approved, settled
+    0.2: always, never, must, prefer, remember, instead
+    0.15: actually, correction, wrong, rather
+    0.3: fixed, resolved, solved, because, cause, culprit
+    0.25: error, exception, fails, failed, failing, crash, crashed, broken, timeout, regression
+    0.25: blocked, blocks, bug, locked, missing, passed, passes, released, shipped, deployed
+    0.25: merged, published, completed, finished, learned, implemented, created, added, removed
+    0.2: january, february, march, april, june, july, august, september, october, november
+    0.2: december, monday, tuesday, wednesday, thursday, friday, saturday, sunday, yesterday
+    0.2: tomorrow, tonight, ago, deadline
+    """
 )
 _MEASURE = re.compile(
     r"\d\s?(?:ms|s|[kKMGT]B|%|x|seconds|minutes|hours|times|events|tests|users|percent)(?!\w)"

@@ -91,24 +91,11 @@ class Segmenting:
         before = self.reader.list_segments(session_id, first, limit=1, reverse=True)
         start = self._run_start(session_id, first, before[0] if before else None)
         events = self._run(session_id, start, last)
-        end = max([last.order, *(event.position.order for event in events[-1:])])
-        cuts = {segment.first: segment for segment in segments.cut(events, self.rules)}
-        stored: dict[Position, Segment] = {}
-        following: list[Segment] = []
-        for segment in self._read_stored(session_id, start):
-            if segment.first.order > end:
-                following = [segment]
-                break
-            stored[segment.first] = segment
-        touched: list[Segment] = []
-        changed = False
-        for place in sorted({*cuts, *stored}, key=lambda at: at.order):
-            was_changed, changed = changed, cuts.get(place) != stored.get(place)
-            # The segment before is its context, so a change there may change its summary.
-            if place in cuts and (changed or was_changed):
-                touched.append(cuts[place])
-        lost = [segment for place, segment in stored.items() if place not in cuts]
-        return self._change([*touched, *(following if changed else ())], lost)
+        end = max([last, *(event.position for event in events[-1:])], key=lambda at: at.order)
+        touched, lost, changed = self._diff(session_id, events, start, end)
+        if changed:
+            touched += self.reader.list_segments(session_id, end.next, limit=1)
+        return self._change(touched, lost)
 
     def _cut(self, session_id: SessionId, new: list[Event]) -> _Cut:
         new.sort(key=lambda event: (event.at_ms, event.event_id.encode()))
@@ -120,11 +107,11 @@ class Segmenting:
             return self._extend_last(last, new)
         start = self._run_start(session_id, first, last)
         events = self._run(session_id, start, new[-1].position)
-        touched, lost = self._diff(session_id, events, start)
+        end = events[-1].position if events else new[-1].position
+        touched, lost, _ = self._diff(session_id, events, start, end)
         if events and (touched or lost):
             # This run is the context of the next run's first segment.
-            after = events[-1].position.next
-            touched += self.reader.list_segments(session_id, after, limit=1)
+            touched += self.reader.list_segments(session_id, end.next, limit=1)
         return _Cut(touched={segment.first: segment for segment in touched}, lost=lost)
 
     def _extend_last(self, last: Segment | None, new: Sequence[Event]) -> _Cut:
@@ -172,23 +159,26 @@ class Segmenting:
             after = batch.next
 
     def _diff(
-        self, session_id: SessionId, events: Sequence[Event], start: Position
-    ) -> tuple[list[Segment], list[Segment]]:
-        """Return the segments that are new, changed or after a changed one, and the lost ones."""
-        cuts = segments.cut(events, self.rules)
+        self, session_id: SessionId, events: Sequence[Event], start: Position, end: Position
+    ) -> tuple[list[Segment], list[Segment], bool]:
+        """Compare the segments of these events with those stored from `start` to `end`. Return the
+        ones that are new, changed or after a changed one, the lost ones, and whether the last one
+        is changed or lost."""
+        cuts = {segment.first: segment for segment in segments.cut(events, self.rules)}
         stored: dict[Position, Segment] = {}
         for segment in self._read_stored(session_id, start):
-            if events and segment.first.order > events[-1].position.order:
+            if segment.first.order > end.order:
                 break
             stored[segment.first] = segment
         touched: list[Segment] = []
         changed = False
-        for segment in cuts:
-            was_changed, changed = changed, stored.pop(segment.first, None) != segment
+        for place in sorted({*cuts, *stored}, key=lambda at: at.order):
+            was_changed, changed = changed, cuts.get(place) != stored.get(place)
             # The segment before is its context, so a change there may change its summary.
-            if changed or was_changed:
-                touched.append(segment)
-        return touched, list(stored.values())
+            if place in cuts and (changed or was_changed):
+                touched.append(cuts[place])
+        lost = [segment for place, segment in stored.items() if place not in cuts]
+        return touched, lost, changed
 
     def _read_stored(self, session_id: SessionId, start: Position) -> Iterator[Segment]:
         while True:

@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -32,7 +31,7 @@ from agent_memory.features.toc.model.summaries import (
 )
 from agent_memory.features.toc.ports import Summarizer
 from agent_memory.kernel.errors import StorageFailed
-from agent_memory.platform.llm.budget import TokenBudget
+from agent_memory.platform.llm.budget import DailyLimit, TokenBudget
 from agent_memory.platform.llm.chat import (
     Chat,
     ChatAnswer,
@@ -42,7 +41,7 @@ from agent_memory.platform.llm.chat import (
     ChatUnavailable,
     ChatUnusable,
 )
-from agent_memory.platform.llm.json_answers import extract_json
+from agent_memory.platform.llm.json_answers import define_record, define_text, extract_json
 from agent_memory.platform.ports import Clock
 
 log = structlog.get_logger()
@@ -158,9 +157,8 @@ class LlmSummarizer:
         self.name = name
         self._chat = chat
         self._fallback = fallback
-        self._budget = budget
-        self._clock = clock
         self._limits = limits or Limits()
+        self._daily = DailyLimit(self._limits.daily_tokens, budget, clock)
         self._sleep = sleep
         self._timer = timer
         self._chance = chance
@@ -276,7 +274,7 @@ class LlmSummarizer:
         while cost.tries < limits.tries and unusable < 2:
             text = render(max(room, _LEAST_ROOM)) + remark
             prompt_tokens = _tokens(task.system) + _tokens(text) + _FRAME
-            if self._is_over_budget(prompt_tokens + answer_tokens):
+            if not self._daily.allows(prompt_tokens + answer_tokens):
                 batch.stopped = True
                 return None, "daily token budget"
             seconds = min(limits.request_seconds, deadline - self._timer())
@@ -332,12 +330,12 @@ class LlmSummarizer:
         return None, reason
 
     def _has_given_up(self, task: _Task[T], render: Callable[[int], str]) -> bool:
-        texts = self._given_up.get_texts(self._today())
+        texts = self._given_up.get_texts(self._daily.get_day())
         return bool(texts) and _hash_prompt(task, render) in texts
 
     def _give_up(self, task: _Task[T], render: Callable[[int], str]) -> None:
         """Do not ask again before tomorrow: retries would use up the budget of new texts."""
-        self._given_up.get_texts(self._today()).add(_hash_prompt(task, render))
+        self._given_up.get_texts(self._daily.get_day()).add(_hash_prompt(task, render))
 
     def _pause(self, tries: int, retry_after: float | None) -> float:
         """Return the pause the server asks for, else one that doubles each time, with jitter."""
@@ -345,10 +343,6 @@ class LlmSummarizer:
             return retry_after
         longest = min(_FIRST_PAUSE * 2.0 ** (tries - 1), self._limits.longest_pause)
         return longest * (0.5 + 0.5 * self._chance())
-
-    def _is_over_budget(self, tokens: int) -> bool:
-        limit = self._limits.daily_tokens
-        return limit > 0 and self._budget.get_spent(self._today()) + tokens > limit
 
     def _spend_reported(self, cost: _Cost, answer: ChatAnswer, prompt_tokens: int) -> None:
         prompt, completion = answer.prompt_tokens, answer.completion_tokens
@@ -361,10 +355,7 @@ class LlmSummarizer:
     def _spend(self, cost: _Cost, prompt_tokens: int, completion_tokens: int) -> None:
         cost.prompt_tokens += prompt_tokens
         cost.completion_tokens += completion_tokens
-        self._budget.add(self._today(), prompt_tokens + completion_tokens)
-
-    def _today(self) -> str:
-        return datetime.fromtimestamp(self._clock.now() / 1000, UTC).date().isoformat()
+        self._daily.spend(prompt_tokens + completion_tokens)
 
 
 def _hash_prompt(task: _Task[T], render: Callable[[int], str]) -> bytes:
@@ -466,19 +457,6 @@ _ROLES = {
 }
 
 
-def _string(longest: int) -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "maxLength": longest}
-
-
-def _record(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 _SEGMENT = _Task(
     name="segment-1",
     shape=_SegmentReply,
@@ -501,27 +479,18 @@ most 200 characters.
 keywords: up to 12 names, files, tools and subjects that one would search for.
 
 Write in the language of the conversation.""",
-    schema=_record(
-        {
-            "title": _string(MAX_TITLE),
-            "summary": _string(MAX_TEXT),
-            "bullets": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": MAX_BULLETS,
-                "items": _record(
-                    {
-                        "text": _string(MAX_BULLET),
-                        "quote": {"type": "string", "maxLength": MAX_QUOTE},
-                    }
-                ),
-            },
-            "keywords": {
-                "type": "array",
-                "maxItems": MAX_KEYWORDS,
-                "items": _string(MAX_KEYWORD),
-            },
-        }
+    schema=define_record(
+        title=define_text(MAX_TITLE),
+        summary=define_text(MAX_TEXT),
+        bullets={
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_BULLETS,
+            "items": define_record(
+                text=define_text(MAX_BULLET), quote={"type": "string", "maxLength": MAX_QUOTE}
+            ),
+        },
+        keywords={"type": "array", "maxItems": MAX_KEYWORDS, "items": define_text(MAX_KEYWORD)},
     ),
 )
 
@@ -538,5 +507,5 @@ Reply with one JSON object and nothing else:
 
 text: what mattered most in the period, in one or two sentences, at most 400 characters, and only \
 what the notes say. Write in the language of the notes.""",
-    schema=_record({"text": _string(MAX_TEXT)}),
+    schema=define_record(text=define_text(MAX_TEXT)),
 )

@@ -1,4 +1,4 @@
-"""A store engine in memory, for tests and for tools that need no disk."""
+"""A store engine in memory, for tests."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
