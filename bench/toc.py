@@ -25,7 +25,7 @@ from agent_memory.features.toc.adapters.summarizers.extractive import Extractive
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.interfaces.wire.events import parse_event
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.status import StoreHealth
@@ -57,7 +57,7 @@ class Pipeline:
         self.worker = ProcessWorker()
         summarizer = ExtractiveSummarizer(self.worker)
         clock = SystemClock()
-        self.segmenting = Segmenting(
+        self.segmenting = Segmenter(
             log=self.log,
             outbox=StoredOutbox(self.store),
             reader=self.toc,

@@ -58,12 +58,12 @@ def with_store(data: Path, work: Callable[[CommittedStore, RocksEngine], object]
 def back_up(data: Path, target: Path) -> None:
     def make(_: CommittedStore, engine: RocksEngine) -> None:
         DataSnapshots(
-            checkpoint=engine.checkpoint,
+            checkpoint=engine.copy_to,
             db_path=data / "db",
             data=data,
             version="1",
             now=lambda: Millis(1_700_000_000_000),
-        ).create(str(target), done=lambda _: None)
+        ).create(str(target), on_progress=lambda _: None)
 
     with_store(data, make)
 
@@ -75,7 +75,7 @@ def restore(data: Path, backup: Path) -> None:
         db_path=data / "db",
         index=data / "index",
         force=True,
-        done=lambda _: None,
+        on_progress=lambda _: None,
     )
 
 

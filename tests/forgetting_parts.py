@@ -16,11 +16,11 @@ from agent_memory.features.forgetting.model.forgetting import ForgettingReport, 
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.purging import Purging
 from agent_memory.features.index.ports import Embedder
-from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.maintenance import GuardedMaintenance
@@ -46,7 +46,7 @@ class ForgettingHarness:
 
     parts: RecallHarness
     clock: ManualClock
-    segmenting: Segmenting
+    segmenting: Segmenter
     rollup: Rollup
     forgetting: Forgetting
 
@@ -84,7 +84,7 @@ def build_harness(
     rollup = Rollup(
         reader=parts.toc, writer=parts.toc, drafter=summarizer, summarizer=summarizer, clock=clock
     )
-    learning = Learning(
+    learning = Learner(
         log=parts.log,
         outbox=parts.outbox,
         knowledge=parts.knowledge,

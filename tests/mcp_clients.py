@@ -14,7 +14,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.launching import SECONDS, Home, Running
+from tests.command_runner import SECONDS, Home, Running
 
 ERAS = ("legacy", "2026-07-28")
 INITIALIZE = {

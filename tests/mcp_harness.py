@@ -21,8 +21,8 @@ from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.errors import ERROR_KEY
 from agent_memory.interfaces.mcp.handlers import McpServerFactory
 from agent_memory.interfaces.mcp.request_context import ClientOrigin
+from tests.command_runner import SECONDS
 from tests.git_repositories import Repository
-from tests.launching import SECONDS
 
 T = TypeVar("T")
 

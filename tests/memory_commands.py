@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.launching import Answer, Home, Word
+from tests.command_runner import Answer, Home, Word
 
 OK, GENERAL, USAGE, CONFIG, STORAGE, NETWORK, LLM = range(7)
 MISSING, INVALID, BLOCKED = 10, 11, 12

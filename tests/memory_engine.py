@@ -75,7 +75,7 @@ class MemoryEngine:
         """Check the family; deleted rows take no space."""
         self._family(family)
 
-    def checkpoint(self, path: Path, /) -> None:
+    def copy_to(self, path: Path, /) -> None:
         raise FeatureUnavailable(f"cannot copy the store to {path}: it is in memory only")
 
     def close(self) -> None:

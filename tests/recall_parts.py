@@ -19,16 +19,16 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
 from agent_memory.features.recall.services.document_reader import DocumentReader
-from agent_memory.features.recall.services.embedding import Embedding
+from agent_memory.features.recall.services.embedding import EmbeddingWriter
 from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.features.recall.services.indexing import Indexing
+from agent_memory.features.recall.services.indexing import Indexer
 from agent_memory.features.recall.services.recall import Recall, VectorSearch
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import SegmentRules
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.errors import EmbedderFailed
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -145,11 +145,11 @@ class RecallHarness:
     lexical: TantivyIndex
     vectors: FlatVectors | None
     queue: StoredEmbeddingQueue
-    indexing: Indexing
+    indexing: Indexer
     indexes: Indexes
     tail: UnindexedDocuments
     recall: Recall
-    segmenting: Segmenting
+    segmenting: Segmenter
 
     def keep(self, *events: Event) -> None:
         """Store them, durably; no job runs."""
@@ -235,9 +235,9 @@ def build_recall(
     embedding = (
         None
         if embedder is None or vectors is None
-        else Embedding(documents=library, queue=queue, embedder=embedder, vectors=vectors)
+        else EmbeddingWriter(documents=library, queue=queue, embedder=embedder, vectors=vectors)
     )
-    indexing = Indexing(
+    indexing = Indexer(
         documents=library,
         log=log,
         outbox=outbox,
@@ -276,7 +276,7 @@ def build_recall(
             on_facts_used=facts.mark_used,
             clock=clock,
         ),
-        segmenting=Segmenting(
+        segmenting=Segmenter(
             log=log,
             outbox=outbox,
             reader=toc,

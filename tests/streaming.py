@@ -10,7 +10,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.sync.client import ClientConnection as SyncConnection
 from websockets.sync.client import connect as connect_sync
 
-from tests.launching import SECONDS, Home, Running
+from tests.command_runner import SECONDS, Home, Running
 from tests.memory_client import Client, message
 
 COMMENT = ":"

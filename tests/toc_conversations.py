@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import wait_until
+from tests.command_runner import wait_until
 from tests.memory_client import SERVICE, Client
 
 MINUTE = 60_000
@@ -158,7 +158,7 @@ class Toc:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def roots(self) -> list[pb.TocNode]:
+    def list_years(self) -> list[pb.TocNode]:
         answer: pb.GetTocRootResponse = self._client.unary(
             f"/{SERVICE}/GetTocRoot", pb.GetTocRootRequest(), pb.GetTocRootResponse
         )
@@ -170,7 +170,7 @@ class Toc:
         )
         return answer.node if answer.HasField("node") else None
 
-    def node(self, node_id: str) -> pb.TocNode:
+    def get_node(self, node_id: str) -> pb.TocNode:
         found = self.find(node_id)
         assert found is not None, node_id
         return found
@@ -184,7 +184,7 @@ class Toc:
         )
         return answer
 
-    def children(self, parent_id: str) -> list[pb.TocNode]:
+    def list_children(self, parent_id: str) -> list[pb.TocNode]:
         """Return all children, page by page."""
         found: list[pb.TocNode] = []
         token: str | None = None
@@ -211,11 +211,11 @@ class Toc:
         def below(node: pb.TocNode) -> Iterator[pb.TocNode]:
             yield node
             if node.child_node_ids:
-                children = self.children(node.node_id)
+                children = self.list_children(node.node_id)
                 for child in children:
                     yield from below(child)
 
-        for root in self.roots():
+        for root in self.list_years():
             yield from below(root)
 
     def segments(self) -> list[pb.TocNode]:

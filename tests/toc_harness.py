@@ -7,7 +7,7 @@ from agent_memory.features.toc.adapters.summarizers.extractive import Extractive
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import Clock, OrderedStore
 from tests.inline_worker import InlineWorker
@@ -23,10 +23,10 @@ class SetClock:
 
 def build_segmenting(
     store: OrderedStore, clock: Clock, rules: SegmentRules, outbox: Outbox | None = None
-) -> Segmenting:
+) -> Segmenter:
     """Build segmenting with the extractive summarizer; `outbox` replaces that of the store."""
     toc, summarizer = StoredToc(store), ExtractiveSummarizer(InlineWorker())
-    return Segmenting(
+    return Segmenter(
         log=StoredEventLog(store),
         outbox=outbox or StoredOutbox(store),
         reader=toc,

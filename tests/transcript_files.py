@@ -213,7 +213,9 @@ class ImportHarness:
     def bring(
         self, agent: str, sources: list[TranscriptSource], *, dry_run: bool = False
     ) -> BackfillResult:
-        return self.backfill.import_sources(agent, sources, dry_run=dry_run, done=lambda _: None)
+        return self.backfill.import_sources(
+            agent, sources, dry_run=dry_run, on_progress=lambda _: None
+        )
 
     def events(self) -> list[Event]:
         found: list[Event] = []

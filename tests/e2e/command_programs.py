@@ -229,7 +229,7 @@ def _entrance(data: Path) -> LazyMcpServer:
     def load() -> Callable[[], TransportServer]:
         # Late, as in the daemon: most tests here need none of it.
         from agent_memory.interfaces.mcp.transports import McpTransportServer  # noqa: PLC0415
-        from tests.mcp_offer import StubTools  # noqa: PLC0415
+        from tests.stub_mcp_server import StubTools  # noqa: PLC0415
 
         return lambda: McpTransportServer(StubTools(data), max_body_bytes=1 << 20, most_streams=8)
 

@@ -19,8 +19,8 @@ import grpc
 from agent_memory.launcher import command_client
 from agent_memory.proto import checkpoints_pb2 as checkpoints
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import Home
 from tests.faults.ledger import Unacknowledged
-from tests.launching import Home
 from tests.memory_client import Client
 
 PATIENT = 60.0

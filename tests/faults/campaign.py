@@ -19,12 +19,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.command_runner import Home
 from tests.faults import mounting
 from tests.faults.disk import Image, Recording, temper_of
 from tests.faults.injecting import INSTALL, STRACE, Fault
 from tests.faults.ledger import Key, Ledger, Version
 from tests.faults.scene import Examination, Scene, staged
-from tests.launching import Home
 
 EFFECTS = ("EIO", "ENOSPC", "KILL")
 CUTS = 20  # power cuts of each recording

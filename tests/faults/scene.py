@@ -16,15 +16,15 @@ from pathlib import Path
 import httpx
 
 from tests import git_repositories
+from tests.command_runner import Home, wait_until
 from tests.faults.callers import PATIENT, Callers
 from tests.faults.disk import Image, Recording, read_folder, write_folder
 from tests.faults.injecting import Fault, Traced, most_calls
 from tests.faults.ledger import Kind, Ledger, Unacknowledged
 from tests.faults.mounting import Mounted
 from tests.faults.work import SCOPE, Work, digest, run_toc_jobs, shown
-from tests.launching import Home, wait_until
-from tests.searching import Search
-from tests.web import Web
+from tests.http_client import Web
+from tests.search_client import Search
 
 SAMPLE = 3
 IMPATIENT = 5.0  # a daemon in trouble may never answer

@@ -14,10 +14,10 @@ from agent_memory.client import MemoryClient
 from agent_memory.client.errors import RpcError
 from agent_memory.interfaces.wire.events import event_to_proto
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home, wait_until
+from tests.command_runner import Home, wait_until
+from tests.conversation_samples import START, THUMBNAILS, build_session
+from tests.http_client import Web
 from tests.memory_client import SERVICE, Client
-from tests.sessions_told import START, THUMBNAILS, build_session
-from tests.web import Web
 
 END = START + 10**9
 QUESTION = "why does the rotated picture lie on its side"

@@ -14,11 +14,11 @@ from agent_memory.client import MemoryClient
 from agent_memory.interfaces.search_request import PLURALS, SearchRequest
 from agent_memory.interfaces.wire.events import event_to_proto
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home
+from tests.command_runner import Home
+from tests.conversation_samples import START, THUMBNAILS, build_session
+from tests.http_client import Web
 from tests.mcp_clients import LineClient
 from tests.memory_client import SERVICE, Client
-from tests.sessions_told import START, THUMBNAILS, build_session
-from tests.web import Web
 
 EVENTS = [
     *build_session("pictures", THUMBNAILS, project="thumbnails"),

@@ -17,7 +17,7 @@ from agent_memory.features.backups.adapters import restoring
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.backups.adapters.snapshots import DataSnapshots
 from agent_memory.features.backups.model.backups import RestoreResult, Retention
-from agent_memory.features.backups.services.archiving import Archiving, Stores
+from agent_memory.features.backups.services.archiving import FullExport, Stores
 from agent_memory.features.backups.services.backups import BackupPlan, Backups
 from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
@@ -43,7 +43,7 @@ BACKUP_SECONDS = 6 * 3600.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupsFeature:
     backups: Backups
-    archiving: Archiving
+    archiving: FullExport
 
 
 def build_backups(
@@ -62,7 +62,7 @@ def build_backups(
         knowledge=knowledge.store,
         checkpoints=graphs.checkpoints,
     )
-    archiving = Archiving(
+    archiving = FullExport(
         open_view=lambda: _open_copy(platform.copies),
         stores=stores,
         ingest=log.ingest,
@@ -82,12 +82,12 @@ def restore(
     data: Path,
     db_path: Path,
     force: bool,
-    done: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> RestoreResult:
     """Bring a backup back, into a data folder that the caller has locked."""
     index = folder_beside(db_path, "index")
     return restoring.restore(
-        backup, data=data, db_path=db_path, index=index, force=force, done=done
+        backup, data=data, db_path=db_path, index=index, force=force, on_progress=on_progress
     )
 
 
@@ -109,7 +109,7 @@ def _schedule(platform: Platform, memories: MemoriesFeature, scheduler: CronSche
 
     settings, data = platform.settings.backup, platform.folders.data
     snapshots = DataSnapshots(
-        checkpoint=platform.maintenance.checkpoint,
+        checkpoint=platform.maintenance.copy_to,
         db_path=platform.folders.db_path,
         data=data,
         version=__version__,

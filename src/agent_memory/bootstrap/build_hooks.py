@@ -26,7 +26,7 @@ from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
-from agent_memory.features.hooks.services.recording import Recording
+from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.interfaces.hooks import preferences
 from agent_memory.platform import priority
@@ -50,7 +50,7 @@ def build_hooks(
     spool = SpoolFolder(platform.folders.spool)
     return HooksFeature(
         handling=HookHandling(
-            recording=Recording(ingest=log.ingest, resolver=memories.resolver),
+            recording=HookRecorder(ingest=log.ingest, resolver=memories.resolver),
             injection=ContextInjection(context=recall.context, recall=recall.recall),
             auto_capture=AutoCapture(
                 log=log.events, capture=memories.capture, recall=recall.recall

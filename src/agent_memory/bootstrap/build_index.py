@@ -32,6 +32,6 @@ def _build_vectors(platform: Platform) -> VectorParts | None:
     folder = platform.folders.index / "vectors"
     if platform.settings.embedder.provider == "none" and not folder.exists():
         return None
-    from agent_memory.bootstrap import llm
+    from agent_memory.bootstrap import build_models
 
-    return llm.build_vectors(platform.settings, platform.store, folder)
+    return build_models.build_vectors(platform.settings, platform.store, folder)

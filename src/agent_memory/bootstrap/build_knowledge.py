@@ -14,7 +14,7 @@ from agent_memory.features.knowledge.model.procedures import Procedure
 from agent_memory.features.knowledge.model.users import User
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge, RecordService
-from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.kernel.ids import KnowledgeId
 
 
@@ -22,7 +22,7 @@ from agent_memory.kernel.ids import KnowledgeId
 class KnowledgeFeature:
     store: StoredKnowledge
     facts: Facts
-    learning: Learning
+    learning: Learner
     knowledge: Knowledge
 
 
@@ -33,7 +33,7 @@ def build_knowledge(platform: Platform, log: LogFeature, wake_ups: WakeUps) -> K
         facts=Facts(
             knowledge=store, secrets=secrets, clock=clock, on_change=wake_ups.on_fact_changed
         ),
-        learning=Learning(
+        learning=Learner(
             log=log.events,
             outbox=log.outbox,
             knowledge=store,

@@ -131,10 +131,10 @@ def _build_reasoner(platform: Platform) -> Reasoner | None:
     """Build the model that merges and answers: the one that summarizes, if it is a model."""
     if platform.settings.summarizer.provider == "extractive":
         return None
-    from agent_memory.bootstrap import llm
+    from agent_memory.bootstrap import build_models
 
     budget = StoredTokenBudget(platform.store)
-    return llm.build_reasoner(platform.settings, platform.model, budget, platform.clock)
+    return build_models.build_reasoner(platform.settings, platform.model, budget, platform.clock)
 
 
 def _log_note_failure(home: Home, exc: GitFailed) -> None:

@@ -69,9 +69,9 @@ def build_operations(
     if index.vectors is not None:
         index_checks[VECTORS] = index.vectors.index.list_damaged_files
 
-    def check_store(done: Callable[[int], None]) -> StoreCheck:
+    def check_store(on_progress: Callable[[int], None]) -> StoreCheck:
         with platform.copies.make() as folder:
-            return salvage.check(folder, done)
+            return salvage.check(folder, on_progress)
 
     return OperationsFeature(
         access=Access(

@@ -10,9 +10,9 @@ from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_toc import TocFeature
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.document_reader import DocumentReader
-from agent_memory.features.recall.services.embedding import Embedding
+from agent_memory.features.recall.services.embedding import EmbeddingWriter
 from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.features.recall.services.indexing import Indexing
+from agent_memory.features.recall.services.indexing import Indexer
 from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.recall.services.reasoning import Reasoning
 from agent_memory.features.recall.services.recall import Recall, VectorSearch
@@ -41,7 +41,7 @@ def build_recall(
     )
     vectors = index.vectors
     indexes = Indexes(
-        indexing=Indexing(
+        indexing=Indexer(
             documents=documents,
             log=log.events,
             outbox=log.outbox,
@@ -51,7 +51,7 @@ def build_recall(
         ),
         embedding=None
         if vectors is None
-        else Embedding(
+        else EmbeddingWriter(
             documents=documents,
             queue=vectors.queue,
             embedder=vectors.embedder,

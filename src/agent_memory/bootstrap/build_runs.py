@@ -52,9 +52,9 @@ def build_runs(
     closed = (folders.data, folders.own_files, folders.db_path, *folders.private)
 
     def load() -> RunDependencies:
-        from agent_memory.bootstrap import llm
+        from agent_memory.bootstrap import build_models
 
-        model = llm.build_chat_model(settings, platform.model)
+        model = build_models.build_chat_model(settings, platform.model)
         platform.closing.callback(model.close)
         return RunDependencies(
             model=model,
@@ -62,7 +62,7 @@ def build_runs(
             toolset_builder=ToolsetBuilder(
                 workspaces=GuardedFolders(tuple(str(folder) for folder in closed)),
                 patterns=Re2Patterns(),
-                pages=llm.build_web_pages(settings),
+                pages=build_models.build_web_pages(settings),
                 programs=SupervisedPrograms(os.environ),
                 worker=platform.worker,
                 recall=recall.recall,

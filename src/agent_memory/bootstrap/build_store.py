@@ -69,9 +69,9 @@ def offline_admin(db_path: Path) -> Iterator[Admin]:
         opened.store.close()
 
 
-def repair(db_path: Path, done: Callable[[int], None]) -> StoreRepair:
+def repair(db_path: Path, on_progress: Callable[[int], None]) -> StoreRepair:
     """Save what can be read of a store that no daemon uses."""
-    repaired = salvage.repair(db_path, SystemClock().now(), done)
+    repaired = salvage.repair(db_path, SystemClock().now(), on_progress)
     index = folder_beside(db_path, "index")
     if repaired.kept and os.path.lexists(index):
         index_folder.empty(index)  # it was made from the store as it was
@@ -99,14 +99,14 @@ def _back_up_before(
 ) -> None:
     """Keep the store as it is before a migration changes it, and remove older ones of these."""
     snapshots = DataSnapshots(
-        checkpoint=maintenance.checkpoint,
+        checkpoint=maintenance.copy_to,
         db_path=db_path,
         data=None,
         version=__version__,
         now=SystemClock().now,
     )
     folder = str(folder_beside(db_path, "upgrades"))
-    made = snapshots.create(folder, done=lambda _: None)
+    made = snapshots.create(folder, on_progress=lambda _: None)
     for snapshot in select_outdated(
         snapshots.list_complete(folder), made, Retention(newest=UPGRADES_KEPT)
     ):

@@ -13,13 +13,13 @@ from agent_memory.features.toc.ports import Summarizer
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TocFeature:
     store: StoredToc
-    segmenting: Segmenting
+    segmenting: Segmenter
     rollup: Rollup
     rebuild: Rebuild
     contents: Contents
@@ -30,7 +30,7 @@ def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
     toc, lock = StoredToc(platform.store), threading.Lock()
     extractive = ExtractiveSummarizer(platform.worker)
     summarizer = _build_summarizer(platform, extractive)
-    segmenting = Segmenting(
+    segmenting = Segmenter(
         log=log.events,
         outbox=log.outbox,
         reader=toc,
@@ -58,7 +58,9 @@ def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
 def _build_summarizer(platform: Platform, fallback: ExtractiveSummarizer) -> Summarizer:
     if platform.settings.summarizer.provider == "extractive":
         return fallback
-    from agent_memory.bootstrap import llm
+    from agent_memory.bootstrap import build_models
 
     budget = StoredTokenBudget(platform.store)
-    return llm.build_summarizer(platform.settings, platform.model, fallback, budget, platform.clock)
+    return build_models.build_summarizer(
+        platform.settings, platform.model, fallback, budget, platform.clock
+    )

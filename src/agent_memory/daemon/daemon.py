@@ -181,7 +181,7 @@ class _Daemon:
         )
         http = server()
         try:
-            self._first_key(built)
+            self._create_first_key(built)
             await self._listen(built, commands, http)
             built.scheduler.start()
             runtime_files.announce(self._folders, self._record())
@@ -308,7 +308,7 @@ class _Daemon:
             http_socket=str(self._sockets / "http.sock"),
         )
 
-    def _first_key(self, built: root.App) -> None:
+    def _create_first_key(self, built: root.App) -> None:
         """Create the first key for programs, in a file that only its owner can read."""
         path = self._folders.data / "key"
         pending = path.with_name("key.pending")

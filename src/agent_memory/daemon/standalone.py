@@ -78,7 +78,9 @@ class ProcessControl:
         _, _, message = starting.read_failed_start(str(folders.data / "start-failed"))
         return message.rstrip("\n")
 
-    def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
+    def repair(
+        self, config_file: Path | None, on_progress: Callable[[int], None], /
+    ) -> StoreRepair:
         from agent_memory.bootstrap import build_store
 
         folders = config.folders(os.environ)
@@ -87,12 +89,14 @@ class ProcessControl:
         lock = runtime_files.lock(folders, 0.0, lambda: True)
         try:
             return build_store.repair(
-                folders.data / Path(settings.storage.path or "db").expanduser(), done
+                folders.data / Path(settings.storage.path or "db").expanduser(), on_progress
             )
         finally:
             runtime_files.unlock(lock)
 
-    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> RestoreResult:
+    def restore(
+        self, options: RestoreOptions, on_progress: Callable[[int], None], /
+    ) -> RestoreResult:
         from agent_memory.bootstrap import build_backups
 
         folders = config.folders(os.environ)
@@ -114,7 +118,7 @@ class ProcessControl:
                 data=folders.data,
                 db_path=folders.data / Path(name).expanduser(),
                 force=options.force,
-                done=done,
+                on_progress=on_progress,
             )
         finally:
             runtime_files.unlock(lock)

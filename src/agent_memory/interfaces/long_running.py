@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from agent_memory.kernel.errors import Cancelled, Overloaded
+from agent_memory.kernel.progress import OnProgress
 
 AT_ONCE = 4  # tasks that run; the others wait for a slot
 
 T = TypeVar("T")
-OnProgress = Callable[[str, int, int], None]  # phase, current, total; raises Cancelled
 
 
 class ProgressStep(NamedTuple):

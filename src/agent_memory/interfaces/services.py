@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent_memory.features.backups.services.archiving import Archiving
+from agent_memory.features.backups.services.archiving import FullExport
 from agent_memory.features.backups.services.backups import Backups
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.forgetting.services.forgetting import Forgetting
@@ -44,7 +44,7 @@ class Services:
     timeline: Timeline
     admin: Admin
     backups: Backups
-    archiving: Archiving
+    archiving: FullExport
     access: Access
     contents: Contents
     jobs: Jobs

@@ -79,7 +79,7 @@ class StoreMaintenance(Protocol):
         """
         ...
 
-    def checkpoint(self, path: Path, /) -> None:
+    def copy_to(self, path: Path, /) -> None:
         """Copy the store to a path that does not exist, with everything that is durable now."""
         ...
 

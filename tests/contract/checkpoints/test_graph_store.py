@@ -17,7 +17,7 @@ from agent_memory.features.checkpoints.model.graphs import (
     CheckpointKey,
     CheckpointScope,
     GraphCheckpoint,
-    RunId,
+    GraphRunId,
     ThreadId,
     WriteKey,
 )
@@ -112,8 +112,8 @@ class TestCheckpoints:
         assert found is not None
         assert found.blob == b"again"
         assert kept.graphs.count(None) == kept.graphs.count(T) == 1
-        assert kept.threads.find_by_run(RunId("before")) == []
-        assert kept.threads.find_by_run(RunId("after")) == [place()]
+        assert kept.threads.find_by_run(GraphRunId("before")) == []
+        assert kept.threads.find_by_run(GraphRunId("after")) == [place()]
 
     def test_it_survives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path / "store")
@@ -236,7 +236,9 @@ class TestThreads:
     def test_the_checkpoints_of_a_run_are_found_in_all_threads(self, kept: Kept) -> None:
         kept.put(checkpoint(run_id="r"), checkpoint("u", ns="n", run_id="r"))
         kept.put(checkpoint(checkpoint="c2", run_id="r2"), checkpoint(checkpoint="c3"))
-        assert sorted(kept.threads.find_by_run(RunId("r"))) == sorted([place(), place("u", ns="n")])
+        assert sorted(kept.threads.find_by_run(GraphRunId("r"))) == sorted(
+            [place(), place("u", ns="n")]
+        )
 
     def test_a_copy_has_all_and_the_source_stays(self, kept: Kept) -> None:
         kept.put(checkpoint(run_id="r"), checkpoint(checkpoint="c2", ns="n", parent="c1"))
@@ -247,7 +249,7 @@ class TestThreads:
             assert kept.writes(place(thread)) == [("task", -2, b"value"), ("task", 0, b"value")]
         made = checkpoint("u", run_id="r")
         assert kept.graphs.get(ThreadId("u"), "", None) == made
-        assert len(kept.threads.find_by_run(RunId("r"))) == 2
+        assert len(kept.threads.find_by_run(GraphRunId("r"))) == 2
         assert kept.graphs.count(None) == 4
 
     def test_a_copy_leaves_what_the_target_has(self, kept: Kept) -> None:

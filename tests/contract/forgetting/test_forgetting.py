@@ -83,7 +83,7 @@ class TestPlan:
 
     def test_cleared_it_leaves_nothing_and_touches_nothing_else(self, store: OrderedStore) -> None:
         other = (b"checkpoint:job", b"\x01x")
-        commit(store, Batch((Put(families.CHECKPOINTS, *other),)))
+        commit(store, Batch((Put(families.PROGRESS, *other),)))
         plan = StoredForgettingPlan(store)
         plan.add([place("a")])
         plan.add_segments([place("a")])

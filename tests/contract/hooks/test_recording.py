@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.model.hooks import HookCall
-from agent_memory.features.hooks.services.recording import Recording
+from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
@@ -36,7 +36,7 @@ class Hooked:
         self.importing = importing
         self.folder = folder
         backfill = importing.backfill
-        self.recording = Recording(ingest=backfill.ingest, resolver=backfill.resolver)
+        self.recording = HookRecorder(ingest=backfill.ingest, resolver=backfill.resolver)
         self.calls = 0
 
     def parse_call(

@@ -25,8 +25,8 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.stores import commit, everything, memory
-from tests.runs_kept import RESIZED, build_events
-from tests.sessions_told import THUMBNAILS, build_session
+from tests.conversation_samples import THUMBNAILS, build_session
+from tests.run_samples import RESIZED, build_events
 
 NOW = Millis(1_767_600_000_000)
 

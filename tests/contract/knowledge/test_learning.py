@@ -1,4 +1,4 @@
-"""Learning over every store: what sessions become, in any order of events."""
+"""Learner over every store: what sessions become, in any order of events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
 from agent_memory.features.knowledge.services.knowledge import RecordService
-from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, SessionPosition
@@ -22,7 +22,7 @@ from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.ids import Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import memory
-from tests.sessions_told import START, THUMBNAILS, build_session
+from tests.conversation_samples import START, THUMBNAILS, build_session
 
 DAY = 86_400_000
 HABIT = ("Read", "Edit", "Bash pytest")
@@ -34,10 +34,10 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Learner:
+class LearningHarness:
     log: StoredEventLog
     knowledge: StoredKnowledge
-    learning: Learning
+    learning: Learner
 
     def hears(self, events: Sequence[Event]) -> None:
         self.log.append(events).result()
@@ -63,20 +63,20 @@ class Learner:
         return self.knowledge.list_page(Episode, limit=100, offset=0)[0]
 
 
-def learner(store: OrderedStore) -> Learner:
+def learner(store: OrderedStore) -> LearningHarness:
     log, knowledge = StoredEventLog(store), StoredKnowledge(store)
-    learning = Learning(
+    learning = Learner(
         log=log,
         outbox=StoredOutbox(store),
         knowledge=knowledge,
         clock=Stopped(),
         owner="local:ann",
     )
-    return Learner(log, knowledge, learning)
+    return LearningHarness(log, knowledge, learning)
 
 
 @pytest.fixture
-def ann(store: OrderedStore) -> Learner:
+def ann(store: OrderedStore) -> LearningHarness:
     return learner(store)
 
 
@@ -85,7 +85,7 @@ def mornings(count: int) -> list[list[Event]]:
 
 
 class TestLearning:
-    def test_a_session_is_an_episode_from_its_first_event_on(self, ann: Learner) -> None:
+    def test_a_session_is_an_episode_from_its_first_event_on(self, ann: LearningHarness) -> None:
         (events,) = mornings(1)
         ann.hears(events[:2])
         (open_one,) = ann.episodes()
@@ -96,7 +96,7 @@ class TestLearning:
         assert (done.success, done.session_id) == (True, "morning-0")
         assert done.duration_ms == events[-1].at_ms - events[0].at_ms
 
-    def test_what_is_done_on_three_mornings_is_a_procedure(self, ann: Learner) -> None:
+    def test_what_is_done_on_three_mornings_is_a_procedure(self, ann: LearningHarness) -> None:
         for events in mornings(2):
             ann.hears(events)
         assert ann.procedures() == {}
@@ -106,7 +106,7 @@ class TestLearning:
             ("Grep", *HABIT): (3, 0),
         }
 
-    def test_users_are_counted_by_their_conversations(self, ann: Learner) -> None:
+    def test_users_are_counted_by_their_conversations(self, ann: LearningHarness) -> None:
         for events in mornings(2):
             ann.hears(events)
         ann.hears(
@@ -117,7 +117,7 @@ class TestLearning:
         found = ann.knowledge.list_page(User, limit=9, offset=0)[0]
         assert {each.display_name for each in found} == {None, "Bo"}
 
-    def test_agents_have_procedures_of_their_own(self, ann: Learner) -> None:
+    def test_agents_have_procedures_of_their_own(self, ann: LearningHarness) -> None:
         for n in range(3):
             ann.hears(build_session(f"c{n}", THUMBNAILS, agent="codex"))
             ann.hears(build_session(f"g{n}", THUMBNAILS, agent="gemini"))
@@ -125,7 +125,9 @@ class TestLearning:
         assert ann.knowledge.list_page(Procedure, limit=9, offset=0, agent_id="codex")[1] == 2
 
     @pytest.mark.parametrize("seed", range(6))
-    def test_the_order_in_which_events_come_changes_nothing(self, ann: Learner, seed: int) -> None:
+    def test_the_order_in_which_events_come_changes_nothing(
+        self, ann: LearningHarness, seed: int
+    ) -> None:
         random = Random(seed)
         events = [event for each in mornings(4) for event in each]
         random.shuffle(events)
@@ -138,7 +140,7 @@ class TestLearning:
         assert ann.knows() == in_order.knows()
 
     def test_a_store_from_before_is_learned_from_whole(
-        self, store: OrderedStore, ann: Learner
+        self, store: OrderedStore, ann: LearningHarness
     ) -> None:
         for events in mornings(3):
             ann.log.append(events).result()
@@ -148,7 +150,7 @@ class TestLearning:
         assert ann.procedures() == {HABIT: (3, 3), ("Grep", *HABIT): (3, 0)}
         assert ann.learning.cursor() == ann.log.watermark()
 
-    def test_what_was_cut_off_is_not_counted_twice(self, ann: Learner) -> None:
+    def test_what_was_cut_off_is_not_counted_twice(self, ann: LearningHarness) -> None:
         for events in mornings(3):
             ann.log.append(events).result()
 
@@ -164,7 +166,7 @@ class TestLearning:
 
 
 class TestForgetting:
-    def test_a_forgotten_session_leaves_nothing_behind(self, ann: Learner) -> None:
+    def test_a_forgotten_session_leaves_nothing_behind(self, ann: LearningHarness) -> None:
         for events in mornings(3):
             ann.hears(events)
         ann.forgets(*mornings(3)[1])
@@ -172,7 +174,7 @@ class TestForgetting:
         assert ann.users() == {"local:ann": 2}
         assert ann.procedures() == {HABIT: (2, 2), ("Grep", *HABIT): (2, 0)}
 
-    def test_with_a_forgotten_prompt_its_words_are_gone(self, ann: Learner) -> None:
+    def test_with_a_forgotten_prompt_its_words_are_gone(self, ann: LearningHarness) -> None:
         (events,) = mornings(1)
         ann.hears(events)
         ann.forgets(events[1])
@@ -182,7 +184,7 @@ class TestForgetting:
         assert session is not None
         assert "thumbnail" not in str(session)
 
-    def test_when_all_is_forgotten_nothing_is_known(self, ann: Learner) -> None:
+    def test_when_all_is_forgotten_nothing_is_known(self, ann: LearningHarness) -> None:
         events = [event for each in mornings(3) for event in each]
         ann.hears(events)
         ann.forgets(*events)
@@ -190,7 +192,9 @@ class TestForgetting:
 
 
 class TestDeleting:
-    def test_a_deleted_procedure_is_back_only_when_it_is_a_habit_again(self, ann: Learner) -> None:
+    def test_a_deleted_procedure_is_back_only_when_it_is_a_habit_again(
+        self, ann: LearningHarness
+    ) -> None:
         for events in mornings(3):
             ann.hears(events)
         records = RecordService(Procedure, ann.knowledge, PassThrough())
@@ -203,7 +207,7 @@ class TestDeleting:
         assert ann.procedures()[HABIT] == (3, 3)
 
     def test_what_was_deleted_and_then_forgotten_is_not_subtracted_twice(
-        self, ann: Learner
+        self, ann: LearningHarness
     ) -> None:
         for events in mornings(3):
             ann.hears(events)
@@ -215,7 +219,7 @@ class TestDeleting:
         ann.forgets(*(event for events in mornings(3) for event in events))
         assert ann.procedures()[HABIT] == (3, 3)
 
-    def test_what_was_set_by_hand_stays(self, ann: Learner) -> None:
+    def test_what_was_set_by_hand_stays(self, ann: LearningHarness) -> None:
         for events in mornings(3):
             ann.hears(events)
         records = RecordService(Procedure, ann.knowledge, PassThrough())

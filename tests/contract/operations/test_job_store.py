@@ -71,17 +71,17 @@ def test_a_damaged_state_is_a_storage_failure(
     jobs: JobStore, store: OrderedStore, value: bytes
 ) -> None:
     jobs.save("job", STATE)
-    ((key, _),) = everything(store, families.CHECKPOINTS)
-    commit(store, Batch((Put(families.CHECKPOINTS, key, value),)))
+    ((key, _),) = everything(store, families.PROGRESS)
+    commit(store, Batch((Put(families.PROGRESS, key, value),)))
     with pytest.raises(StorageFailed):
         jobs.load("job")
 
 
 def test_so_is_a_result_that_does_not_exist(jobs: JobStore, store: OrderedStore) -> None:
     jobs.save("job", JobState(last_result=JobOutcome.FAILED, last_error="e"))
-    ((key, value),) = everything(store, families.CHECKPOINTS)
+    ((key, value),) = everything(store, families.PROGRESS)
     assert value.startswith(codec.EMPTY + b"\x97\x00\x00\x02")
     broken = value.replace(b"\x97\x00\x00\x02", b"\x97\x00\x00\x63")
-    commit(store, Batch((Put(families.CHECKPOINTS, key, broken),)))
+    commit(store, Batch((Put(families.PROGRESS, key, broken),)))
     with pytest.raises(StorageFailed):
         jobs.load("job")

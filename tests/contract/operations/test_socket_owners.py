@@ -16,7 +16,7 @@ import pytest
 from agent_memory.features.operations.adapters.socket_owners import ProcNet, SockDiag, choose
 from agent_memory.features.operations.ports import SocketOwners
 from agent_memory.kernel.access import Address
-from tests.people import NOBODY, SOMEBODY, OtherUser
+from tests.other_users import NOBODY, SOMEBODY, OtherUser
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket table is Linux's")
 

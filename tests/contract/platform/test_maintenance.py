@@ -39,7 +39,7 @@ class HeldMaintenance:
         self._entered.set()
         wait_for(self._released)
 
-    def checkpoint(self, _path: Path, /) -> None:
+    def copy_to(self, _path: Path, /) -> None:
         self.compact("")
 
     def wait_until_busy(self) -> None:
@@ -63,7 +63,7 @@ def test_a_close_waits_for_it(pool: ThreadPoolExecutor, what: str) -> None:
     work = {
         "stats": guarded.stats,
         "compact": lambda: guarded.compact(A),
-        "checkpoint": lambda: guarded.checkpoint(Path("unused")),
+        "checkpoint": lambda: guarded.copy_to(Path("unused")),
     }
     working = pool.submit(work[what])
     held.wait_until_busy()

@@ -39,10 +39,11 @@ from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
 from tests.contract.engines import HeldEngine
-from tests.contract.knowledge.test_learning import Learner, learner
+from tests.contract.knowledge.test_learning import LearningHarness, learner
 from tests.contract.stores import commit, memory, unexpected
+from tests.conversation_samples import START, THUMBNAILS, build_session
 from tests.memory_engine import MemoryEngine
-from tests.runs_kept import (
+from tests.run_samples import (
     AGENT,
     READ,
     RESIZED,
@@ -53,7 +54,6 @@ from tests.runs_kept import (
     check_chat,
     make_about,
 )
-from tests.sessions_told import START, THUMBNAILS, build_session
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 HOUR = 3_600_000
@@ -73,7 +73,7 @@ class Ticking:
 
 class Office:
     def __init__(self, store: OrderedStore, secrets: SecretsFilter | None = None) -> None:
-        self.learner: Learner = learner(store)
+        self.learner: LearningHarness = learner(store)
         self.log = StoredEventLog(store)
         self.clock = Ticking()
         self.memory = RunMemory(

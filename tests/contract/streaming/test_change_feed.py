@@ -75,8 +75,8 @@ class Reader:
     def names(self) -> list[str]:
         return [name_of(change.record) for change in self.taken]
 
-    def wait(self, done: Callable[[], bool]) -> None:
-        while not done():
+    def wait(self, on_progress: Callable[[], bool]) -> None:
+        while not on_progress():
             assert self.woken.wait(TIMEOUT)
             self.woken.clear()
             self.taken += self.follower.take()

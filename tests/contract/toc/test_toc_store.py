@@ -399,6 +399,6 @@ class TestDamage:
 
     def test_of_the_cursor(self, toc: StoredToc, store: OrderedStore, value: bytes) -> None:
         toc.commit(TocChange(cursor=3))
-        self.damage(store, families.CHECKPOINTS, value)
+        self.damage(store, families.PROGRESS, value)
         with pytest.raises(StorageFailed):
             toc.cursor()

@@ -12,9 +12,9 @@ import pytest
 from agent_memory.features.backups.services.archiving import ArchiveRecord, WriteRecord
 from agent_memory.interfaces import archive
 from agent_memory.kernel.ids import Millis
-from tests import graph_values, sessions_told
-from tests.launching import Answer, Home
-from tests.web import Web
+from tests import conversation_samples, graph_values
+from tests.command_runner import Answer, Home
+from tests.http_client import Web
 
 DERIVED = ("toc_node", "project")
 
@@ -52,13 +52,13 @@ def filled(home: Home) -> None:
     records: list[ArchiveRecord] = [
         event
         for number in range(3)
-        for event in sessions_told.build_session(
+        for event in conversation_samples.build_session(
             f"s{number}",
-            sessions_told.THUMBNAILS,
-            start=sessions_told.START + number * 86_400_000,
+            conversation_samples.THUMBNAILS,
+            start=conversation_samples.START + number * 86_400_000,
         )
     ]
-    records += sessions_told.build_session(
+    records += conversation_samples.build_session(
         "odd", [("user", "a\u2028b\x85c\r\n\td \N{GRINNING FACE} \0")]
     )
     records.append(graph_values.checkpoint("t", "c1", blob=b"\0\xff state", step=1))
@@ -87,7 +87,7 @@ def test_everything_comes_back_as_it_was(home: Home) -> None:
     head = before[0]
     assert head["format"] == "agent-memory-export"
     counts = Counter(line["type"] for line in before[1:])
-    assert counts["event"] == 3 * len(sessions_told.THUMBNAILS) + 1
+    assert counts["event"] == 3 * len(conversation_samples.THUMBNAILS) + 1
     assert {"memory", "fact", "former_fact", "episode", "procedure", "tool_chain"} <= set(counts)
     assert {"user", "session", "checkpoint", "checkpoint_write", "toc_node"} <= set(counts)
     file = home.folder / "all.jsonl.gz"
@@ -122,7 +122,7 @@ def test_an_archive_over_a_pipe_is_refused_in_one_line(home: Home) -> None:
 
 
 def test_what_cannot_be_read_is_named_and_all_else_is_taken_over(home: Home) -> None:
-    events = sessions_told.build_session("s", sessions_told.THUMBNAILS)
+    events = conversation_samples.build_session("s", conversation_samples.THUMBNAILS)
     path = written(home, *events[:2])
     path.write_text(
         path.read_text()
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_named_and_all_else_is_taken_over(home: Home) -> 
 
 def test_a_secret_in_an_archive_is_not_stored(home: Home) -> None:
     token = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA2cD4fG6"
-    (event,) = sessions_told.build_session("s", [("user", f"my token is {token}")])
+    (event,) = conversation_samples.build_session("s", [("user", f"my token is {token}")])
     path = written(home, event)
     memory = {
         "type": "fact",
@@ -166,7 +166,9 @@ def test_a_secret_in_an_archive_is_not_stored(home: Home) -> None:
 def test_a_damaged_archive_is_named_as_such(home: Home, place: int) -> None:
     """At its start, in what is compressed, and cut off."""
     path = home.folder / "all.jsonl.gz"
-    text = written(home, *sessions_told.build_session("s", sessions_told.THUMBNAILS)).read_bytes()
+    text = written(
+        home, *conversation_samples.build_session("s", conversation_samples.THUMBNAILS)
+    ).read_bytes()
     data = bytearray(gzip.compress(text))
     if place == -1:
         del data[-20:]

@@ -17,7 +17,7 @@ import pytest
 
 from agent_memory import config
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import LAUNCHER, Home, wait_until
+from tests.command_runner import LAUNCHER, Home, wait_until
 from tests.memory_client import Client
 
 BASE_MS = 1_700_000_000_000

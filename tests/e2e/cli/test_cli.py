@@ -31,8 +31,8 @@ from agent_memory.platform.store import schema
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import wait_until
 from tests.forked_daemons import ForkServer
-from tests.launching import wait_until
 from tests.memory_client import SERVICE, Client, message
 
 LAUNCHER = Path(agent_memory.__file__).with_name("launch.py")

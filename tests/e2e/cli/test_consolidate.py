@@ -9,8 +9,8 @@ from itertools import count, islice, permutations
 import pytest
 
 from tests import git_repositories
+from tests.command_runner import Home, wait_until
 from tests.contract.scripted_llm import ScriptedLlm, completion, scripted
-from tests.launching import Home, wait_until
 from tests.memory_commands import MISSING, OK, MemoryCommand, assert_refused
 
 PAIRS = 150

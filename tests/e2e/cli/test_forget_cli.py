@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests import git_repositories
+from tests.command_runner import Home
 from tests.git_repositories import Repository
-from tests.launching import Home
 from tests.memory_client import message
 from tests.memory_commands import INVALID, MISSING, OK, USAGE, MemoryCommand, assert_refused
-from tests.searching import connect
+from tests.search_client import connect
 
 _numbers = count()
 

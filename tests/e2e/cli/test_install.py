@@ -11,7 +11,7 @@ import pytest
 from agent_memory import __version__
 from agent_memory.interfaces.cli import frames
 from agent_memory.launcher import command_client
-from tests.launching import LAUNCHER, Answer, Home
+from tests.command_runner import LAUNCHER, Answer, Home
 
 REPOSITORY = LAUNCHER.parents[2]
 BUILD_SECONDS = 120.0

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.command_runner import Answer, Home, Screen, Word, wait_until
 from tests.contract.scripted_llm import Gate, Hang, ScriptedLlm, error, say, scripted
-from tests.launching import Answer, Home, Screen, Word, wait_until
 
 OK, WRONG, USAGE, NOT_ENABLED, LLM, NOT_FOUND, INVALID, CANCELLED = 0, 1, 2, 3, 6, 10, 11, 130
 WRITES = say("I write it.", calls=[("write_file", {"path": "a.txt", "content": "one\n"})])

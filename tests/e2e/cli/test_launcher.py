@@ -15,8 +15,8 @@ import pytest
 
 from agent_memory import __version__
 from agent_memory.launcher import command_client
+from tests.command_runner import SECONDS, Answer, Home, ProgramServer, patch_launcher, wait_until
 from tests.e2e.command_programs import PATTERN
-from tests.launching import SECONDS, Answer, Home, ProgramServer, patch_launcher, wait_until
 
 MEGABYTE = 1 << 20
 

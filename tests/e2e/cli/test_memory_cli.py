@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from tests import git_repositories
+from tests.command_runner import Home, wait_until
 from tests.contract.scripted_llm import Reply, ScriptedLlm, completion, error, scripted
 from tests.git_repositories import Repository
-from tests.launching import Home, wait_until
 from tests.memory_client import message
 from tests.memory_commands import (
     BLOCKED,
@@ -30,7 +30,7 @@ from tests.memory_commands import (
     MemoryCommand,
     assert_refused,
 )
-from tests.searching import connect, count_waiting
+from tests.search_client import connect, count_waiting
 
 ID = r"decisions:[0-9a-f]{12}:0"
 _letters = random.Random(11)  # generated, so that no secret scanner reports this file

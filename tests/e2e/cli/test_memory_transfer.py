@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests import git_repositories
+from tests.command_runner import Home, wait_until
 from tests.git_repositories import Repository
-from tests.launching import Home, wait_until
 from tests.memory_commands import INVALID, OK, USAGE, MemoryCommand, assert_refused
 
 FORMATS = ("yaml", "json", "jsonl", "markdown")

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from agent_memory.features.memories.model.memories import NAMESPACES
-from tests.launching import Answer, Home, wait_until
+from tests.command_runner import Answer, Home, wait_until
 from tests.memory_client import message
 from tests.memory_commands import assert_refused
-from tests.searching import Search, connect, count_waiting, read_indexes, settle
+from tests.search_client import Search, connect, count_waiting, read_indexes, settle
 from tests.toc_conversations import (
     EVERYTHING,
     FERRY_MORNING,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launching import Answer, Home, ProgramServer, wait_until
+from tests.command_runner import Answer, Home, ProgramServer, wait_until
 
 RED = "\x1b[31m"
 ESCAPE = b"\x1b"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Answer, Home
+from tests.command_runner import Answer, Home
 from tests.memory_client import Client
 from tests.memory_commands import assert_refused
 from tests.toc_conversations import (
@@ -81,7 +81,7 @@ def shown(answer: Answer) -> str:
 
 
 def first_grip(toc: Toc, node_id: str) -> str:
-    return toc.node(node_id).bullets[0].grip_ids[0]
+    return toc.get_node(node_id).bullets[0].grip_ids[0]
 
 
 class TestQuery:
@@ -141,7 +141,7 @@ class TestQuery:
         )
 
     def test_a_segment_is_shown_with_its_times(self, run: Run, toc: Toc) -> None:
-        (segment,) = toc.children("toc:day:2026-03-31")
+        (segment,) = toc.list_children("toc:day:2026-03-31")
         text = shown(run("query", "node", segment.node_id))
         assert text.startswith(f"Node: {segment.node_id}\n  Title: {segment.title}\n")
         assert "  Level: Segment\n" in text
@@ -203,7 +203,7 @@ class TestQuery:
         self, run: Run, toc: Toc
     ) -> None:
         node = run("query", "node", "toc:year:2026", "--format", "json").json()
-        wire = toc.node("toc:year:2026")
+        wire = toc.get_node("toc:year:2026")
         assert node["node_id"] == "toc:year:2026"
         assert node["level"] == "year"
         assert node["title"] == "2026"
@@ -217,7 +217,9 @@ class TestQuery:
             {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in wire.bullets
         ]
         root = run("query", "root", "--format", "json").json()
-        assert [each["node_id"] for each in root["nodes"]] == [each.node_id for each in toc.roots()]
+        assert [each["node_id"] for each in root["nodes"]] == [
+            each.node_id for each in toc.list_years()
+        ]
         assert root["nodes"][0] == node
         page = run("query", "browse", "toc:year:2026", "-l", "1", "--format", "json").json()
         assert [each["node_id"] for each in page["children"]] == ["toc:month:2026:01"]
@@ -245,7 +247,7 @@ class TestQuery:
 
     def test_over_grpc_the_answers_are_the_same(self, home: Home, run: Run, toc: Toc) -> None:
         endpoint = f"http://127.0.0.1:{home.status()['grpc_port']}"
-        (segment,) = toc.children("toc:day:2026-03-31")
+        (segment,) = toc.list_children("toc:day:2026-03-31")
         for words in (
             ("root",),
             ("node", segment.node_id),
@@ -317,7 +319,7 @@ class TestQuery:
 
 class TestVersions:
     def test_history_and_version_read_what_was_kept(self, run: Run, toc: Toc) -> None:
-        (segment,) = toc.children("toc:day:2026-03-31")
+        (segment,) = toc.list_children("toc:day:2026-03-31")
         assert re.fullmatch(
             rf"History of {segment.node_id}:\n"
             rf"(  v\d+  {MOMENT}  \d+ bullets?  .+\n)+",
@@ -437,7 +439,7 @@ class TestTree:
 
 class TestControlCharacters:
     def test_what_was_said_does_not_command_the_terminal(self, run: Run, toc: Toc) -> None:
-        (segment,) = toc.children(CONTROL_DAY)
+        (segment,) = toc.list_children(CONTROL_DAY)
         grips = [grip_id for bullet in segment.bullets for grip_id in bullet.grip_ids]
         assert grips
         for words in (
@@ -545,7 +547,7 @@ class TestRebuild:
             words = ("memory-daemon", "admin", "rebuild-toc", "--format", "json")
             dry = empty.run(*words, "--dry-run").json()
             assert (dry["sessions"], dry["written"], dry["removed"]) == (4, 6, 0)
-            assert toc.roots() == []
+            assert toc.list_years() == []
             done = empty.run(*words).json()
             assert (done["sessions"], done["written"], done["removed"]) == (4, 6, 0)
             built = toc.tree()
@@ -567,7 +569,7 @@ class TestRebuild:
         found = empty.run("memory-daemon", "admin", "rebuild-toc", "--format", "json").json()
         assert (found["written"], found["removed"]) == (1, 1)
         with Client(f"127.0.0.1:{empty.status()['grpc_port']}") as client:
-            assert len(Toc(client).children("toc:day:2026-01-30")) == 2
+            assert len(Toc(client).list_children("toc:day:2026-01-30")) == 2
 
     @pytest.mark.parametrize("date", ["2026-13-01", "yesterday", "", "2026-01-30T10:00"])
     def test_a_date_that_is_none_is_refused(self, run: Run, date: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from agent_memory.interfaces.cli import service_unit
 from agent_memory.interfaces.cli.frames import CommandCall
-from tests.launching import Home, Running, wait_until
+from tests.command_runner import Home, Running, wait_until
 
 
 @pytest.fixture

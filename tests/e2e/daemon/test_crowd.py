@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launching import SECONDS, Home, wait_until
+from tests.command_runner import SECONDS, Home, wait_until
 from tests.memory_client import Client
 
 CROWD = 512

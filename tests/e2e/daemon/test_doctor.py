@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_memory import __version__
-from tests.launching import Home
+from tests.command_runner import Home
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import __version__
-from tests.launching import SECONDS, Answer, Home, Running, patch_launcher, wait_until
+from tests.command_runner import SECONDS, Answer, Home, Running, patch_launcher, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launching import Home
+from tests.command_runner import Home
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from agent_memory.client.langgraph import AgentMemorySaver
 from agent_memory.proto import checkpoints_pb2, memory_pb2
 from tests.daemon_process import Daemon
 from tests.memory_client import END_OF_TIME, message
-from tests.people import NOBODY, SOMEBODY, OtherUser, Reply
+from tests.other_users import NOBODY, SOMEBODY, OtherUser, Reply
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")
 

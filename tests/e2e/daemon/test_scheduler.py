@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import Home, wait_until
 from tests.daemon_process import Daemon
-from tests.launching import Home, wait_until
 from tests.memory_client import Client
 from tests.toc_conversations import (
     EVERYTHING,
@@ -118,7 +118,7 @@ def test_while_the_rollup_is_paused_segments_wait_below_their_day(
     toc.pause(ROLLUP)
     client.ingest_all(MILL)
     assert toc.run(SEGMENTS).success
-    assert toc.roots() == []
+    assert toc.list_years() == []
 
     toc.resume(ROLLUP)
     toc.wait_for([MILL])
@@ -185,7 +185,7 @@ def test_a_pause_survives_a_kill(daemon: Daemon) -> None:
         toc = Toc(client)
         assert toc.job(SEGMENTS).is_paused
         toc.run(ROLLUP)
-        assert toc.roots() == []
+        assert toc.list_years() == []
         toc.resume(SEGMENTS)
         toc.wait_for([MILL])
 
@@ -256,7 +256,7 @@ def test_switched_off_nothing_runs_by_itself_but_does_when_told() -> None:
             found = toc.status()
             assert not found.scheduler_running
             assert {job.job_name for job in found.jobs} == set(JOBS)
-            assert toc.roots() == []
+            assert toc.list_years() == []
             assert toc.resume(SEGMENTS).success  # which would wake it
             assert all(job.run_count == 0 for job in toc.status().jobs)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.launcher import command_client
-from tests.launching import SECONDS, Answer, Home, ProgramServer, Running, patch_launcher
+from tests.command_runner import SECONDS, Answer, Home, ProgramServer, Running, patch_launcher
 
 IMPATIENT = ("SILENT_SECONDS = 12.0", "SILENT_SECONDS = 1.0")
 COMMANDS = (

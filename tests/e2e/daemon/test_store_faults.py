@@ -15,7 +15,7 @@ import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.launching import Home, wait_until
+from tests.command_runner import Home, wait_until
 from tests.memory_client import Client
 
 DISK = "24m"

@@ -10,8 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from agent_memory.kernel import tracing
-from tests.launching import Home
-from tests.web import STATUS, Web
+from tests.command_runner import Home
+from tests.http_client import STATUS, Web
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 WORDS = "the words of the prompt"

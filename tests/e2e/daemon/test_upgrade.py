@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import agent_memory
-from tests.launching import Answer, Home, wait_until
+from tests.command_runner import Answer, Home, wait_until
 from tests.mcp_clients import LineClient
 
 NEWER = "9.9.9"

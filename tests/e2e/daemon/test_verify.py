@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home, wait_until
+from tests.command_runner import Home, wait_until
 from tests.memory_client import Client, message
 
 EVENTS = 300

@@ -13,11 +13,11 @@ from agent_memory.features.forgetting.services.purging import COMPACTING
 from agent_memory.kernel.ids import SessionId
 from agent_memory.platform.store import families
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import wait_until
 from tests.contract.stores import everything
 from tests.daemon_process import Daemon
 from tests.forgetting_parts import find_files, open_harness
-from tests.launching import wait_until
-from tests.searching import Search
+from tests.search_client import Search
 from tests.toc_conversations import MINUTE, OUTBOX, Toc, make_event, millis
 
 ROOT = Path(__file__).parents[3]

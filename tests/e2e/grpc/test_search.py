@@ -18,10 +18,10 @@ from agent_memory.features.index.model.queries import (
     SearchMode,
 )
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import Home, wait_until
 from tests.daemon_process import Daemon
-from tests.launching import Home, wait_until
 from tests.memory_client import END_OF_TIME, message
-from tests.searching import (
+from tests.search_client import (
     SECONDS,
     Search,
     assert_everything_is_found_once,
@@ -116,7 +116,7 @@ class TestHits:
         self, search: Search, toc: Toc
     ) -> None:
         hit = search("backup of the museum at midnight", kinds=["segment"]).hits[0]
-        (segment,) = toc.children("toc:day:2026-03-31")
+        (segment,) = toc.list_children("toc:day:2026-03-31")
         assert (hit.kind, hit.id, hit.node_id) == ("segment", segment.node_id, segment.node_id)
         assert (hit.event_id, hit.last_event_id) == (NIGHT[0].event_id, NIGHT[-1].event_id)
         assert (hit.title, hit.session_id) == (segment.title, "night")
@@ -132,7 +132,7 @@ class TestHits:
             assert (hit.kind, hit.grip_id) == ("grip", hit.id)
             assert (hit.event_id, hit.last_event_id) == (grip.event_id_start, grip.event_id_end)
             assert (hit.node_id, hit.text) == (grip.toc_node_id, grip.excerpt)
-            bullets = toc.node(hit.node_id).bullets
+            bullets = toc.get_node(hit.node_id).bullets
             assert hit.title in [each.text for each in bullets if hit.id in each.grip_ids]
 
     def test_an_event_and_a_grip_in_it_are_one_hit(self, search: Search) -> None:

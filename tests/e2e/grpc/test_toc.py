@@ -7,8 +7,8 @@ import grpc
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import wait_until
 from tests.daemon_process import Daemon
-from tests.launching import wait_until
 from tests.memory_client import Client
 from tests.toc_conversations import (
     DAYS,
@@ -75,17 +75,17 @@ def assert_refused(error: grpc.RpcError, said_: str) -> None:
 
 class TestWalking:
     def test_the_years_come_newest_first(self, recorded: Toc) -> None:
-        years = [node.node_id for node in recorded.roots()]
+        years = [node.node_id for node in recorded.list_years()]
         assert years == ["toc:year:2026", "toc:year:2024", "toc:year:2023", "toc:year:2022"]
 
     def test_every_period_has_the_children_of_its_time_in_order(self, recorded: Toc) -> None:
         for parent, children in SHAPE.items():
-            assert [node.node_id for node in recorded.children(parent)] == children
-            assert list(recorded.node(parent).child_node_ids) == children
+            assert [node.node_id for node in recorded.list_children(parent)] == children
+            assert list(recorded.get_node(parent).child_node_ids) == children
 
     def test_a_day_lists_its_segments_by_time(self, recorded: Toc) -> None:
         for day, stretches in DAYS.items():
-            found = recorded.children(day)
+            found = recorded.list_children(day)
             assert [(node.start_time_ms, node.end_time_ms) for node in found] == [
                 (each[0].timestamp_ms, each[-1].timestamp_ms) for each in stretches
             ]
@@ -126,7 +126,7 @@ class TestWalking:
     def test_a_period_has_its_own_title_and_bounds(
         self, recorded: Toc, node_id: str, level: int, title: str, first: str, last: str
     ) -> None:
-        found = recorded.node(node_id)
+        found = recorded.get_node(node_id)
         assert (found.node_id, found.level, found.title) == (node_id, level, title)
         assert found.start_time_ms == millis(first)
         assert found.end_time_ms == millis(f"{last} 23:59:59") + 999
@@ -135,12 +135,12 @@ class TestWalking:
         self, recorded: Toc
     ) -> None:
         assert recorded.find("toc:year:2025") is None
-        (day,) = recorded.children("toc:week:2026:W01")
+        (day,) = recorded.list_children("toc:week:2026:W01")
         assert day.node_id == "toc:day:2025-12-29"
 
     def test_talk_across_midnight_hangs_under_the_day_it_began(self, recorded: Toc) -> None:
         assert recorded.find("toc:day:2026-04-01") is None
-        (segment,) = recorded.children("toc:day:2026-03-31")
+        (segment,) = recorded.list_children("toc:day:2026-03-31")
         assert segment.end_time_ms == NIGHT[-1].timestamp_ms > millis("2026-04-01")
 
     @pytest.mark.parametrize(
@@ -154,20 +154,20 @@ class TestWalking:
     def test_the_other_spelling_of_an_id_is_read_too(
         self, recorded: Toc, spelling: str, node_id: str
     ) -> None:
-        assert recorded.node(spelling) == recorded.node(node_id)
+        assert recorded.get_node(spelling) == recorded.get_node(node_id)
         assert recorded.browse(spelling) == recorded.browse(node_id)
         assert recorded.browse(spelling).children
 
     def test_a_node_is_the_same_by_its_id_and_among_its_siblings(self, recorded: Toc) -> None:
         for node in recorded.walk():
-            assert recorded.node(node.node_id) == node
+            assert recorded.get_node(node.node_id) == node
 
     def test_every_bullet_at_every_level_leads_to_its_events(self, recorded: Toc) -> None:
         assert_every_bullet_leads_to_its_events(recorded, RECORDED)
 
     def test_a_segments_grips_stand_in_its_own_events(self, recorded: Toc) -> None:
         for day, stretches in DAYS.items():
-            for node, stretch in zip(recorded.children(day), stretches, strict=True):
+            for node, stretch in zip(recorded.list_children(day), stretches, strict=True):
                 ids = {event.event_id for event in stretch}
                 for bullet in node.bullets:
                     for grip_id in bullet.grip_ids:
@@ -181,7 +181,7 @@ class TestWalking:
             if node.child_node_ids:
                 below = {
                     grip_id
-                    for child in recorded.children(node.node_id)
+                    for child in recorded.list_children(node.node_id)
                     for bullet in child.bullets
                     for grip_id in bullet.grip_ids
                 }
@@ -236,14 +236,14 @@ class TestWhatIsNotThere:
         assert_refused(refused.value, "grip_id")
 
     def test_a_segment_has_no_children(self, recorded: Toc) -> None:
-        (segment,) = recorded.children("toc:day:2026-03-31")
+        (segment,) = recorded.list_children("toc:day:2026-03-31")
         assert recorded.browse(segment.node_id) == pb.BrowseTocResponse()
 
     def test_an_empty_store_has_no_years(self, own: tuple[Client, Toc]) -> None:
         _, toc = own
-        assert toc.roots() == []
+        assert toc.list_years() == []
         toc.settle()
-        assert toc.roots() == []
+        assert toc.list_years() == []
 
 
 class TestPages:
@@ -253,7 +253,7 @@ class TestPages:
         second = recorded.browse("toc:day:2026-01-30", 2, "2")
         assert (len(second.children), second.has_more) == (1, False)
         assert not second.HasField("continuation_token")
-        assert [*first.children, *second.children] == recorded.children("toc:day:2026-01-30")
+        assert [*first.children, *second.children] == recorded.list_children("toc:day:2026-01-30")
 
     @pytest.mark.parametrize(
         ("limit", "size"), [(0, 20), (1, 1), (20, 20), (100, 100), (101, 100), (2**31 - 1, 100)]
@@ -295,7 +295,7 @@ class TestExpanding:
     def _grips(self, toc: Toc, day: str) -> list[str]:
         return [
             grip_id
-            for node in toc.children(day)
+            for node in toc.list_children(day)
             for bullet in node.bullets
             for grip_id in bullet.grip_ids
         ]
@@ -375,7 +375,7 @@ class TestLiving:
         today = time.strftime("%Y-%m-%d", time.gmtime(now / 1000))
         client.ingest(make_event("today", 0, now, "user", "Is the tide table loaded for today?"))
         wait_until(lambda: toc.find(f"toc:day:{today}") is not None, "today is there", SECONDS)
-        wait_until(lambda: bool(toc.roots()), "and its year", SECONDS)
+        wait_until(lambda: bool(toc.list_years()), "and its year", SECONDS)
         assert f"toc:day:{today}" in [node.node_id for node in toc.walk()]
 
     def test_two_sessions_at_once_are_two_segments_of_their_day(
@@ -387,7 +387,7 @@ class TestLiving:
             client.ingest(event)
         toc.settle()
         toc.wait_for([FERRY_MORNING, MILL])
-        assert len(toc.children("toc:day:2026-01-30")) == 2
+        assert len(toc.list_children("toc:day:2026-01-30")) == 2
 
     def test_a_pause_ends_a_segment_and_half_an_hour_less_a_millisecond_does_not(
         self, own: tuple[Client, Toc]
@@ -409,19 +409,19 @@ class TestLiving:
         toc.settle()
         toc.wait_for([FERRY_MORNING, FERRY_NOON])
         toc.settle()
-        morning, noon = toc.children("toc:day:2026-01-30")
+        morning, noon = toc.list_children("toc:day:2026-01-30")
 
         text = "The decisive error: the harbour master renamed the pier in November."
         late = make_event("ferry", 90, FERRY_MORNING[2].timestamp_ms + 1, "user", text)
         client.ingest(late)
         wait_until(
-            lambda: toc.node(morning.node_id).version > morning.version,
+            lambda: toc.get_node(morning.node_id).version > morning.version,
             "the morning was written anew",
             SECONDS,
         )
         toc.settle()
 
-        assert toc.children("toc:day:2026-01-30") == [toc.node(morning.node_id), noon]
+        assert toc.list_children("toc:day:2026-01-30") == [toc.get_node(morning.node_id), noon]
         assert toc.bounds() == sorted(
             (node.start_time_ms, node.end_time_ms) for node in (morning, noon)
         )

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from agent_memory import __version__
-from tests.launching import LAUNCHER, Home
+from tests.command_runner import LAUNCHER, Home
 from tests.mcp_clients import INITIALIZE
 from tests.memory_commands import CONFIG, INVALID, OK, USAGE, MemoryCommand, assert_refused
 

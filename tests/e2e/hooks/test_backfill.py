@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.launching import Home
+from tests.command_runner import Home
 from tests.memory_commands import INVALID, OK, USAGE, MemoryCommand, assert_refused
-from tests.searching import connect, settle
+from tests.search_client import connect, settle
 from tests.toc_conversations import Toc
 from tests.transcript_files import START_MS, Claude, plain, rollout, text, write
 
@@ -75,7 +75,7 @@ class TestImporting:
         with connect(home) as client:
             toc = Toc(client)
             settle(home, toc)
-            assert [node.title for node in toc.roots()] == ["2026"]
+            assert [node.title for node in toc.list_years()] == ["2026"]
             assert [node.start_time_ms for node in toc.segments()][:1] == [START_MS]
         lamp = memory.json("recall", "--in", "events", "which voltage does the lamp need")
         assert "0.93 is too low" in json.dumps(lamp["results"])

@@ -26,9 +26,9 @@ from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import AUTO, Delivery
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.launcher import command_client
+from tests.command_runner import Home
 from tests.hook_inputs import SAMPLES, encode_input
 from tests.hook_mutations import HOOKS, mutate
-from tests.launching import Home
 
 MUTATIONS = 2_000
 SPAWNED = range(660, 710)  # of them; one is large
@@ -169,7 +169,7 @@ class Server:
                 with suppress(InvalidInput):
                     hooks.spooling.keep(inputs.parse_delivery(delivery).call)
             assert hooks.spooling.spool.list_pending()
-            hooks.draining.submit(hooks.drain).result(SECONDS)
+            hooks.drain_pool.submit(hooks.drain).result(SECONDS)
             self._finish()
         faults = [each for each in logs if each["log_level"] in ("error", "critical")]
         assert not faults, f"{len(faults)} faults, the first: {_describe(faults)}"
@@ -220,7 +220,7 @@ class Server:
     def _finish(self) -> None:
         """Wait for the work after the answers, until both its threads meet; then index."""
         meeting = threading.Barrier(2)
-        pool = self._app.features.hooks.handling.afterwards
+        pool = self._app.features.hooks.handling.background
         for each in [pool.submit(meeting.wait) for _ in range(2)]:
             each.result(SECONDS)
         while self._app.services.indexes.keep_up(lambda: None):

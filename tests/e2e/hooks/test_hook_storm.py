@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.command_runner import LAUNCHER, Answer, Home, Running, patch_launcher, wait_until
 from tests.hook_inputs import encode_claude
-from tests.launching import LAUNCHER, Answer, Home, Running, patch_launcher, wait_until
 from tests.memory_client import Client
 
 AT_ONCE = 6

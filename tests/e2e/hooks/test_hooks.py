@@ -18,12 +18,12 @@ from agent_memory.features.secrets.model.secrets import WITHHELD
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks.outputs import MAX_CONTEXT_CHARS
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import LAUNCHER, Answer, Home, patch_launcher, wait_until
 from tests.git_repositories import build_environ, clone_repository, make_repository
 from tests.hook_inputs import CLAUDE_CODE, CURSOR, SAMPLES, SIMPLE, encode_input
-from tests.launching import LAUNCHER, Answer, Home, patch_launcher, wait_until
 from tests.memory_client import Client
 from tests.memory_commands import MemoryCommand
-from tests.searching import connect
+from tests.search_client import connect
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 EMPTY = {"additionalContext": "", "suppressSystemPrompt": False}

@@ -14,8 +14,8 @@ import trustme
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.launching import Home, wait_until
-from tests.web import STATUS, Web
+from tests.command_runner import Home, wait_until
+from tests.http_client import STATUS, Web
 
 BURST = 5
 MOST = 4096

@@ -16,8 +16,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.launching import Home
-from tests.web import Web
+from tests.command_runner import Home
+from tests.http_client import Web
 
 CHECKS = [
     not_a_server_error,

@@ -14,10 +14,10 @@ from langgraph.graph import StateGraph
 from agent_memory.client.langgraph import AgentMemorySaver
 from agent_memory.features.log.model.events import Event
 from agent_memory.interfaces.wire.events import event_to_proto
-from tests.launching import Home, wait_until
+from tests.command_runner import Home, wait_until
+from tests.conversation_samples import START, THUMBNAILS, build_session
+from tests.http_client import Web
 from tests.memory_client import Client
-from tests.sessions_told import START, THUMBNAILS, build_session
-from tests.web import Web
 
 FACTS = "/api/v1/memories/facts/"
 EPISODES = "/api/v1/memories/episodes/"

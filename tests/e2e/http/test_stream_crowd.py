@@ -12,7 +12,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
-from tests.launching import SECONDS, Home
+from tests.command_runner import SECONDS, Home
 from tests.streaming import ServedDaemon, ask_async, parse_stream_async
 
 CROWD = 100

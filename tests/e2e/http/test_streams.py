@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests import git_repositories
-from tests.launching import SECONDS, Home, wait_until
+from tests.command_runner import SECONDS, Home, wait_until
 from tests.streaming import COMMENT, ServedDaemon, ServerEvent, start_serve
 
 OFF = {"code": -32002, "name": "invalid_argument"}

@@ -19,7 +19,7 @@ from agent_memory.interfaces.http.websocket import (
     MAX_SUBSCRIPTIONS,
     TRY_AGAIN_LATER,
 )
-from tests.launching import SECONDS, Home, wait_until
+from tests.command_runner import SECONDS, Home, wait_until
 from tests.streaming import ServedDaemon, ask, ask_async, receive, start_serve
 
 LIMIT = 5

@@ -13,10 +13,10 @@ from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.lazy_app import LazyApp
 from agent_memory.interfaces.http.server import HttpServer
 from agent_memory.interfaces.mcp.transports import McpTransportServer
-from tests.launching import SECONDS, Home
+from tests.command_runner import SECONDS, Home
 from tests.mcp_clients import ERAS, INITIALIZE, over_http, over_sse
-from tests.mcp_offer import StubTools
 from tests.streaming import ServedDaemon, start_serve
+from tests.stub_mcp_server import StubTools
 
 STATUS = "memory_status"
 ACCEPT = {"Accept": "application/json, text/event-stream"}

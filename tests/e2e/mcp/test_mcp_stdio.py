@@ -10,9 +10,9 @@ import pytest
 
 from agent_memory import __version__
 from agent_memory.interfaces.mcp.stdio_lines import MAX_LINE_BYTES, MAX_RUNNING
-from tests.launching import SECONDS, Home, ProgramServer, patch_launcher, wait_until
+from tests.command_runner import SECONDS, Home, ProgramServer, patch_launcher, wait_until
 from tests.mcp_clients import ERAS, LineClient, over_stdio
-from tests.mcp_offer import CANCELLED, TOOLS, WAITING
+from tests.stub_mcp_server import CANCELLED, TOOLS, WAITING
 
 CROWD = 50
 CALLS = 20

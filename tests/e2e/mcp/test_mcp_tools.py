@@ -32,9 +32,9 @@ from agent_memory.interfaces.mcp import budgets
 from agent_memory.interfaces.mcp.request_context import ClientOrigin
 from agent_memory.interfaces.mcp.tools import TOOLS
 from tests import git_repositories
+from tests.command_runner import SECONDS, wait_until
 from tests.git_repositories import Repository, memory
 from tests.inline_worker import InlineWorker
-from tests.launching import SECONDS, wait_until
 from tests.mcp_harness import (
     ANYONE,
     ERAS,

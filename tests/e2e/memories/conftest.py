@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 
+from tests.command_runner import Home
 from tests.git_repositories import Repository, make_repository
-from tests.launching import Home
 from tests.memory_commands import MemoryCommand
 
 _numbers = count()

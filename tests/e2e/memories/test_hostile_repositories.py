@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests import hostile_repositories as hostile
+from tests.command_runner import Answer, Home, wait_until
 from tests.git_repositories import Repository, build_environ, make_repository
 from tests.hook_inputs import CLAUDE_CODE, encode_input
 from tests.hostile_repositories import Trap
-from tests.launching import Answer, Home, wait_until
 from tests.memory_client import Client
 from tests.memory_commands import CONFIG, OK, MemoryCommand, assert_refused
-from tests.searching import connect
+from tests.search_client import connect
 
 SYNCING = {
     "MEMORY_HOOKS__SESSION_START__FETCH_REMOTE": "true",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_runner import Home, wait_until
 from tests.git_repositories import Repository
-from tests.launching import Home, wait_until
 from tests.memory_commands import OK, MemoryCommand
 
 KILLS = 2

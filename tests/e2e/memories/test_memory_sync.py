@@ -17,6 +17,7 @@ from agent_memory.features.memories.adapters.git import records
 from agent_memory.features.memories.adapters.git.records import NoteRecord
 from agent_memory.features.memories.model.memories import Memory as StoredMemory
 from tests import git_repositories
+from tests.command_runner import Answer, Home, Word, wait_until
 from tests.git_repositories import (
     DOMAIN,
     Repository,
@@ -24,7 +25,6 @@ from tests.git_repositories import (
     make_repository,
     route_over_ssh,
 )
-from tests.launching import Answer, Home, Word, wait_until
 from tests.memory_commands import NETWORK, OK, STORAGE, MemoryCommand, assert_refused
 
 BODIES = {

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home, wait_until
-from tests.searching import (
+from tests.command_runner import Home, wait_until
+from tests.search_client import (
     SECONDS,
     Search,
     assert_everything_is_found_once,

@@ -35,14 +35,14 @@ from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import checkpoints_pb2, memory_pb2
 from tests import graph_values
+from tests.command_runner import Home, wait_until
 from tests.contract.stores import everything, unexpected
 from tests.git_repositories import make_repository
 from tests.hook_inputs import encode_claude
-from tests.launching import Home, wait_until
+from tests.http_client import Web
 from tests.memory_client import Client
 from tests.memory_commands import INVALID, OK, MemoryCommand
-from tests.searching import connect
-from tests.web import Web
+from tests.search_client import connect
 
 AT = 1_772_000_000_000
 CONTROL = "marigold-abacus"

@@ -21,8 +21,8 @@ from agent_memory.platform.store import families
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import wait_until
 from tests.daemon_process import Daemon
-from tests.launching import wait_until
 from tests.memory_client import assert_unavailable
 from tests.toc_conversations import (
     EVERYTHING,
@@ -93,7 +93,7 @@ class _Grown:
         return self._seen(toc) != self._before
 
     def _seen(self, toc: Toc) -> list[tuple[str, int]]:
-        nodes = toc.roots() if self._level == pb.TOC_LEVEL_YEAR else list(toc.walk())
+        nodes = toc.list_years() if self._level == pb.TOC_LEVEL_YEAR else list(toc.walk())
         return [(node.node_id, node.version) for node in nodes]
 
 
@@ -163,7 +163,7 @@ def test_killed_once_it_catches_up_by_itself(daemon: Daemon, number: int) -> Non
     with daemon.client() as client:
         toc = Toc(client)
         client.ingest_all(EVERYTHING)
-        _kill_when(daemon, toc, _either(moments[number], lambda toc: bool(toc.roots())))
+        _kill_when(daemon, toc, _either(moments[number], lambda toc: bool(toc.list_years())))
     daemon.start()
     with daemon.client() as client:
         toc = Toc(client)
@@ -205,7 +205,7 @@ def test_while_it_is_killed_a_client_is_told_to_try_again(daemon: Daemon) -> Non
         client.ingest_all(EVERYTHING)
         daemon.kill()
         with pytest.raises(grpc.RpcError) as gone:
-            toc.roots()
+            toc.list_years()
         assert_unavailable(gone.value)
 
 

@@ -184,9 +184,9 @@ class ForgettingMachine(RuleBasedStateMachine):
             rows = everything(parts.store, family)
             whole = b"\0".join(part for row in rows for part in row)
             assert not [mark for mark in marks if mark in whole], family
-        assert everything(parts.store, families.CHECKPOINTS) == [
+        assert everything(parts.store, families.PROGRESS) == [
             row
-            for row in everything(parts.store, families.CHECKPOINTS)
+            for row in everything(parts.store, families.PROGRESS)
             if not row[0].startswith(b"forgetting:")
         ]
         for event in self.events.values():

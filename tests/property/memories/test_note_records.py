@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_memory.features.memories.adapters.git import legacy_formats, note_edits, records, trees
 from agent_memory.features.memories.adapters.git.index import NoteIndex
 from agent_memory.features.memories.adapters.git.note_edits import NoteEdit
-from agent_memory.features.memories.adapters.git.records import Foreign, NoteRecord, Part
+from agent_memory.features.memories.adapters.git.records import ForeignText, NoteRecord, Part
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, Memory, MemoryStatus
 from agent_memory.kernel.errors import InvalidInput
@@ -169,7 +169,7 @@ class TestText:
     def test_what_is_no_record_says_why(self, change: tuple[bytes, bytes], reason: str) -> None:
         text = records.render(memory("x", "body")).replace(*change)
         (part,) = records.parse(text, PROJECT, "decisions")
-        assert part == Foreign(data=text, reason=reason)
+        assert part == ForeignText(data=text, reason=reason)
 
     def test_a_tombstone_must_say_what_it_stands_for(self) -> None:
         gone = memories.build_tombstone(memory("x", "body"), Millis(1_800_000_000_000))
@@ -332,7 +332,9 @@ class TestPages:
                     edit.keep(each, COMMITS[0])
 
             clone.change(keep)
-        clone.change(lambda edit: edit.add_foreign(COMMITS[0], [Foreign(data=b"x\n", reason="y")]))
+        clone.change(
+            lambda edit: edit.add_foreign(COMMITS[0], [ForeignText(data=b"x\n", reason="y")])
+        )
         assert clone.index.blobs[note] == "long"
         assert set(clone.everything()) == set(fresh)
         assert len(clone.index.blobs) == 4

@@ -44,8 +44,8 @@ from agent_memory.features.runs.services.recorder import RunMemory
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.ids import Millis, SessionId
 from tests.contract.stores import memory
-from tests.runs_kept import build_chat, check_chat, make_about
-from tests.sessions_told import START
+from tests.conversation_samples import START
+from tests.run_samples import build_chat, check_chat, make_about
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
 ARGUMENTS = st.one_of(

@@ -27,7 +27,7 @@ from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment, SegmentRules
 from agent_memory.features.toc.model.toc import NEVER, TocNode
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
@@ -109,7 +109,7 @@ class TocParts:
     log: StoredEventLog
     outbox: SmallReads
     toc: StoredToc
-    segmenting: Segmenting
+    segmenting: Segmenter
     rollup: Rollup
 
     def append(self, events: Sequence[Event]) -> None:

@@ -44,7 +44,7 @@ from tests.contract.stores import TIMEOUT, commit, everything
 from tests.embedders import HashingEmbedder
 from tests.forgetting_parts import ForgettingHarness, ManualClock, find_files, open_harness
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, list_texts, make_dialogue, make_event
-from tests.runs_kept import RESIZED, build_events, call
+from tests.run_samples import RESIZED, build_events, call
 
 TOLD = "The vault opens with marigold-abacus-fjord, we decided."
 WORDS = b"marigold-abacus-fjord"

@@ -96,7 +96,9 @@ class TestOnce:
                 raise Cancelled
 
         with pytest.raises(Cancelled):
-            importing.backfill.import_sources("claude-code", sources, dry_run=False, done=stop)
+            importing.backfill.import_sources(
+                "claude-code", sources, dry_run=False, on_progress=stop
+            )
         assert len(importing.events()) == 2 * BATCH
         assert importing("claude-code", folder).created == 351 - 2 * BATCH
 
@@ -105,7 +107,9 @@ class TestOnce:
             write(folder / f"{name}.jsonl", Claude(session=name).lamp())
         sources = importing.backfill.list_sources("claude-code", str(folder))
         told: list[int] = []
-        importing.backfill.import_sources("claude-code", sources, dry_run=False, done=told.append)
+        importing.backfill.import_sources(
+            "claude-code", sources, dry_run=False, on_progress=told.append
+        )
         assert told == sorted(told)
         assert told[-1] == sum(source.size for source in sources)
 

@@ -128,7 +128,7 @@ def handling(parts: FakeParts) -> Iterator[HookHandling]:
 
 def finish(handling: HookHandling) -> None:
     """Wait for the work after the answers."""
-    handling.afterwards.shutdown()
+    handling.background.shutdown()
 
 
 class TestAnswers:
@@ -214,11 +214,11 @@ class TestDraining:
         assert parts.logged == ["spool.drained"]
 
     def test_many_requests_are_one_drain(self, handling: HookHandling, parts: FakeParts) -> None:
-        handling.drain_is_due.set()  # as while one waits for its thread
+        handling.drain_requested.set()  # as while one waits for its thread
         handling.drain_soon()
-        handling.drain_is_due.clear()
+        handling.drain_requested.clear()
         handling.drain_soon()
-        handling.draining.shutdown()
+        handling.drain_pool.shutdown()
         assert parts.calls == ["drain"]
 
     def test_a_closed_one_leaves_the_spool(self, handling: HookHandling, parts: FakeParts) -> None:

@@ -6,9 +6,10 @@ import threading
 import pytest
 
 from agent_memory.interfaces import long_running
-from agent_memory.interfaces.long_running import OnProgress, ProgressStep, TaskRunner
+from agent_memory.interfaces.long_running import ProgressStep, TaskRunner
 from agent_memory.kernel.errors import Cancelled, InvalidInput, Overloaded
-from tests.launching import SECONDS
+from agent_memory.kernel.progress import OnProgress
+from tests.command_runner import SECONDS
 
 
 async def quietly(_number: int, _step: ProgressStep) -> None:
@@ -19,11 +20,11 @@ def test_progress_only_ever_rises_and_its_last_step_is_told() -> None:
     steps: list[tuple[int, str]] = []
     seen = threading.Event()
 
-    def work(done: OnProgress) -> str:
-        done("comparing", 0, 2)
+    def work(on_progress: OnProgress) -> str:
+        on_progress("comparing", 0, 2)
         assert seen.wait(SECONDS)  # it goes on only once that was told
         for number in range(100):
-            done("merging", number, 100)
+            on_progress("merging", number, 100)
         return "bread"
 
     async def report(number: int, step: ProgressStep) -> None:
@@ -58,11 +59,11 @@ def test_what_fails_is_raised() -> None:
 def test_work_that_nobody_waits_for_ends_at_its_next_step(closed: bool) -> None:
     begun, left, ended = threading.Event(), threading.Event(), threading.Event()
 
-    def work(done: OnProgress) -> None:
+    def work(on_progress: OnProgress) -> None:
         begun.set()
         assert left.wait(SECONDS)
         try:
-            done("baking", 1, 2)
+            on_progress("baking", 1, 2)
         except Cancelled:
             ended.set()
             raise

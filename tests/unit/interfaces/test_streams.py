@@ -21,13 +21,13 @@ from agent_memory.interfaces.http import sse, streams
 from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.task_stream import TaskStreams
-from agent_memory.interfaces.long_running import OnProgress
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.memories import record_text
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
+from agent_memory.kernel.progress import OnProgress
+from tests.command_runner import SECONDS
 from tests.contract.stores import memory as in_memory
-from tests.launching import SECONDS
 
 SOON = 0.05
 
@@ -44,8 +44,8 @@ class TestTasks:
     def test_progress_is_told_while_the_work_runs(self) -> None:
         seen = threading.Event()
 
-        def work(done: OnProgress) -> Mapping[str, Any]:
-            done("baking", 1, 3)
+        def work(on_progress: OnProgress) -> Mapping[str, Any]:
+            on_progress("baking", 1, 3)
             assert seen.wait(SECONDS)  # it goes on only once that was told
             return {"success": True}
 
@@ -65,11 +65,11 @@ class TestTasks:
     def test_one_that_is_left_is_cancelled_and_keeps_its_turn_until_it_has_ended(self) -> None:
         left, ended = threading.Event(), threading.Event()
 
-        def endless(done: OnProgress) -> Mapping[str, Any]:
+        def endless(on_progress: OnProgress) -> Mapping[str, Any]:
             try:
                 assert left.wait(SECONDS)
                 while True:
-                    done("baking", 0, 0)
+                    on_progress("baking", 0, 0)
             finally:
                 ended.set()
 

@@ -10,7 +10,7 @@ from agent_memory.features.knowledge.model.procedures import Chain, Step
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.log.model.events import Event
 from agent_memory.kernel.ids import Millis
-from tests.sessions_told import START, STEP, THUMBNAILS, build_session
+from tests.conversation_samples import START, STEP, THUMBNAILS, build_session
 
 OWNER = "local:ann"
 NOW = Millis(START + 10**9)

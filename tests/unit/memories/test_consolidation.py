@@ -90,7 +90,7 @@ class Parts:
             yield replace(self, service=replace(self.service, reasoner=reasoner)), llm
 
     def plan(self, *domains: Domain, full: bool = False) -> ConsolidationPlan:
-        return self.service.plan(domains or None, full=full, done=quietly)
+        return self.service.plan(domains or None, full=full, on_progress=quietly)
 
     def run(self, *domains: Domain, full: bool = False) -> ConsolidationPlan:
         plan = self.plan(*domains, full=full)
@@ -274,10 +274,10 @@ class TestMeaning:
         old = keep("Store the orders in the PostgreSQL database")
         put_away = keep("Store orders on the PostgreSQL server")
         parts.editor.set_status(put_away, MemoryStatus.ARCHIVED, parts.here)
-        service.apply(service.plan(None, full=False, done=quietly), parts.here, quietly)
+        service.apply(service.plan(None, full=False, on_progress=quietly), parts.here, quietly)
         new = keep("Orders go to the PostgreSQL server as storage")
         assert parts.plan().merges == ()  # by their words alone
-        plan = service.plan(None, full=False, done=quietly)
+        plan = service.plan(None, full=False, on_progress=quietly)
         assert plan.considered == 1
         assert [merge.cluster for merge in plan.merges] == [Cluster(kept=new, others=(old,))]
 
@@ -577,7 +577,7 @@ class TestConsolidate:
             return agreed
 
         outcome = parts.service.consolidate(
-            None, parts.here, full=False, confirm=confirm, done=quietly
+            None, parts.here, full=False, confirm=confirm, on_progress=quietly
         )
         assert (outcome.plan, outcome.applied) == (plans[0], agreed)
         status = MemoryStatus.ARCHIVED if agreed else MemoryStatus.ACTIVE
@@ -588,7 +588,7 @@ class TestConsolidate:
             raise AssertionError("there is nothing to confirm")
 
         outcome = parts.service.consolidate(
-            None, parts.here, full=False, confirm=confirm, done=quietly
+            None, parts.here, full=False, confirm=confirm, on_progress=quietly
         )
         assert outcome.plan.empty
         assert not outcome.applied
@@ -602,7 +602,7 @@ class TestConsolidate:
         )
         with parts.with_model(written("One for both")) as (modelled, _):
             outcome = modelled.service.consolidate(
-                None, parts.here, full=False, confirm=lambda _plan: True, done=quietly
+                None, parts.here, full=False, confirm=lambda _plan: True, on_progress=quietly
             )
         assert outcome.applied
         assert "was forgotten" in outcome.plan.skipped[-1]

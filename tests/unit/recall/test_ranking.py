@@ -192,7 +192,7 @@ class TestNeighbours:
         assert asked["words"] == pytest.approx(plain["words"])
 
     def test_a_long_turn_takes_little_from_those_around_it(self) -> None:
-        long = "so it goes on " * 5 * ranking.GATE
+        long = "so it goes on " * 5 * ranking.LONG_TURN_WORDS
         found = ranked("lantern", conversation("Yes, there.", "The lantern.", long))
         short = ranked("lantern", conversation(long, "The lantern.", "Yes, there."))
         assert 0 < found[long].parts["words"] < short["Yes, there."].parts["words"] / 3

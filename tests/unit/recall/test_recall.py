@@ -462,7 +462,7 @@ class TestQuestions:
         assert list_texts(answer)[0] == "東京都の天気はいいです"
 
     def test_words_for_a_time_are_moments(self, talk: RecallHarness) -> None:
-        first, last = talk.recall.moments("yesterday")
+        first, last = talk.recall.resolve_time("yesterday")
         assert first == parse_time("2026-06-09")
         assert first < last < parse_time("2026-06-10")
 

@@ -111,44 +111,44 @@ def names(events: tuple[Event, ...]) -> list[str]:
 
 class TestNodes:
     def test_an_empty_table_has_no_roots(self, contents: Contents) -> None:
-        assert contents.roots() == []
+        assert contents.list_years() == []
         assert contents.tree() == []
 
     def test_roots_are_the_years_newest_first(
         self, contents: Contents, store: OrderedStore
     ) -> None:
         write_days(store, "2024-05-05", "2026-01-30", "2025-07-07")
-        assert [node.title for node in contents.roots()] == ["2026", "2025", "2024"]
+        assert [node.title for node in contents.list_years()] == ["2026", "2025", "2024"]
 
     @pytest.mark.parametrize("spelling", ["toc:week:2026:W05", "toc:week:2026-W05"])
     def test_a_node_is_found_in_either_spelling(
         self, contents: Contents, store: OrderedStore, spelling: str
     ) -> None:
         write_days(store, "2026-01-30")
-        node = contents.node(spelling)
+        node = contents.get_node(spelling)
         assert node is not None
         assert node.title == "Week 5 of 2026"
-        assert [child.title for child in contents.children(spelling).nodes] == [
+        assert [child.title for child in contents.list_children(spelling).nodes] == [
             "Friday, January 30, 2026"
         ]
         assert contents.version(spelling, 1) == node
 
     @pytest.mark.parametrize("unknown", ["toc:year:1999", "garbage", "toc:week:2026:W99"])
     def test_an_unknown_node_gives_none(self, contents: Contents, unknown: str) -> None:
-        assert contents.node(unknown) is None
+        assert contents.get_node(unknown) is None
         assert contents.version(unknown, 1) is None
         assert contents.history(unknown) == []
-        assert contents.children(unknown).nodes == ()
+        assert contents.list_children(unknown).nodes == ()
 
     def test_history_has_the_kept_versions(self, contents: Contents, store: OrderedStore) -> None:
         write_days(store, "2026-01-30")
-        node = contents.node("toc:year:2026")
+        node = contents.get_node("toc:year:2026")
         assert node is not None
         write(store, node, kept=True)
         assert contents.history("toc:year:2026") == [node]
 
     def test_an_empty_id_is_refused(self, contents: Contents) -> None:
-        for ask in (contents.node, contents.history, contents.children, contents.expand):
+        for ask in (contents.get_node, contents.history, contents.list_children, contents.expand):
             with pytest.raises(InvalidInput, match="must not be empty"):
                 ask("")
         with pytest.raises(InvalidInput, match="must not be empty"):
@@ -167,7 +167,7 @@ class TestChildren:
         offset: int | None = 0
         sizes: list[int] = []
         while offset is not None:
-            page = contents.children(year, limit=5, offset=offset)
+            page = contents.list_children(year, limit=5, offset=offset)
             titles += [node.node_id for node in page.nodes]
             sizes.append(len(page.nodes))
             offset = page.next
@@ -175,38 +175,38 @@ class TestChildren:
         assert sizes == [5, 5, 2]
 
     def test_the_last_full_page_has_no_next(self, contents: Contents, year: str) -> None:
-        assert contents.children(year, limit=12).next is None
-        assert contents.children(year, limit=4, offset=8).next is None
+        assert contents.list_children(year, limit=12).next is None
+        assert contents.list_children(year, limit=4, offset=8).next is None
 
     def test_no_limit_means_the_default_and_a_page_past_the_end_is_empty(
         self, contents: Contents, year: str
     ) -> None:
-        assert len(contents.children(year).nodes) == 12
-        assert contents.children(year, offset=99).nodes == ()
-        assert contents.children(year, offset=99).next is None
+        assert len(contents.list_children(year).nodes) == 12
+        assert contents.list_children(year, offset=99).nodes == ()
+        assert contents.list_children(year, offset=99).next is None
 
     @pytest.mark.parametrize(("limit", "expected"), [(0, 20), (100, 100), (5_000, 100)])
     def test_a_page_has_20_by_default_and_at_most_100(
         self, contents: Contents, store: OrderedStore, limit: int, expected: int
     ) -> None:
         write_days(store, "2026-01-30")
-        day = contents.node("toc:day:2026-01-30")
+        day = contents.get_node("toc:day:2026-01-30")
         assert day is not None
         ids = [NodeId(f"toc:segment:2026-01-30:{number:026}") for number in range(150)]
         write(store, *(_with(day, node_id=each, level=Level.SEGMENT) for each in ids))
         write(store, _with(day, child_ids=tuple(ids)))
-        page = contents.children("toc:day:2026-01-30", limit=limit)
+        page = contents.list_children("toc:day:2026-01-30", limit=limit)
         assert len(page.nodes) == page.next == expected
 
     def test_a_day_without_segments_has_none(self, contents: Contents, year: str) -> None:
         assert year
-        assert contents.children("toc:day:2026-01-15").nodes == ()
+        assert contents.list_children("toc:day:2026-01-15").nodes == ()
 
     def test_negative_numbers_are_refused(self, contents: Contents, year: str) -> None:
         with pytest.raises(InvalidInput, match="negative"):
-            contents.children(year, limit=-1)
+            contents.list_children(year, limit=-1)
         with pytest.raises(InvalidInput, match="negative"):
-            contents.children(year, offset=-1)
+            contents.list_children(year, offset=-1)
 
 
 def _with(

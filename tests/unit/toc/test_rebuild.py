@@ -74,7 +74,7 @@ def parts() -> Iterator[RebuildParts]:
 
 
 def run(rebuild: Rebuild, *, dry_run: bool = False, since: date | None = None) -> RebuildResult:
-    return rebuild.run(rebuild.sessions(since), dry_run=dry_run, done=lambda _: None)
+    return rebuild.run(rebuild.sessions(since), dry_run=dry_run, on_progress=lambda _: None)
 
 
 def test_an_empty_store_has_nothing_to_rebuild(parts: RebuildParts) -> None:
@@ -156,7 +156,7 @@ def test_progress_is_reported_for_each_session(parts: RebuildParts) -> None:
         parts.append(name, 0)
     told: list[int] = []
     rebuild = parts.rebuild(SegmentRules())
-    rebuild.run(rebuild.sessions(None), dry_run=True, done=told.append)
+    rebuild.run(rebuild.sessions(None), dry_run=True, on_progress=told.append)
     assert told == [1, 2, 3]
 
 

@@ -10,10 +10,10 @@ from agent_memory.kernel.status import BackupStatus
 class Snapshots(Protocol):
     """Copies of the data folder, made while it is in use."""
 
-    def create(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
+    def create(self, target: str, /, *, on_progress: Callable[[int], None]) -> Snapshot:
         """Create a snapshot in a folder of snapshots, or an archive where the name ends like
-        one. `done` is called with the number of files; it may raise to stop. Raises InvalidInput
-        and StorageFailed; then nothing that looks complete is left."""
+        one. `on_progress` is called with the number of files; it may raise to stop. Raises
+        InvalidInput and StorageFailed; then nothing that looks complete is left."""
         ...
 
     def list_complete(self, folder: str, /) -> list[Snapshot]:

@@ -10,8 +10,8 @@ from agent_memory.features.checkpoints.model.graphs import (
     CheckpointKey,
     CheckpointScope,
     GraphCheckpoint,
+    GraphRunId,
     PendingWrite,
-    RunId,
     ThreadId,
     WriteKey,
     WritesPage,
@@ -71,7 +71,7 @@ class GraphThreads(Protocol):
         """Return every checkpoint of this id: copies have the same."""
         ...
 
-    def find_by_run(self, run_id: RunId, /) -> list[CheckpointKey]: ...
+    def find_by_run(self, run_id: GraphRunId, /) -> list[CheckpointKey]: ...
 
     def copy(self, source: ThreadId, target: ThreadId, /) -> None:
         """Copy the oldest first; what the target already has stays."""

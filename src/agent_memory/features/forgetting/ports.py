@@ -57,7 +57,7 @@ class ForgettingReports(Protocol):
 
 
 class NeedleSearch(Protocol):
-    """Searches everything that is stored for byte strings. `done` gets the progress, and may
+    """Searches everything that is stored for byte strings. `on_progress` gets the progress, and may
     raise to stop."""
 
     def search_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
@@ -65,13 +65,13 @@ class NeedleSearch(Protocol):
         ...
 
     def search_rows(
-        self, needles: AbstractSet[bytes], done: Callable[[int], None], /
+        self, needles: AbstractSet[bytes], on_progress: Callable[[int], None], /
     ) -> frozenset[NeedleMatch]:
         """Return the needles in all other keys and values of the store."""
         ...
 
     def search_files(
-        self, needles: AbstractSet[bytes], done: Callable[[int], None], /
+        self, needles: AbstractSet[bytes], on_progress: Callable[[int], None], /
     ) -> FileSearch:
         """Return the needles in the bytes of files."""
         ...

@@ -85,7 +85,7 @@ def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> N
     rebuild = run.services.rebuild
     sessions = rebuild.sessions(None if from_date is None else from_date.date())
     with run.terminal.progress("Rebuilding", len(sessions)) as advance:
-        done = rebuild.run(sessions, dry_run=dry_run, done=advance)
+        done = rebuild.run(sessions, dry_run=dry_run, on_progress=advance)
     verb = "would be " if dry_run else ""
     run.show(
         asdict(done),

@@ -25,7 +25,7 @@ from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
 class EventReader(Protocol):
     """Reads events: `Timeline`, or the same over gRPC."""
 
-    def events(
+    def list_events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
     ) -> EventPage: ...
 
@@ -33,11 +33,11 @@ class EventReader(Protocol):
 class TocBrowser(Protocol):
     """Reads the table of contents: `Contents`, or the same over gRPC."""
 
-    def roots(self) -> list[TocNode]: ...
+    def list_years(self) -> list[TocNode]: ...
 
-    def node(self, node_id: str, /) -> TocNode | None: ...
+    def get_node(self, node_id: str, /) -> TocNode | None: ...
 
-    def children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children: ...
+    def list_children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children: ...
 
     def expand(
         self, grip_id: str, /, *, before: int | None = None, after: int | None = None
@@ -61,7 +61,7 @@ class SearchBackend(Protocol):
 
     def search(self, query: Query, /) -> RecallResult: ...
 
-    def moments(self, words: str, /) -> tuple[Millis, Millis]:
+    def resolve_time(self, words: str, /) -> tuple[Millis, Millis]:
         """Return the first and last moment of a time expression."""
         ...
 
@@ -118,11 +118,15 @@ class Control(Protocol):
         """Describe a daemon that does not serve. Usually empty."""
         ...
 
-    def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
+    def repair(
+        self, config_file: Path | None, on_progress: Callable[[int], None], /
+    ) -> StoreRepair:
         """Copy the readable part of the store into a new one. No daemon may be running."""
         ...
 
-    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> RestoreResult:
+    def restore(
+        self, options: RestoreOptions, on_progress: Callable[[int], None], /
+    ) -> RestoreResult:
         """Restore a backup into a data folder that no daemon uses."""
         ...
 

@@ -25,7 +25,7 @@ def import_transcripts(run: Invocation, agent: str, path: Path | None, *, dry_ru
     size = sum(source.size for source in sources)
     with run.terminal.progress("Importing (KiB)", -(-size // _KIB)) as advance:
         result = service.import_sources(
-            agent, sources, dry_run=dry_run, done=lambda read: advance(-(-read // _KIB))
+            agent, sources, dry_run=dry_run, on_progress=lambda read: advance(-(-read // _KIB))
         )
     _show_result(run, result, folder, dry_run)
 

@@ -186,15 +186,15 @@ def restore(run: Invocation, source: Path, to: Path | None, force: bool) -> None
     )
 
 
-def _render_restore(done: RestoreResult, own_data: Path) -> str:
-    manifest = done.manifest
+def _render_restore(result: RestoreResult, own_data: Path) -> str:
+    manifest = result.manifest
     lines = [
-        f"Restored {rendering.count(manifest.events, 'event')} to {rendering.plain(done.data)}",
+        f"Restored {rendering.count(manifest.events, 'event')} to {rendering.plain(result.data)}",
         f"The backup was made at {rendering.moment(manifest.made_ms)} UTC",
     ]
-    if done.aside:
-        lines.append(f"The previous store is in {rendering.plain(done.aside)}")
-    data = Path(done.data)
+    if result.aside:
+        lines.append(f"The previous store is in {rendering.plain(result.aside)}")
+    data = Path(result.data)
     command = "memory-daemon start"
     if data != own_data.resolve():
         if data.name != own_data.name:

@@ -69,7 +69,7 @@ def consolidate(
             location,
             full=full,
             confirm=confirm,
-            done=lambda _phase, current, _total: advance(current),
+            on_progress=lambda _phase, current, _total: advance(current),
         )
     plan, applied = outcome.plan, outcome.applied
     run.show(

@@ -88,7 +88,10 @@ def _forget_memories(
     _confirm(run, len(memories), yes)
     with run.terminal.progress("Forgetting", None) as advance:
         return services.memory_forgetting.forget(
-            memories, location, rewrite_notes=rewrite_notes, done=lambda _, count: advance(count)
+            memories,
+            location,
+            rewrite_notes=rewrite_notes,
+            on_progress=lambda _, count: advance(count),
         )
 
 
@@ -133,8 +136,8 @@ def _selection(
         return Selection(session_id=SessionId(session))
     recall = run.services.recall
     return Selection(
-        since=recall.moments(since)[0] if since else None,
-        until=recall.moments(until)[1] if until else None,
+        since=recall.resolve_time(since)[0] if since else None,
+        until=recall.resolve_time(until)[1] if until else None,
     )
 
 

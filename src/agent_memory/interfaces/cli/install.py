@@ -110,12 +110,12 @@ def _scope(*, user: bool, project: bool) -> InstallScope:
     return InstallScope.PROJECT if project else InstallScope.USER
 
 
-def _show_result(run: Invocation, done: InstallResult, *, dry_run: bool, advice: str) -> None:
-    changed = {change.path: change for change in done.changes}
+def _show_result(run: Invocation, result: InstallResult, *, dry_run: bool, advice: str) -> None:
+    changed = {change.path: change for change in result.changes}
     run.show(
         {
-            "agent": done.agent.value,
-            "scope": done.scope.value,
+            "agent": result.agent.value,
+            "scope": result.scope.value,
             "dry_run": dry_run,
             "files": [
                 {
@@ -123,26 +123,26 @@ def _show_result(run: Invocation, done: InstallResult, *, dry_run: bool, advice:
                     "action": _action(changed.get(path)),
                     "diff": _diff(changed.get(path)),
                 }
-                for path in done.files
+                for path in result.files
             ],
-            "notes": list(done.notes),
-            "next": advice if done.changes else "",
+            "notes": list(result.notes),
+            "next": advice if result.changes else "",
         },
-        lambda: "\n".join(_as_text(done, dry_run=dry_run, advice=advice)),
+        lambda: "\n".join(_as_text(result, dry_run=dry_run, advice=advice)),
     )
-    for note in () if run.quiet else done.notes:
+    for note in () if run.quiet else result.notes:
         run.terminal.warn(f"note: {rendering.plain(note)}\n")
 
 
-def _as_text(done: InstallResult, *, dry_run: bool, advice: str) -> Iterator[str]:
-    if not done.changes:
-        yield f"Nothing to change for {done.title} in {' and '.join(done.files)}"
-    for change in done.changes:
+def _as_text(result: InstallResult, *, dry_run: bool, advice: str) -> Iterator[str]:
+    if not result.changes:
+        yield f"Nothing to change for {result.title} in {' and '.join(result.files)}"
+    for change in result.changes:
         if dry_run:
             yield _diff(change).rstrip("\n")
         else:
             yield f"\N{CHECK MARK} {_action(change).capitalize()} {rendering.plain(change.path)}"
-    if done.changes and not dry_run:
+    if result.changes and not dry_run:
         yield advice
 
 

@@ -239,7 +239,7 @@ def events(
     """Show the events of a time range."""
     after = None if token is None else parse_token(token)
     with run.open_service(lambda services: services.timeline) as timeline:
-        page = timeline.events(start, end, limit=limit, after=after)
+        page = timeline.list_events(start, end, limit=limit, after=after)
     run.show(page_json(page), lambda: _events_text(page, start, end, full=full), page=True)
 
 

@@ -43,7 +43,7 @@ _commands = Group("query")
 def root(run: Invocation) -> None:
     """List the years of the table of contents, newest first."""
     with _open_toc(run) as toc:
-        nodes = toc.roots()
+        nodes = toc.list_years()
     run.show(
         {"nodes": [node_json(year) for year in nodes]},
         lambda: "\n".join(
@@ -80,7 +80,7 @@ def node(run: Invocation, node_id: str, history: bool, version: int | None) -> N
         shown = contents.version(node_id, version or 0)
     else:
         with _open_toc(run) as toc:
-            shown = toc.node(node_id)
+            shown = toc.get_node(node_id)
     if shown is None:
         raise NotFound(f"no node {node_id!r}" + ("" if version is None else f" version {version}"))
     as_json = node_json if version is None else version_json
@@ -101,10 +101,10 @@ def browse(run: Invocation, parent_id: str, limit: int, token: str) -> None:
     """List the children of a node, by time."""
     offset = parse_offset(token)
     with _open_toc(run) as toc:
-        parent = toc.node(parent_id)
+        parent = toc.get_node(parent_id)
         if parent is None:
             raise NotFound(f"no node {parent_id!r}")
-        page = toc.children(parent_id, limit=limit, offset=offset)
+        page = toc.list_children(parent_id, limit=limit, offset=offset)
     run.show(
         {
             "children": [node_json(child) for child in page.nodes],

@@ -166,7 +166,7 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
             return name
         return services.resolver.resolve_domain(name, get_caller(run))
 
-    query = request.to_query(services.recall.moments, resolve_domain)
+    query = request.to_query(services.recall.resolve_time, resolve_domain)
     if reason is None:
         show_answer(run, run_search(services.recall, query), query.scope.kinds, detail)
         return
@@ -216,7 +216,7 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
 def search(run: Invocation, /, detail: str, **filters: Any) -> None:
     """Search everything that was recorded."""
     with _open_search(run) as backend:
-        query = build_request(**filters).to_query(backend.moments)
+        query = build_request(**filters).to_query(backend.resolve_time)
         answer = run_search(backend, query)
     show_answer(run, answer, query.scope.kinds, detail)
 

@@ -47,7 +47,7 @@ class RemoteDaemon:
     def __init__(self, client: MemoryClient) -> None:
         self._client = client
 
-    def events(
+    def list_events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
     ) -> EventPage:
         token = None if after is None else format_token(after)
@@ -87,17 +87,17 @@ class RemoteDaemon:
             warning=page.warning,
         )
 
-    def moments(self, words: str, /) -> tuple[Millis, Millis]:
+    def resolve_time(self, words: str, /) -> tuple[Millis, Millis]:
         return time_expressions.parse_moments(words, Millis(time.time_ns() // 1_000_000))
 
-    def roots(self) -> list[TocNode]:
+    def list_years(self) -> list[TocNode]:
         return [_node(node) for node in self._client.get_toc_root()]
 
-    def node(self, node_id: str, /) -> TocNode | None:
+    def get_node(self, node_id: str, /) -> TocNode | None:
         node = self._client.get_node(node_id)
         return None if node is None else _node(node)
 
-    def children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children:
+    def list_children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children:
         page = self._client.browse_toc(parent_id, limit, str(offset))
         token = page.continuation_token
         return Children(

@@ -113,7 +113,7 @@ def import_memories(
             drafts,
             lambda draft: locations[domain or _own_domain(draft)],
             dry_run=dry_run,
-            done=advance,
+            on_progress=advance,
             places=places,
         )
     _show_result(run, result, unread, dry_run)
@@ -272,7 +272,7 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
     drafts = services.transfer.read_legacy(location)
     with run.terminal.progress("Migrating", len(drafts)) as advance:
         result = services.transfer.import_drafts(
-            drafts, lambda _: location, dry_run=dry_run, done=advance
+            drafts, lambda _: location, dry_run=dry_run, on_progress=advance
         )
     if not dry_run:
         with run.terminal.progress("Indexing", None) as advance:

@@ -79,10 +79,10 @@ def _lines(verdict: Verdict, rebuilt: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def _repair_lines(done: StoreRepair) -> list[str]:
-    lines = [f"Read {rendering.count(done.rows, 'row')}."]
-    lines += [f"Repaired: {rendering.plain(damage_text(it))}" for it in done.damages]
-    if not done.damages:
+def _repair_lines(repair: StoreRepair) -> list[str]:
+    lines = [f"Read {rendering.count(repair.rows, 'row')}."]
+    lines += [f"Repaired: {rendering.plain(damage_text(it))}" for it in repair.damages]
+    if not repair.damages:
         lines.append("The database is not damaged.")
     else:
         lines.append(

@@ -19,7 +19,7 @@ from agent_memory.kernel.tracing import Interface, TraceContext
 
 log = structlog.get_logger()
 
-READ_AT_ONCE = 16 << 10  # characters to scan for secrets on the event loop itself
+MAX_INLINE_SCAN_CHARS = 16 << 10  # characters to scan for secrets on the event loop itself
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -53,7 +53,7 @@ def build_service(
 
 async def run_if_long(bridge: Bridge, work: Callable[[], T], characters: int) -> T:
     """Run work on a text of so many characters, off the event loop if the text is long."""
-    return work() if characters <= READ_AT_ONCE else await bridge.run(work)
+    return work() if characters <= MAX_INLINE_SCAN_CHARS else await bridge.run(work)
 
 
 def _unary(

@@ -106,7 +106,7 @@ class MemoryService:
         )
         return await self.bridge.run(
             lambda: page_to_proto(
-                self.timeline.events(
+                self.timeline.list_events(
                     request.from_timestamp_ms,
                     request.to_timestamp_ms,
                     limit=request.limit,
@@ -116,18 +116,20 @@ class MemoryService:
         )
 
     async def get_toc_root(self, _request: pb.GetTocRootRequest) -> pb.GetTocRootResponse:
-        nodes = await self.bridge.run(self.contents.roots)
+        nodes = await self.bridge.run(self.contents.list_years)
         return pb.GetTocRootResponse(nodes=[node_to_proto(node) for node in nodes])
 
     async def get_node(self, request: pb.GetNodeRequest) -> pb.GetNodeResponse:
-        node = await self.bridge.run(lambda: self.contents.node(request.node_id))
+        node = await self.bridge.run(lambda: self.contents.get_node(request.node_id))
         return pb.GetNodeResponse(node=None if node is None else node_to_proto(node))
 
     async def browse_toc(self, request: pb.BrowseTocRequest) -> pb.BrowseTocResponse:
         token = request.continuation_token
         offset = parse_offset(token) if request.HasField("continuation_token") else 0
         page = await self.bridge.run(
-            lambda: self.contents.children(request.parent_id, limit=request.limit, offset=offset)
+            lambda: self.contents.list_children(
+                request.parent_id, limit=request.limit, offset=offset
+            )
         )
         return pb.BrowseTocResponse(
             children=[node_to_proto(node) for node in page.nodes],
@@ -145,7 +147,7 @@ class MemoryService:
         )
 
     async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
-        query = parse_request(request).to_query(self.recall.moments)
+        query = parse_request(request).to_query(self.recall.resolve_time)
         return await self.bridge.run(lambda: answer_to_proto(self.recall.search(query)))
 
     async def get_scheduler_status(

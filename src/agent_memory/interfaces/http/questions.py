@@ -59,7 +59,7 @@ class SearchParameters(SearchFilters):
     min_similarity: float = Field(0.0, ge=0, le=1, alias="min_score")
 
     def to_query(self, recall: Recall) -> Query:
-        return SearchRequest(**self.model_dump(exclude={"detail"})).to_query(recall.moments)
+        return SearchRequest(**self.model_dump(exclude={"detail"})).to_query(recall.resolve_time)
 
 
 class RecallRequest(SearchFilters):
@@ -77,7 +77,7 @@ class RecallRequest(SearchFilters):
     def to_query(self, recall: Recall) -> Query:
         offset = parse_offset(self.continuation_token) if self.continuation_token else 0
         filters = self.model_dump(exclude={"detail", "continuation_token"})
-        return SearchRequest(**filters, offset=offset).to_query(recall.moments)
+        return SearchRequest(**filters, offset=offset).to_query(recall.resolve_time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

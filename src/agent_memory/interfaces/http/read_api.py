@@ -55,7 +55,7 @@ def _events(services: Services, run: ThreadRunner) -> APIRouter:
         start, end = from_timestamp_ms, to_timestamp_ms
         return await run(
             lambda: answers.render_json(
-                page_json(timeline.events(start, end, limit=limit, after=after))
+                page_json(timeline.list_events(start, end, limit=limit, after=after))
             )
         )
 
@@ -63,7 +63,7 @@ def _events(services: Services, run: ThreadRunner) -> APIRouter:
         "/events/{event_id:path}", summary="One event", response_model=Object, responses=MISSING
     )
     async def event(event_id: str) -> Response:
-        return answers.render_json(event_json(await run(lambda: timeline.event(event_id))))
+        return answers.render_json(event_json(await run(lambda: timeline.get_event(event_id))))
 
     @routes.get(
         "/sessions/", summary="Sessions, the newest first", response_model=Items[SessionAnswer]
@@ -83,7 +83,7 @@ def _events(services: Services, run: ThreadRunner) -> APIRouter:
         after = None if continuation_token is None else parse_token(continuation_token)
         return await run(
             lambda: answers.render_json(
-                page_json(timeline.of_session(session_id, limit=limit, after=after))
+                page_json(timeline.list_session(session_id, limit=limit, after=after))
             )
         )
 
@@ -96,7 +96,7 @@ def _contents(services: Services, run: ThreadRunner) -> APIRouter:
 
     @routes.get("/toc/", summary="The years, newest first", response_model=Object)
     async def roots() -> Response:
-        nodes = await run(contents.roots)
+        nodes = await run(contents.list_years)
         return answers.render_json({"nodes": [node_json(node) for node in nodes]})
 
     @routes.get(
@@ -110,7 +110,7 @@ def _contents(services: Services, run: ThreadRunner) -> APIRouter:
     ) -> Response:
         def read() -> Response:
             if version is None:
-                shown, render = contents.node(node_id), node_json
+                shown, render = contents.get_node(node_id), node_json
             else:
                 shown, render = contents.version(node_id, version), version_json
             if shown is None:
@@ -127,7 +127,7 @@ def _contents(services: Services, run: ThreadRunner) -> APIRouter:
         limit: Annotated[int, Query(ge=0, le=MAX_CHILDREN)] = 0,
         offset: Offset = 0,
     ) -> Response:
-        page = await run(lambda: contents.children(node_id, limit=limit, offset=offset))
+        page = await run(lambda: contents.list_children(node_id, limit=limit, offset=offset))
         nodes = [node_json(node) for node in page.nodes]
         return answers.render_json({"children": nodes, "next_offset": page.next})
 
@@ -183,7 +183,7 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
             limit=limit,
             offset=offset,
         )
-        query = request.to_query(recall.moments)
+        query = request.to_query(recall.resolve_time)
         answer = await run(lambda: recall.search(query))
         return answers.render_json(answer_json(answer, detail))
 

@@ -16,11 +16,11 @@ from agent_memory.interfaces.http import questions, sse, task_stream
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.questions import RecallRequest
 from agent_memory.interfaces.http.task_stream import TaskStreams
-from agent_memory.interfaces.long_running import OnProgress
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.interfaces.wire.memories import plan_json, sync_outcomes_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 from agent_memory.kernel.ids import USER
+from agent_memory.kernel.progress import OnProgress
 
 MAX_TIMEOUT = 300
 DEFAULT_TIMEOUT = 25
@@ -74,14 +74,14 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
     async def consolidate(request: ConsolidateRequest) -> Response:
         """Merge memories that say the same. Streams progress, then the plan."""
 
-        def work(done: OnProgress) -> Mapping[str, Any]:
+        def work(on_progress: OnProgress) -> Mapping[str, Any]:
             every = request.domain == "all"
             outcome = dependencies.services.consolidation.consolidate(
                 None if every else [resolver.resolve_domain(request.domain, caller)],
                 resolver.resolve(USER, caller),
                 full=request.full,
                 confirm=lambda _plan: not request.dry_run,
-                done=done,
+                on_progress=on_progress,
             )
             plan = outcome.plan
             verb = "merged" if outcome.applied else "to merge"
@@ -99,14 +99,14 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
     async def sync(request: SyncRequest) -> Response:
         """Sync the store with git notes and their remote. Streams progress, then the result."""
 
-        def work(done: OnProgress) -> Mapping[str, Any]:
+        def work(on_progress: OnProgress) -> Mapping[str, Any]:
             options = SyncOptions(
                 fetch=request.fetch or request.remote,
                 push=request.push or request.remote,
                 force=request.force,
             )
             outcomes = dependencies.services.remote_sync.sync_domains(
-                request.domain, options, caller, dependencies.remote, done
+                request.domain, options, caller, dependencies.remote, on_progress
             )
             result = sync_outcomes_json(outcomes)
             failed = "".join(f"; {each['domain']}: {each['reason']}" for each in result["failed"])

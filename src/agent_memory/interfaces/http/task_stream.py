@@ -6,9 +6,10 @@ from typing import Any
 import structlog
 
 from agent_memory.interfaces.http import sse
-from agent_memory.interfaces.long_running import OnProgress, ProgressStep, TaskRunner
+from agent_memory.interfaces.long_running import ProgressStep, TaskRunner
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled
+from agent_memory.kernel.progress import OnProgress
 
 log = structlog.get_logger()
 
@@ -70,10 +71,10 @@ def _format_step(step: ProgressStep) -> bytes:
     )
 
 
-def _run_logged(work: Work, done: OnProgress) -> Mapping[str, Any]:
+def _run_logged(work: Work, on_progress: OnProgress) -> Mapping[str, Any]:
     # In the thread of the work: the client may be gone when it ends.
     try:
-        return work(done)
+        return work(on_progress)
     except Cancelled:
         log.info("stream.cancelled")
         raise

@@ -76,12 +76,12 @@ def _memory_ids(request: RequestContext, resolved: Mapping[str, str]) -> list[st
 def _node_ids(request: RequestContext, prefix: str) -> list[str]:
     """List nodes from the newest year down to the level that the prefix names, up to a limit."""
     contents = request.services.contents
-    node_ids = [node.node_id for node in contents.roots()]
+    node_ids = [node.node_id for node in contents.list_years()]
     waiting = list(node_ids)
     named = prefix.split(":")[1] if ":" in prefix else ""
     level = next((each for each in _LEVELS if named and each.startswith(named)), "")
     while level and waiting and len(node_ids) < _MAX_NODES:
-        node = contents.node(waiting.pop(0))
+        node = contents.get_node(waiting.pop(0))
         children = [] if node is None else list(node.child_ids)
         node_ids += children
         waiting += [child for child in children if not child.startswith(f"toc:{level}:")]

@@ -118,7 +118,7 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     if plain.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [render_node(node) for node in request.services.contents.roots()],
+            "children": [render_node(node) for node in request.services.contents.list_years()],
         }
     if plain.startswith(f"{uris.CONTENTS}/"):
         return _node(request, plain.removeprefix(f"{uris.CONTENTS}/"))
@@ -183,7 +183,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
 
 
 def _node(request: RequestContext, node_id: str) -> dict[str, Any]:
-    node = request.services.contents.node(node_id)
+    node = request.services.contents.get_node(node_id)
     if node is None:
         raise NotFound(f"no node {node_id!r} in the table of contents")
     children = [{"node_id": each, "uri": uris.from_node(each)} for each in node.child_ids]

@@ -13,7 +13,6 @@ from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE
 from agent_memory.features.toc.model.toc import TocNode
-from agent_memory.interfaces.long_running import OnProgress
 from agent_memory.interfaces.mcp import budgets, schemas, settings, tool_inputs, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.interfaces.mcp.tool_inputs import (
@@ -40,6 +39,7 @@ from agent_memory.interfaces.wire.search import hit_json
 from agent_memory.interfaces.wire.toc import expansion_json, node_json
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
+from agent_memory.kernel.progress import OnProgress
 
 PREFIX, DOTTED = "memory_", "memory."
 Answer = dict[str, Any]
@@ -120,7 +120,7 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
     filters = tool_input.model_dump(exclude={"kinds", "detail", "continuation_token"})
     search = SearchRequest(**filters, kinds=parse_plurals(tool_input.kinds), offset=offset)
     service = request.services.recall
-    answer = service.search(search.to_query(service.moments, request.resolve_domain))
+    answer = service.search(search.to_query(service.resolve_time, request.resolve_domain))
     rows = [render_hit(hit, tool_input.detail) for hit in answer.hits]
     result: dict[str, Any] = {
         "notice": NOTICE,
@@ -164,7 +164,7 @@ def status(request: RequestContext, tool_input: StatusInput, _: OnProgress) -> A
     }
 
 
-def sync(request: RequestContext, tool_input: SyncInput, done: OnProgress) -> Answer:
+def sync(request: RequestContext, tool_input: SyncInput, on_progress: OnProgress) -> Answer:
     options = SyncOptions(
         fetch=tool_input.fetch or tool_input.remote,
         push=tool_input.push or tool_input.remote,
@@ -174,7 +174,7 @@ def sync(request: RequestContext, tool_input: SyncInput, done: OnProgress) -> An
         outcome
         for domain in request.list_sync_domains(tool_input.domain)
         for outcome in request.services.remote_sync.sync_domains(
-            domain, options, request.caller, request.get_remote(), done
+            domain, options, request.caller, request.get_remote(), on_progress
         )
     ]
     failures = [outcome.failure for outcome in outcomes if outcome.failure is not None]
@@ -186,7 +186,9 @@ def sync(request: RequestContext, tool_input: SyncInput, done: OnProgress) -> An
     }
 
 
-def consolidate(request: RequestContext, tool_input: ConsolidateInput, done: OnProgress) -> Answer:
+def consolidate(
+    request: RequestContext, tool_input: ConsolidateInput, on_progress: OnProgress
+) -> Answer:
     service, here = request.services.consolidation, request.find_here()
     if tool_input.undo:
         undone, left = service.undo(here)
@@ -196,7 +198,7 @@ def consolidate(request: RequestContext, tool_input: ConsolidateInput, done: OnP
         here,
         full=tool_input.full,
         confirm=lambda _plan: not tool_input.dry_run,
-        done=done,
+        on_progress=on_progress,
     )
     answer = {"notice": NOTICE, **plan_json(outcome.plan, applied=outcome.applied)}
     for name in ("merges", "moves"):
@@ -223,13 +225,13 @@ def timeline(request: RequestContext, tool_input: TimelineInput, _: OnProgress) 
     offset = parse_offset(token) if token else 0
     node: TocNode | None = None
     if node_id:
-        node = contents.node(node_id)
+        node = contents.get_node(node_id)
         if node is None:
             raise NotFound(f"no node {node_id!r}: leave node_id out to list the years")
-        page = contents.children(node_id, limit=tool_input.limit, offset=offset)
+        page = contents.list_children(node_id, limit=tool_input.limit, offset=offset)
         children, following = page.nodes, page.next
     else:
-        years = contents.roots()
+        years = contents.list_years()
         end = offset + tool_input.limit
         children, following = tuple(years[offset:end]), end if end < len(years) else None
     most = budgets.tokens_to_bytes(TIMELINE.tokens)
@@ -280,7 +282,7 @@ def expand(request: RequestContext, tool_input: ExpandInput, _: OnProgress) -> A
     return answer
 
 
-def forget(request: RequestContext, tool_input: ForgetInput, done: OnProgress) -> Answer:
+def forget(request: RequestContext, tool_input: ForgetInput, on_progress: OnProgress) -> Answer:
     here = request.find_here()
     find = request.services.editor.find
     memories = [find(uris.to_plain(name), here, forgotten=True) for name in tool_input.memory_ids]
@@ -293,7 +295,7 @@ def forget(request: RequestContext, tool_input: ForgetInput, done: OnProgress) -
         memories,
         here,
         rewrite_notes=tool_input.rewrite_notes,
-        done=_ignore_cancel(done),
+        on_progress=_ignore_cancel(on_progress),
     )
     return {
         "forgotten": [
@@ -305,13 +307,13 @@ def forget(request: RequestContext, tool_input: ForgetInput, done: OnProgress) -
     }
 
 
-def _ignore_cancel(done: OnProgress) -> Callable[[str, int], None]:
+def _ignore_cancel(on_progress: OnProgress) -> Callable[[str, int], None]:
     """Report progress without stopping when the client leaves: only a forgetting that has ended can
     be verified."""
 
     def report(phase: str, count: int) -> None:
         with suppress(Cancelled):
-            done(phase, count, 0)
+            on_progress(phase, count, 0)
 
     return report
 

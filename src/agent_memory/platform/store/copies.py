@@ -21,7 +21,7 @@ class StoreCopies:
         in use."""
         folder = self.db_path.with_name(f"{self._prefix}{secrets.token_hex(4)}")
         try:
-            self.maintenance.checkpoint(folder)
+            self.maintenance.copy_to(folder)
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)

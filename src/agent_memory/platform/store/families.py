@@ -10,7 +10,7 @@ SEGMENTS = "segments"  # ses:{session}:{ms:013}:{event id} of the first event ->
 GRIPS = "grips"  # grip:{ms:013}:{ulid}
 OUTBOX = "outbox"  # outbox:{sequence:020} -> the key of the record that changed
 EMBEDDING_QUEUE = "embedding_queue"  # live:{sequence:020}, past:{sequence:020} -> as the outbox
-CHECKPOINTS = "checkpoints"  # checkpoint:{job}
+PROGRESS = "checkpoints"  # checkpoint:{job}
 ACCESS_KEYS = "access_keys"  # key:{name} -> hash, created
 MEMORIES = "memories"  # mem:{domain}:{namespace}:{digest} -> memory
 MEMORY_USES = "memory_uses"  # the same key -> how often and when it was last recalled
@@ -33,7 +33,7 @@ ALL = (
     GRIPS,
     OUTBOX,
     EMBEDDING_QUEUE,
-    CHECKPOINTS,
+    PROGRESS,
     ACCESS_KEYS,
     MEMORIES,
     MEMORY_USES,

@@ -22,6 +22,6 @@ class GuardedMaintenance:
         with self._store.maintaining():
             self._engine.compact(family)
 
-    def checkpoint(self, path: Path, /) -> None:
+    def copy_to(self, path: Path, /) -> None:
         with self._store.maintaining():
-            self._engine.checkpoint(path)
+            self._engine.copy_to(path)

@@ -388,7 +388,7 @@ class RocksEngine:
             raise self._to_storage_error("compact", exc) from exc
         self._check_interrupted()
 
-    def checkpoint(self, path: Path, /) -> None:
+    def copy_to(self, path: Path, /) -> None:
         """Copy the database to a path that does not exist.
 
         Tables are hard links if the file system supports them.

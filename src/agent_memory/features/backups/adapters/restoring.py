@@ -44,10 +44,10 @@ def restore(
     db_path: Path,
     index: Path,
     force: bool,
-    done: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> RestoreResult:
-    """Bring a backup into a data folder that the caller has locked. `done` is called with the
-    number of files; it may raise to stop, and then nothing has changed."""
+    """Bring a backup into a data folder that the caller has locked. `on_progress` is called with
+    the number of files; it may raise to stop, and then nothing has changed."""
     finish(data)
     source = sources.open_backup(backup)
     manifest = source.manifest
@@ -65,7 +65,7 @@ def restore(
     count = 0
 
     def check() -> None:
-        done(count)
+        on_progress(count)
 
     try:
         sources.verify(source, check)

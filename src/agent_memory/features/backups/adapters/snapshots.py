@@ -45,21 +45,21 @@ class DataSnapshots:
         for each in self.db_path.parent.glob(f"{self._staging_name()}*"):
             shutil.rmtree(each, ignore_errors=True)
 
-    def create(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
-        """Create a snapshot in a folder, or in an archive where the name ends like one. `done`
-        is called with the number of files; it may raise to stop. Raises InvalidInput and
-        StorageFailed."""
+    def create(self, target: str, /, *, on_progress: Callable[[int], None]) -> Snapshot:
+        """Create a snapshot in a folder, or in an archive where the name ends like one.
+        `on_progress` is called with the number of files; it may raise to stop. Raises
+        InvalidInput and StorageFailed."""
         path = Path(target)
         try:
             self._check_place(path)
             if archives.is_archive(path.name):
-                return self._make_archive(path, done)
+                return self._make_archive(path, on_progress)
             if path.name.endswith(_OTHER_ARCHIVES):
                 raise InvalidInput(
                     f"{path.name}: archives end in {', '.join(archives.SUFFIXES)}; anything else is"
                     " a folder of snapshots"
                 )
-            return self._make_folder(path, done)
+            return self._make_folder(path, on_progress)
         except OSError as exc:
             raise StorageFailed(
                 f"cannot back up to {path}: {exc.strerror or exc}"
@@ -98,11 +98,11 @@ class DataSnapshots:
             if place == each or place.is_relative_to(each):
                 raise InvalidInput(f"{path} is inside {each}, which is to be backed up")
 
-    def _make_folder(self, folder: Path, done: Callable[[int], None]) -> Snapshot:
+    def _make_folder(self, folder: Path, on_progress: Callable[[int], None]) -> Snapshot:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid not in (0, os.getuid()):
             raise InvalidInput(f"{folder} belongs to another user, who could change what is in it")
-        with self._stage(done) as (staged, store):
+        with self._stage(on_progress) as (staged, store):
             mark = f"{INCOMPLETE}{store[:8]}-"
             for each in folder.glob(f"{mark}*"):  # of a backup that was killed
                 shutil.rmtree(each, ignore_errors=True)
@@ -110,7 +110,7 @@ class DataSnapshots:
             work.mkdir(mode=0o700)
             try:
                 filling = _SnapshotBuilder(
-                    work, _EarlierFiles(self.list_complete(str(folder))), done
+                    work, _EarlierFiles(self.list_complete(str(folder))), on_progress
                 )
                 manifest = self._fill(filling, staged, store)
                 write_atomic(work / backups.MANIFEST, backups.dump(manifest).encode())
@@ -127,18 +127,18 @@ class DataSnapshots:
                 raise
         return Snapshot(path=str(final), manifest=manifest, new_bytes=filling.copied_bytes)
 
-    def _make_archive(self, target: Path, done: Callable[[int], None]) -> Snapshot:
+    def _make_archive(self, target: Path, on_progress: Callable[[int], None]) -> Snapshot:
         if target.exists():
             raise InvalidInput(f"{target} is there already: give another name")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for each in target.parent.glob(f"{INCOMPLETE}????????-{glob.escape(target.name)}"):
             each.unlink()  # of a backup that was killed
         draft = target.with_name(f"{INCOMPLETE}{secrets.token_hex(4)}-{target.name}")
-        with self._stage(done) as (staged, store):
+        with self._stage(on_progress) as (staged, store):
             work = self.db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
             work.mkdir(mode=0o700)
             try:
-                filling = _SnapshotBuilder(work, _EarlierFiles(()), done)
+                filling = _SnapshotBuilder(work, _EarlierFiles(()), on_progress)
                 manifest = self._fill(filling, staged, store)
                 descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
@@ -155,12 +155,12 @@ class DataSnapshots:
         return Snapshot(path=str(target), manifest=manifest, new_bytes=target.stat().st_size)
 
     @contextlib.contextmanager
-    def _stage(self, done: Callable[[int], None]) -> Iterator[tuple[Path, str]]:
+    def _stage(self, on_progress: Callable[[int], None]) -> Iterator[tuple[Path, str]]:
         """Copy the parts that change, as they are together, and read the identity of the store.
 
         The spool comes first: what the daemon takes out of it meanwhile is in the store then.
         """
-        done(0)
+        on_progress(0)
         self.clean()
         staged = self.db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
         staged.mkdir(mode=0o700)
@@ -237,12 +237,14 @@ class _EarlierFiles:
 class _SnapshotBuilder:
     """A snapshot being filled. Every file is hashed where it lies."""
 
-    def __init__(self, root: Path, earlier: _EarlierFiles, done: Callable[[int], None]) -> None:
+    def __init__(
+        self, root: Path, earlier: _EarlierFiles, on_progress: Callable[[int], None]
+    ) -> None:
         self.root = root
         self.placed: dict[str, BackupFile] = {}
         self.copied_bytes = 0
         self._earlier = earlier
-        self._done = done
+        self._done = on_progress
 
     def check(self) -> None:
         self._done(len(self.placed))

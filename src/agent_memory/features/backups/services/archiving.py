@@ -89,7 +89,7 @@ class ImportResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Archiving:
+class FullExport:
     open_view: Callable[[], AbstractContextManager[Stores]]
     stores: Stores
     ingest: Ingest
@@ -116,7 +116,7 @@ class Archiving:
             yield from _nodes(stores.toc)
 
     def import_records(
-        self, records: Iterable[tuple[str, ArchiveRecord]], done: Callable[[int], None]
+        self, records: Iterable[tuple[str, ArchiveRecord]], on_progress: Callable[[int], None]
     ) -> ImportResult:
         """Import records, each with its line in the file. Existing records stay. What was
         imported stays too, wherever the import stops."""
@@ -136,7 +136,7 @@ class Archiving:
 
         for number, (place, record) in enumerate(records, 1):
             if number % PAGE == 0:
-                done(number)
+                on_progress(number)
             if isinstance(record, Event):
                 pending.append((place, record))
                 if len(pending) == PAGE:

@@ -45,7 +45,7 @@ class Backups:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def take(
-        self, target: str, retention: Retention | None, done: Callable[[int], None]
+        self, target: str, retention: Retention | None, on_progress: Callable[[int], None]
     ) -> BackupResult:
         """Back up to a folder of snapshots or to an archive. With a retention, remove what it
         does not keep: only once the new backup is complete, and only our own snapshots."""
@@ -54,7 +54,7 @@ class Backups:
         try:
             # pending notes name repositories of this machine, so write them first
             self.notes.flush()
-            made = self.snapshots.create(target, done=done)
+            made = self.snapshots.create(target, on_progress=on_progress)
             self._record(target, made)
             removed = () if retention is None else self._prune(target, made, retention)
         finally:

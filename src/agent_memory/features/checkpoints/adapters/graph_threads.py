@@ -16,7 +16,7 @@ from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     CheckpointInfo,
     CheckpointKey,
-    RunId,
+    GraphRunId,
     ThreadId,
 )
 from agent_memory.platform.ports import OrderedStore
@@ -56,7 +56,7 @@ class StoredGraphThreads:
         rows = iter_rows(self._store, layout.prefix(layout.ID, checkpoint_id), ENTRIES)
         return [layout.parse_place(at) for at, _ in rows]
 
-    def find_by_run(self, run_id: RunId, /) -> list[CheckpointKey]:
+    def find_by_run(self, run_id: GraphRunId, /) -> list[CheckpointKey]:
         rows = iter_rows(self._store, layout.prefix(layout.RUN, run_id), ENTRIES)
         infos = read_heads(self._store, [layout.parse_place(at) for at, _ in rows])
         # A checkpoint that was put again may belong to another run by now.

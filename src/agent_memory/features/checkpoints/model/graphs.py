@@ -13,7 +13,7 @@ from agent_memory.kernel.errors import InvalidInput
 
 ThreadId = NewType("ThreadId", str)
 CheckpointId = NewType("CheckpointId", str)
-RunId = NewType("RunId", str)
+GraphRunId = NewType("GraphRunId", str)
 
 MIB = 1 << 20
 MAX_ID_CHARS = 256
@@ -49,7 +49,7 @@ class CheckpointInfo:
     blob_size: int
     step: int | None = None
     source: str | None = None
-    run_id: RunId | None = None
+    run_id: GraphRunId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class GraphCheckpoint:
             blob_size=len(self.blob),
             step=step if type(step) is int and abs(step) <= _MAX_INDEX else None,
             source=source[:MAX_ID_CHARS] if isinstance(source, str) else None,
-            run_id=RunId(run_id) if isinstance(run_id, str) and _is_id(run_id) else None,
+            run_id=GraphRunId(run_id) if isinstance(run_id, str) and _is_id(run_id) else None,
         )
 
 

@@ -14,8 +14,8 @@ from agent_memory.features.checkpoints.model.graphs import (
     CheckpointScope,
     CheckpointSnapshot,
     GraphCheckpoint,
+    GraphRunId,
     PendingWrite,
-    RunId,
     Strategy,
     ThreadId,
     WriteKey,
@@ -200,7 +200,7 @@ class Graphs:
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         graphs.check_ids("run_ids", run_ids)
         for run_id in run_ids:
-            self.threads.remove(self.threads.find_by_run(RunId(self._clean_id(run_id))))
+            self.threads.remove(self.threads.find_by_run(GraphRunId(self._clean_id(run_id))))
 
     def copy_thread(self, source: ThreadId, target: ThreadId) -> None:
         """Copy a thread. What the target already has stays."""

@@ -33,7 +33,7 @@ _decode_report = msgspec.msgpack.Decoder(ForgettingReport).decode
 
 
 class StoredForgettingPlan:
-    family = families.CHECKPOINTS
+    family = families.PROGRESS
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -42,11 +42,11 @@ class StoredForgettingPlan:
         self._put(_EVENT, events)
 
     def decide(self, name: str, /) -> None:
-        mark = Put(families.CHECKPOINTS, _DECIDED, codec.EMPTY + name.encode())
+        mark = Put(families.PROGRESS, _DECIDED, codec.EMPTY + name.encode())
         self._store.submit([Batch((mark,))]).result()
 
     def get_decision(self) -> str | None:
-        found = self._store.get(families.CHECKPOINTS, _DECIDED)
+        found = self._store.get(families.PROGRESS, _DECIDED)
         return None if found is None else bytes(codec.body(found)).decode()
 
     def list_events(self) -> list[SessionPosition]:
@@ -63,7 +63,7 @@ class StoredForgettingPlan:
             packed = msgspec.msgpack.encode(sorted(needles)).translate(_INVERTED)
             # Adding it again after a crash writes the same row.
             key = _NEEDLES + hashlib.sha256(packed).hexdigest().encode()
-            row = Put(families.CHECKPOINTS, key, codec.EMPTY + packed)
+            row = Put(families.PROGRESS, key, codec.EMPTY + packed)
             self._store.submit([Batch((row,))]).result()
 
     def list_needles(self) -> set[bytes]:
@@ -76,13 +76,11 @@ class StoredForgettingPlan:
         return found
 
     def clear(self) -> None:
-        removal = DeleteRange(families.CHECKPOINTS, _ALL, keys.end_of(_ALL))
+        removal = DeleteRange(families.PROGRESS, _ALL, keys.end_of(_ALL))
         self._store.submit([Batch((removal,))]).result()
 
     def _put(self, prefix: bytes, places: Sequence[SessionPosition]) -> None:
-        rows = tuple(
-            Put(families.CHECKPOINTS, prefix + _key(place), codec.EMPTY) for place in places
-        )
+        rows = tuple(Put(families.PROGRESS, prefix + _key(place), codec.EMPTY) for place in places)
         if rows:
             self._store.submit([Batch(rows)]).result()
 
@@ -104,8 +102,8 @@ class StoredForgettingReports:
         outdated = same + others[: max(0, len(others) - _REPORTS + 1)]
         key = b"%s%013d:%s" % (_REPORT, self._clock.now(), name.encode())
         value = codec.EMPTY + msgspec.msgpack.encode(report)
-        removals = (Delete(families.CHECKPOINTS, each) for each in outdated)
-        self._store.submit([Batch((*removals, Put(families.CHECKPOINTS, key, value)))]).result()
+        removals = (Delete(families.PROGRESS, each) for each in outdated)
+        self._store.submit([Batch((*removals, Put(families.PROGRESS, key, value)))]).result()
 
     def find(self, name: str, /) -> ForgettingReport | None:
         for key, value in _rows(self._store, _REPORT):
@@ -123,7 +121,7 @@ def _is_report_of(key: bytes, name: str) -> bool:
 
 def _rows(store: OrderedStore, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
     start, end = prefix, keys.end_of(prefix)
-    while rows := store.scan(families.CHECKPOINTS, start, end, limit=_PAGE):
+    while rows := store.scan(families.PROGRESS, start, end, limit=_PAGE):
         yield from rows
         start = keys.after(rows[-1][0])
 

@@ -56,18 +56,18 @@ class StoredTraces:
         return frozenset(needle for trace in found for needle in by_look[trace.needle])
 
     def search_rows(
-        self, needles: AbstractSet[bytes], done: Callable[[int], None], /
+        self, needles: AbstractSet[bytes], on_progress: Callable[[int], None], /
     ) -> frozenset[NeedleMatch]:
         search = _search(needles)
         found: set[NeedleMatch] = set()
         for number, family in enumerate(families.ALL):
-            done(number)
+            on_progress(number)
             if family not in _KEPT:
                 found |= set(self._rows(family, search))
         return frozenset(found)
 
     def search_files(
-        self, needles: AbstractSet[bytes], done: Callable[[int], None], /
+        self, needles: AbstractSet[bytes], on_progress: Callable[[int], None], /
     ) -> FileSearch:
         search = _search(needles)
         in_tables = search
@@ -78,7 +78,7 @@ class StoredTraces:
         unreadable: list[str] = []
         for folder in self.folders():
             for path in sorted(_files(folder)):
-                done(files)
+                on_progress(files)
                 name = str(path.relative_to(folder.parent))
                 try:
                     for part in _parts(path, search.longest):

@@ -19,10 +19,10 @@ from agent_memory.features.forgetting.services.purging import (
     INDEXES,
     SEARCHING,
     UNREACHABLE,
-    Done,
+    OnPhase,
     Purging,
 )
-from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
 from agent_memory.features.log.ports import EventLog, EventRemover
@@ -32,8 +32,9 @@ from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.toc import Erasure, GripId, TocChange, TocNode
 from agent_memory.features.toc.ports import TocEraser, TocReader
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.ids import Millis, Position, SessionId
+from agent_memory.kernel.progress import OnPhase
 
 LISTING, REMOVING, CONTENTS = "listing", "removing", "contents"
 PHASES = (LISTING, REMOVING, CONTENTS, INDEXES, COMPACTING, SEARCHING)
@@ -61,10 +62,10 @@ class Forgetting:
     remover: EventRemover
     plan: ForgettingPlan
     reports: ForgettingReports
-    segmenting: Segmenting
+    segmenting: Segmenter
     rollup: Rollup
     eraser: TocEraser
-    learning: Learning
+    learning: Learner
     purging: Purging
     toc_lock: threading.Lock  # shared with the jobs that write nodes
     running: threading.Lock = field(default_factory=threading.Lock)
@@ -80,10 +81,10 @@ class Forgetting:
             last_ms=max(times, default=None),
         )
 
-    def forget_events(self, selection: Selection, done: Done) -> ForgettingReport:
+    def forget_events(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport:
         """Forget the selected events, and finish what an earlier run left."""
         with self.running:
-            earlier = self._finish(done)
+            earlier = self._finish(on_progress)
             count = 0
             waiting: list[SessionPosition] = []
             for place in self._select(selection):
@@ -92,20 +93,20 @@ class Forgetting:
                 if len(waiting) == _BATCH:
                     self.plan.add(waiting)
                     waiting = []
-                    done(LISTING, count)
+                    on_progress(LISTING, count)
             if not count:
                 return earlier or ForgettingReport(unreachable=UNREACHABLE)
             self.plan.add(waiting)
-            done(LISTING, count)
+            on_progress(LISTING, count)
             name = forgetting.name_selection(selection)
             self.plan.decide(name)
-            report = self._forget(name, done)
+            report = self._forget(name, on_progress)
             return report if earlier is None else earlier.merge(report)
 
-    def earlier(self, selection: Selection, done: Done) -> ForgettingReport | None:
+    def earlier(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport | None:
         """Return the report of an earlier call with the same selection, finishing it first."""
         with self.running:
-            self._finish(done)
+            self._finish(on_progress)
             return self.reports.find(forgetting.name_selection(selection))
 
     def finish(self, check: Callable[[], None]) -> ForgettingReport | None:
@@ -117,10 +118,10 @@ class Forgetting:
         finally:
             self.running.release()
 
-    def _finish(self, done: Done) -> ForgettingReport | None:
+    def _finish(self, on_progress: OnPhase) -> ForgettingReport | None:
         name = self.plan.get_decision()
         if name is not None:
-            return self._forget(name, done)
+            return self._forget(name, on_progress)
         if self.plan.list_events():
             self.plan.clear()  # never decided, so nothing has been done
         return None
@@ -140,25 +141,27 @@ class Forgetting:
                     SessionPosition(event.session_id, event.position) for event in page.events
                 )
 
-    def _forget(self, name: str, done: Done) -> ForgettingReport:
+    def _forget(self, name: str, on_progress: OnPhase) -> ForgettingReport:
         places, tally = self.plan.list_events(), _Tally()
-        self._remove(places, tally, done)
+        self._remove(places, tally, on_progress)
         self.learning.relearn({place.session_id for place in places})
         for number, (session_id, doomed) in enumerate(groupby(places, lambda each: each[0])):
-            done(CONTENTS, number)
+            on_progress(CONTENTS, number)
             with self.toc_lock:
                 self._recut(session_id, [place.at for place in doomed], tally)
         with self.toc_lock:
-            self._roll_up(tally, done)
-        self.purging.purge_indexes(self._entries(places), done)
-        self.purging.purge_files(done)
-        report = self._build_report(places, tally, done)
+            self._roll_up(tally, on_progress)
+        self.purging.purge_indexes(self._entries(places), on_progress)
+        self.purging.purge_files(on_progress)
+        report = self._build_report(places, tally, on_progress)
         self.reports.save(name, report)
         self.plan.clear()
         self.purging.store.compact(self.plan.family)  # so that no manifest has a removed key
         return report
 
-    def _remove(self, places: Sequence[SessionPosition], tally: _Tally, done: Done) -> None:
+    def _remove(
+        self, places: Sequence[SessionPosition], tally: _Tally, on_progress: OnPhase
+    ) -> None:
         for start in range(0, len(places), _PAGE):
             some = places[start : start + _PAGE]
             events = self.log.get_at([place.at for place in some])
@@ -167,7 +170,7 @@ class Forgetting:
                 {each for event in events for each in forgetting.extract_needles(event)}
             )
             self.remover.remove(some)
-            done(REMOVING, start + len(some))
+            on_progress(REMOVING, start + len(some))
 
     def _recut(self, session_id: SessionId, gone: Sequence[Position], tally: _Tally) -> None:
         """Cut the session again, and erase the versions of its segments that had the events."""
@@ -223,7 +226,7 @@ class Forgetting:
             yield place, since <= _CONTEXT
             since = 0
 
-    def _roll_up(self, tally: _Tally, done: Done) -> None:
+    def _roll_up(self, tally: _Tally, on_progress: OnPhase) -> None:
         """Roll up everything above, and erase the versions that had the events."""
         reader, writer = self.rollup.reader, self.rollup.writer
         affected = self.plan.list_segments()
@@ -231,7 +234,7 @@ class Forgetting:
         above = {each.node_id for day in days for each in periods.list_lineage(day)}
         names = above.union(segments.build_node_id(*place) for place in affected)
         writer.commit(TocChange(dirty=frozenset(above)))
-        tally.nodes += self.rollup.run(lambda count: done(CONTENTS, count))
+        tally.nodes += self.rollup.run(lambda count: on_progress(CONTENTS, count))
         erased: list[TocNode] = []
         for node_id in sorted(above):
             (present,) = reader.get_nodes([node_id])
@@ -288,10 +291,10 @@ class Forgetting:
         ]
 
     def _build_report(
-        self, places: Sequence[SessionPosition], tally: _Tally, done: Done
+        self, places: Sequence[SessionPosition], tally: _Tally, on_progress: OnPhase
     ) -> ForgettingReport:
         removed = {place.at.event_id for place in places}
-        proof = self.purging.build_proof(self.plan.list_needles(), removed, done)
+        proof = self.purging.build_proof(self.plan.list_needles(), removed, on_progress)
         found = set(proof.found_in)
         if any(
             self.log.get_at([p.at for p in places[n : n + _PAGE]])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
-from agent_memory.features.forgetting.services.purging import UNREACHABLE, Done, Purging
+from agent_memory.features.forgetting.services.purging import UNREACHABLE, Purging
 from agent_memory.features.log.model.outbox import MemoryChanged
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
@@ -15,6 +15,7 @@ from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.kernel.errors import GitFailed, NotFound
 from agent_memory.kernel.ids import Domain
+from agent_memory.kernel.progress import OnPhase
 from agent_memory.platform.ports import Clock
 
 NOTES = "notes"
@@ -34,7 +35,12 @@ class MemoryForgetting:
     clock: Clock
 
     def forget(
-        self, chosen: Sequence[Memory], here: MemoryLocation, *, rewrite_notes: bool, done: Done
+        self,
+        chosen: Sequence[Memory],
+        here: MemoryLocation,
+        *,
+        rewrite_notes: bool,
+        on_progress: OnPhase,
     ) -> ForgettingReport:
         found = list({memory.key: memory for memory in chosen}.values())
         needles = {needle for memory in found for needle in _needles(memory)}
@@ -44,12 +50,12 @@ class MemoryForgetting:
         self.journal.forget({memory.key for memory in found})
         out_of_reach = list(UNREACHABLE)
         for number, domain in enumerate(dict.fromkeys(stone.domain for stone in stones)):
-            done(NOTES, number)
+            on_progress(NOTES, number)
             of_domain = [stone for stone in stones if stone.domain == domain]
             out_of_reach += self._in_notes(domain, of_domain, rewrite_notes)
-        self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], done)
-        self.purging.purge_files(done)
-        proof = self.purging.build_proof(needles, {memory.urn for memory in found}, done)
+        self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], on_progress)
+        self.purging.purge_files(on_progress)
+        proof = self.purging.build_proof(needles, {memory.urn for memory in found}, on_progress)
         if any(self._is_there(memory) for memory in found):
             proof = replace(proof, found_in=(*proof.found_in, "memories"))
         before = sum(memory.status is MemoryStatus.TOMBSTONE for memory in found)

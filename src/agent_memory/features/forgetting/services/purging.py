@@ -10,6 +10,7 @@ from agent_memory.features.index.model.queries import Query
 from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
+from agent_memory.kernel.progress import OnPhase
 from agent_memory.platform.ports import StoreMaintenance
 
 INDEXES, COMPACTING, SEARCHING = "indexes", "compacting", "searching"
@@ -26,7 +27,6 @@ UNREACHABLE = (
 _PAGE = 500
 _ASKED = 20  # questions asked to recall
 
-Done = Callable[[str, int], None]
 """Told the phase and how far it is; may raise Cancelled to stop."""
 
 
@@ -38,7 +38,7 @@ class Purging:
     traces: NeedleSearch
     discard_vectors: Callable[[], None]  # of an embedder that is switched off
 
-    def purge_indexes(self, entries: Sequence[OutboxEntry], done: Done) -> None:
+    def purge_indexes(self, entries: Sequence[OutboxEntry], on_progress: OnPhase) -> None:
         """Remove from the indexes and their files what the records behind these entries no
         longer hold."""
         embedding = self.indexes.embedding
@@ -47,24 +47,24 @@ class Purging:
         else:
             for start in range(0, len(entries), _PAGE):
                 embedding.drop(entries[start : start + _PAGE])
-                done(INDEXES, start)
+                on_progress(INDEXES, start)
             embedding.purge()
         with self.indexes.filling:
-            self.indexes.indexing.fill(lambda count: done(INDEXES, count), afresh=True)
+            self.indexes.indexing.fill(lambda count: on_progress(INDEXES, count), afresh=True)
 
-    def purge_files(self, done: Done) -> None:
+    def purge_files(self, on_progress: OnPhase) -> None:
         """Remove deleted rows from the files of the store, and start a new log."""
         for number, family in enumerate(self.store.stats().families, 1):
             self.store.compact(family.name)
-            done(COMPACTING, number)
+            on_progress(COMPACTING, number)
 
     def build_proof(
-        self, needles: AbstractSet[bytes], removed: AbstractSet[str], done: Done
+        self, needles: AbstractSet[bytes], removed: AbstractSet[str], on_progress: OnPhase
     ) -> ErasureProof:
         """Search for the needles everywhere. `removed` are ids that recall must not find."""
 
         def tell(count: int) -> None:
-            done(SEARCHING, count)
+            on_progress(SEARCHING, count)
 
         rows = self.traces.search_rows(needles, tell)
         files = self.traces.search_files(needles, tell)

@@ -16,13 +16,12 @@ from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
 from agent_memory.kernel.errors import ContentBlocked, GitFailed, InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+from agent_memory.kernel.progress import OnCount
 
 BATCH = 25  # small, so that other writers do not wait long
 BATCH_CHARS = 1 << 20
 REASONS = 100
 _TAIL_MS = 2 * transcripts.NEAR_MS
-
-Done = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +53,22 @@ class Backfill:
         return sources
 
     def import_sources(
-        self, agent: str, sources: Sequence[TranscriptSource], *, dry_run: bool, done: Done
+        self,
+        agent: str,
+        sources: Sequence[TranscriptSource],
+        *,
+        dry_run: bool,
+        on_progress: OnCount,
     ) -> BackfillResult:
         """Store the events that are new.
 
-        `done` gets the number of bytes read and may raise to stop: stored events stay, and the
-        next run skips them.
+        `on_progress` gets the number of bytes read and may raise to stop: stored events stay,
+        and the next run skips them.
         """
         self.lower_priority()
         run = _BackfillRun(self.ingest, self.resolver, dry_run)
         before = 0
-        done(0)
+        on_progress(0)
         for source in sources:
             size = 0
             for chunk in self.transcripts[agent].read_chunks(source):
@@ -76,12 +80,12 @@ class Backfill:
                     run.take(source, entry)
                     if run.is_full:
                         run.flush()
-                        done(before + size)
+                        on_progress(before + size)
                 size = min(size + chunk.size, source.size)  # the file may have grown
                 run.flush()
-                done(before + size)
+                on_progress(before + size)
             before += source.size
-            done(before)
+            on_progress(before)
         return run.result(files=len(sources))
 
 

@@ -19,7 +19,7 @@ from agent_memory.features.hooks.model.preferences import HookOptions, ReplyForm
 from agent_memory.features.hooks.ports import HookLog, HookPreferences
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.context_injection import ContextInjection
-from agent_memory.features.hooks.services.recording import Recording
+from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.log.model.events import check_session_id
 from agent_memory.features.memories.model.memories import Memory
@@ -49,18 +49,18 @@ class HookTask:
 class HookHandling:
     """Handles hook calls, at once or from the spool. Its threads end with `close`."""
 
-    recording: Recording
+    recording: HookRecorder
     injection: ContextInjection
     auto_capture: AutoCapture
     remote_sync: RemoteSync
     spooling: Spooling
     preferences: HookPreferences
     log: HookLog
-    afterwards: ThreadPoolExecutor = field(
+    background: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(2, "after-hook")
     )
-    draining: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "drain"))
-    drain_is_due: threading.Event = field(default_factory=threading.Event)
+    drain_pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "drain"))
+    drain_requested: threading.Event = field(default_factory=threading.Event)
     closing: threading.Event = field(default_factory=threading.Event)
 
     def clean_ids(self, call: HookCall) -> HookCall:
@@ -91,14 +91,14 @@ class HookHandling:
 
     def drain_soon(self) -> None:
         """Drain the spool in the background, once for any number of requests."""
-        if not self.drain_is_due.is_set():
-            self.drain_is_due.set()
+        if not self.drain_requested.is_set():
+            self.drain_requested.set()
             with suppress(RuntimeError):  # the daemon is stopping: the next one drains the spool
-                self.draining.submit(self._run_logged, self.drain)
+                self.drain_pool.submit(self._run_logged, self.drain)
 
     def drain(self) -> None:
         """Record the calls that hooks left in the spool while no daemon answered."""
-        self.drain_is_due.clear()
+        self.drain_requested.clear()
 
         def record(call: HookCall) -> None:
             caller = Caller(folder=self.preferences.find_folder(call, "/"), environ=os.environ)
@@ -124,8 +124,8 @@ class HookHandling:
         capture that was not made.
         """
         self.closing.set()
-        self.draining.shutdown(cancel_futures=True)
-        self.afterwards.shutdown(cancel_futures=True)
+        self.drain_pool.shutdown(cancel_futures=True)
+        self.background.shutdown(cancel_futures=True)
 
     def _build_task(self, call: HookCall, caller: Caller, options: HookOptions) -> HookTask:
         place = self.recording.place(call, caller)
@@ -162,7 +162,7 @@ class HookHandling:
     def _answer_start(self, task: HookTask, reply: ReplyFormat) -> str:
         options = task.options
         if options.fetch_remote:
-            fetching = self.afterwards.submit(
+            fetching = self.background.submit(
                 self._run_logged, lambda: self._sync(task, push=False)
             )
             try:
@@ -214,9 +214,9 @@ class HookHandling:
         # Cursor does not report the end of a session.
         cursor_stop = call.kind is HookKind.STOP and call.about.get("agent") == Agent.CURSOR
         if call.kind is HookKind.COMPACTION:
-            self.afterwards.submit(self._run_logged, lambda: self._capture(task))
+            self.background.submit(self._run_logged, lambda: self._capture(task))
         elif call.kind is HookKind.SESSION_END or cursor_stop:
-            self.afterwards.submit(self._run_logged, lambda: self._end_session(task))
+            self.background.submit(self._run_logged, lambda: self._end_session(task))
 
     def _end_session(self, task: HookTask) -> None:
         """Capture, then push, so that the new captures are pushed too."""

@@ -15,7 +15,7 @@ _NEAR = 100  # events of a session within NEAR_MS; real sessions have fewer
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class HookRecorder:
     ingest: Ingest
     resolver: ProjectResolver
 

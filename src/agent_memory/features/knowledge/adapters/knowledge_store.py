@@ -163,7 +163,7 @@ class StoredKnowledge:
                 operations.append(Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry))
         if cursor is not None:
             value = codec.encode_key(b"%d" % cursor)
-            operations.append(Put(families.CHECKPOINTS, _CURSOR, value))
+            operations.append(Put(families.PROGRESS, _CURSOR, value))
         if not operations:
             return True
         kinds = {type(record) for change in changes for record in change if record is not None}
@@ -187,7 +187,7 @@ class StoredKnowledge:
         return self._versions[kind]
 
     def cursor(self) -> int | None:
-        value = self._store.get(families.CHECKPOINTS, _CURSOR)
+        value = self._store.get(families.PROGRESS, _CURSOR)
         return None if value is None else int(codec.decode_key(value))
 
     def _read(self, kind: type[R], value: bytes | None) -> R | None:

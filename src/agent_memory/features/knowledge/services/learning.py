@@ -30,7 +30,7 @@ Pair = tuple[SessionKnowledge, SessionKnowledge]  # before and after
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class Learner:
     """`owner` is the user of this machine's agents, unless an event names another."""
 
     log: EventLog

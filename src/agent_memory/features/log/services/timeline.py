@@ -15,7 +15,7 @@ MAX_EVENTS = 1_000
 class Timeline:
     log: EventLog
 
-    def events(
+    def list_events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
     ) -> EventPage:
         """Return the events with start <= time <= end, by time, then id.
@@ -32,13 +32,13 @@ class Timeline:
             Millis(start), Millis(end), after=after, limit=page_size(limit)
         )
 
-    def event(self, event_id: str) -> Event:
+    def get_event(self, event_id: str) -> Event:
         event = self.log.get(EventId(event_id))
         if event is None:
             raise NotFound(f"there is no event {event_id!r}")
         return event
 
-    def of_session(
+    def list_session(
         self, session_id: str, *, limit: int = 0, after: Position | None = None
     ) -> EventPage:
         """Return a session's events by time; an unknown session has none."""

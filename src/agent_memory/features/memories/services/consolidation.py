@@ -33,6 +33,7 @@ from agent_memory.kernel.errors import (
     Overloaded,
 )
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
+from agent_memory.kernel.progress import OnProgress
 from agent_memory.platform.ports import Clock, Worker
 
 WRITTEN = 20  # clusters that a model merges in one run
@@ -40,8 +41,6 @@ _NEIGHBOURS = 8
 _SECONDS = 120.0
 _PRESENT = (MemoryStatus.ACTIVE, MemoryStatus.RESOLVED)
 _NOT_MERGED = (NotFound, InvalidInput, ContentBlocked, ConfigError, GitFailed, Overloaded)
-
-Done = Callable[[str, int, int], None]  # phase, done, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +69,19 @@ class Consolidation:
         *,
         full: bool,
         confirm: Callable[[ConsolidationPlan], bool],
-        done: Done,
+        on_progress: OnProgress,
     ) -> ConsolidationOutcome:
         """Plan, and apply the plan if it is not empty and `confirm` accepts it."""
-        plan = self.plan(domains, full=full, done=done)
+        plan = self.plan(domains, full=full, on_progress=on_progress)
         if plan.empty or not confirm(plan):
             return ConsolidationOutcome(plan=plan, applied=False)
-        failed = self.apply(plan, here, done)
+        failed = self.apply(plan, here, on_progress)
         return ConsolidationOutcome(
             plan=replace(plan, skipped=(*plan.skipped, *failed)), applied=True
         )
 
     def plan(
-        self, domains: Sequence[Domain] | None, *, full: bool, done: Done
+        self, domains: Sequence[Domain] | None, *, full: bool, on_progress: OnProgress
     ) -> ConsolidationPlan:
         """Plan the changes among the memories that changed since the last run, or among all."""
         now = self.clock.now()
@@ -92,9 +91,9 @@ class Consolidation:
         since = {} if full else self.journal.get_review_times()
         new = [each for each in active if each.updated_ms >= since.get(each.domain, 0)]
         seeds = [each.key for each in new]
-        done("comparing", 0, len(new))
-        near = list(self._near(new, active, done))
-        done("clustering", len(new), len(new))
+        on_progress("comparing", 0, len(new))
+        near = list(self._near(new, active, on_progress))
+        on_progress("clustering", len(new), len(new))
         clusters = self.worker.call(
             duplicates.find_clusters, active, seeds, near, timeout_seconds=_SECONDS
         )
@@ -105,7 +104,7 @@ class Consolidation:
             skipped.append("merged summaries: they need an LLM (summarizer.provider)")
         merges = []
         for number, each in enumerate(clusters):
-            done("writing", number, len(clusters))
+            on_progress("writing", number, len(clusters))
             merges.append(self._merge(each, number, skipped))
         return ConsolidationPlan(
             at_ms=now,
@@ -116,7 +115,9 @@ class Consolidation:
             skipped=tuple(dict.fromkeys(skipped)),
         )
 
-    def apply(self, plan: ConsolidationPlan, here: MemoryLocation, done: Done) -> tuple[str, ...]:
+    def apply(
+        self, plan: ConsolidationPlan, here: MemoryLocation, on_progress: OnProgress
+    ) -> tuple[str, ...]:
         """Apply the plan. Return what could not be done, and why. The journal is written first, so
         that an interrupted run can be undone too."""
         skipped: dict[Domain, list[str]] = defaultdict(list)
@@ -129,7 +130,7 @@ class Consolidation:
             self.journal.add(run)
         gone: set[MemoryKey] = set()
         for number, step in enumerate(steps):
-            done("merging", number, len(steps))
+            on_progress("merging", number, len(steps))
             with _skip_failures(step.merge, skipped):
                 self._apply(step, run.at_ms, here, gone)
         self.journal.set_review_time(
@@ -156,7 +157,7 @@ class Consolidation:
         raise NotFound("there is no consolidation to undo")
 
     def _near(
-        self, seeds: Sequence[Memory], active: Sequence[Memory], done: Done
+        self, seeds: Sequence[Memory], active: Sequence[Memory], on_progress: OnProgress
     ) -> Iterator[Pair]:
         """Yield pairs of memories with near embeddings."""
         if self.vectors is None:
@@ -164,7 +165,7 @@ class Consolidation:
         keys = {memory.urn: memory.key for memory in active}
         for number, memory in enumerate(seeds):
             if number % 100 == 0:
-                done("comparing", number, len(seeds))
+                on_progress("comparing", number, len(seeds))
             (vectors,) = self.vectors.get_vectors(memory_documents.from_memory(memory))
             scope = SearchScope(
                 kinds=frozenset({documents.DocumentKind.MEMORY}),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from agent_memory.features.memories.model.memories import get_family
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
-from agent_memory.features.memories.services.sync import Done, Sync, SyncOptions, SyncResult
+from agent_memory.features.memories.services.sync import Sync, SyncOptions, SyncResult
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     ConfigError,
@@ -14,6 +14,7 @@ from agent_memory.kernel.errors import (
     RemoteUnavailable,
 )
 from agent_memory.kernel.ids import ORG, PROJECT, USER
+from agent_memory.kernel.progress import OnProgress
 
 ALL = "all"
 
@@ -35,7 +36,12 @@ class RemoteSync:
     user_remote: str
 
     def sync_domains(
-        self, domain: str, options: SyncOptions, caller: Caller, remote: str, done: Done
+        self,
+        domain: str,
+        options: SyncOptions,
+        caller: Caller,
+        remote: str,
+        on_progress: OnProgress,
     ) -> list[DomainSyncOutcome]:
         """Sync one domain, or `all` of the caller. `remote` is that of projects; the others have
         their own. A failure in one domain does not stop the others. A single domain without a
@@ -51,7 +57,7 @@ class RemoteSync:
                 alone = str(reason) if get_family(location.domain) == PROJECT else ""
                 own = SyncOptions(force=options.force)
             try:
-                synced = self.sync.sync(location, own, done)
+                synced = self.sync.sync(location, own, on_progress)
                 outcomes.append(DomainSyncOutcome(place=location, synced=synced, alone=alone))
             except (GitFailed, RemoteUnavailable) as exc:
                 outcomes.append(DomainSyncOutcome(place=location, failure=exc, alone=alone))

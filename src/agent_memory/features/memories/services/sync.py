@@ -20,6 +20,7 @@ from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import ContentBlocked, GitFailed, RemoteUnavailable
 from agent_memory.kernel.ids import MemoryKey
+from agent_memory.kernel.progress import OnProgress
 from agent_memory.platform.ports import Clock
 
 ROUNDS = 3  # of reading, while the notes lack memories
@@ -28,7 +29,6 @@ TRIES = 8  # if others change the same memories
 _PAGE = 500
 
 # Phase, done and total; 0 if the total is unknown.
-Done = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,49 +69,59 @@ class Sync:
     clock: Clock
     on_import: Callable[[], None]  # called after a write to the store
 
-    def sync(self, location: MemoryLocation, options: SyncOptions, done: Done) -> SyncResult:
+    def sync(
+        self, location: MemoryLocation, options: SyncOptions, on_progress: OnProgress
+    ) -> SyncResult:
         """Sync a location, and repair damaged notes. Raises GitFailed, and RemoteUnavailable."""
         try:
-            return self._sync(location, options, done)
+            return self._sync(location, options, on_progress)
         except GitFailed:
             if not self.repositories.open_notebook(location.home, location.domain).repair():
                 raise
-            return self._sync(location, options, done)
+            return self._sync(location, options, on_progress)
 
-    def _sync(self, location: MemoryLocation, options: SyncOptions, done: Done) -> SyncResult:
-        done("writing notes", 0, 0)
+    def _sync(
+        self, location: MemoryLocation, options: SyncOptions, on_progress: OnProgress
+    ) -> SyncResult:
+        on_progress("writing notes", 0, 0)
         written = self.notes.flush_home(location.home)
         notebook = self.repositories.open_notebook(location.home, location.domain)
         if options.force:
             notebook.repair()  # damage in the history shows only on push
         result = SyncResult(place=location, written=written)
         if options.fetch:
-            done("fetching", 0, 0)
+            on_progress("fetching", 0, 0)
             fetched = notebook.fetch(options.remote, options.environ)
             result = replace(result, fetched=fetched)
-        result = self._reconcile(notebook, result, options.force, done)
+        result = self._reconcile(notebook, result, options.force, on_progress)
         if options.push:
-            result = self._push(notebook, result, options, done)
+            result = self._push(notebook, result, options, on_progress)
         return result
 
     def _push(
-        self, notebook: SharedNotebook, result: SyncResult, options: SyncOptions, done: Done
+        self,
+        notebook: SharedNotebook,
+        result: SyncResult,
+        options: SyncOptions,
+        on_progress: OnProgress,
     ) -> SyncResult:
         for _ in range(PUSHES):
-            done("pushing", 0, 0)
+            on_progress("pushing", 0, 0)
             state = notebook.read_state()
             outcome = notebook.push(options.remote, options.environ)
             if outcome is not None:
                 return replace(result, pushed=outcome)
             notebook.fetch(options.remote, options.environ)
             if notebook.read_state() != state:
-                result = self._reconcile(notebook, replace(result, fetched=True), False, done)
+                result = self._reconcile(
+                    notebook, replace(result, fetched=True), False, on_progress
+                )
         raise RemoteUnavailable(
             f"others keep pushing to the same remote: {PUSHES} tries failed; try again later"
         )
 
     def _reconcile(
-        self, notebook: Notebook, result: SyncResult, force: bool, done: Done
+        self, notebook: Notebook, result: SyncResult, force: bool, on_progress: OnProgress
     ) -> SyncResult:
         """Make store and notes equal, unless neither changed since they last were. Notes on lost
         commits, also those just fetched, are moved first."""
@@ -123,10 +133,10 @@ class Sync:
             if state == self.projects.get_sync_state(location.home).state:
                 return result
         for _ in range(ROUNDS):
-            done("reading notes", 0, 0)
+            on_progress("reading notes", 0, 0)
             state = notebook.read_state()
             reading = notebook.read()
-            imported, secrets = self._import(reading, done)
+            imported, secrets = self._import(reading, on_progress)
             missing = self._missing(location, reading)
             result = replace(
                 result,
@@ -147,12 +157,14 @@ class Sync:
             self.notes.write(location.home, location.domain, missing)
         return result
 
-    def _import(self, reading: NotebookContents, done: Done) -> tuple[int, list[NoteProblem]]:
+    def _import(
+        self, reading: NotebookContents, on_progress: OnProgress
+    ) -> tuple[int, list[NoteProblem]]:
         """Merge what was read into the store. Return the number of changes, and problems."""
         imported = 0
         problems: list[NoteProblem] = []
         for start in range(0, len(reading.memories), _PAGE):
-            done("importing", start, len(reading.memories))
+            on_progress("importing", start, len(reading.memories))
             page = reading.memories[start : start + _PAGE]
             clean = [memory for memory in page if self._is_clean(memory, problems)]
             for _ in range(TRIES):  # merge again what others change meanwhile

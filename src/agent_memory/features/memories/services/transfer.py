@@ -9,10 +9,9 @@ from agent_memory.features.memories.ports import Memories, MemoryChange, Reposit
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.kernel.errors import ConfigError, ContentBlocked, InvalidInput
 from agent_memory.kernel.ids import MemoryKey
+from agent_memory.kernel.progress import OnCount
 
 _CHUNK = 200
-
-Done = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class Transfer:
         place_of: Callable[[Draft], MemoryLocation],
         *,
         dry_run: bool,
-        done: Done,
+        on_progress: OnCount,
         places: Sequence[str] = (),
     ) -> TransferResult:
         """Capture the drafts that are new. Those imported stay if it is stopped. `places` name the
@@ -44,7 +43,7 @@ class Transfer:
         names = places or [f"record {number}" for number in range(1, len(drafts) + 1)]
         result = TransferResult()
         for start in range(0, len(drafts), _CHUNK):
-            done(start)
+            on_progress(start)
             end = start + _CHUNK
             chunk = self._import_chunk(drafts[start:end], names[start:end], place_of, dry_run)
             result = TransferResult(
@@ -52,7 +51,7 @@ class Transfer:
                 known=result.known + chunk.known,
                 refused=result.refused + chunk.refused,
             )
-        done(len(drafts))
+        on_progress(len(drafts))
         return result
 
     def read_legacy(self, location: MemoryLocation) -> list[Draft]:

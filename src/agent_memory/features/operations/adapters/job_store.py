@@ -29,7 +29,7 @@ class StoredJobs:
         self._store = store
 
     def load(self, name: str, /) -> JobState:
-        value = self._store.get(families.CHECKPOINTS, _job_key(name))
+        value = self._store.get(families.PROGRESS, _job_key(name))
         if value is None:
             return JobState()
         record = codec.unpack(value, _JobRecord)
@@ -40,7 +40,7 @@ class StoredJobs:
 
     def save(self, name: str, state: JobState, /) -> None:
         record = _JobRecord(**asdict(state))
-        batch = Batch((Put(families.CHECKPOINTS, _job_key(name), codec.pack(record)),))
+        batch = Batch((Put(families.PROGRESS, _job_key(name), codec.pack(record)),))
         self._store.submit([batch]).result()
 
 

@@ -7,13 +7,14 @@ events that are left, and the rest is derived again.
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from agent_memory.features.log.adapters import event_codec
 from agent_memory.kernel.errors import FeatureUnavailable, StorageDamaged, StorageFailed
 from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.progress import OnCount
 from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
 from agent_memory.platform import durable
 from agent_memory.platform.store import (
@@ -53,12 +54,10 @@ _DIGITS = 20  # digits of a sequence number at the end of a key
 _SALVAGED, _REPLACED, _REBUILT = "salvaged", "replaced", "rebuilt"
 _AHEAD = 1_000_000_000  # above any number in use, where the last one is unknown
 
-Done = Callable[[int], None]
 
-
-def check(path: Path, done: Done) -> StoreCheck:
+def check(path: Path, on_progress: OnCount) -> StoreCheck:
     """Read every row of a store that does not change meanwhile. Raises StorageFailed."""
-    rows, gaps = _read_all(path, done)
+    rows, gaps = _read_all(path, on_progress)
     return StoreCheck(rows=rows, damages=describe(gaps))
 
 
@@ -70,10 +69,10 @@ def describe(gaps: Iterable[Gap]) -> tuple[Damage, ...]:
     return tuple(_describe_family(family, of_family) for family, of_family in by_family.items())
 
 
-def repair(path: Path, now: Millis, done: Done) -> StoreRepair:
+def repair(path: Path, now: Millis, on_progress: OnCount) -> StoreRepair:
     """Save what can be read of a store that no process has open. Raises StorageFailed."""
     try:
-        return _repair(path, now, done)
+        return _repair(path, now, on_progress)
     except OSError as exc:
         raise StorageFailed(f"cannot repair the store at {path}: {exc}") from exc
 
@@ -88,24 +87,24 @@ def finish(path: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _repair(path: Path, now: Millis, done: Done) -> StoreRepair:
+def _repair(path: Path, now: Millis, on_progress: OnCount) -> StoreRepair:
     finish(path)
     if not any(path.glob("*.sst")) and not (path / "CURRENT").exists():
         raise FeatureUnavailable(f"there is no database at {path}")
     before = damage.read_reports(path)
     work, kept = path, ""
     try:
-        rows, gaps = _read_all(path, done)
+        rows, gaps = _read_all(path, on_progress)
     except StorageDamaged as exc:
         kept = _put_aside(path, f"a store that could not be opened ({exc.__cause__})", now)
         work = _rebuild(path)
-        rows, gaps = _read_all(work, done)
+        rows, gaps = _read_all(work, on_progress)
     if gaps and not kept:
         kept = _put_aside(path, _join(gaps), now)
     if not kept or work == path:  # damaged records are taken out of the logs here
         RocksEngine(path, lambda each: damage.mend_logs(each, now)).close()
     if kept:
-        fresh = _copy_readable(work, _sibling_path(path, _SALVAGED), done)
+        fresh = _copy_readable(work, _sibling_path(path, _SALVAGED), on_progress)
         lost = _reconcile(fresh, contents_too=not gaps or _is_in_contents(gaps))
         _swap(path, fresh)
         damage.write_report(Path(kept), _report(kept, gaps, lost, now))
@@ -177,7 +176,7 @@ def _read_logs(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
                 continue  # not one of our batches
 
 
-def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
+def _read_all(path: Path, on_progress: OnCount) -> tuple[int, tuple[Gap, ...]]:
     engine = RocksEngine(path, read_only=True)
     try:
         rows = 0
@@ -185,13 +184,13 @@ def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
             for _ in engine.scan_all(family):
                 rows += 1
                 if rows % _PAGE == 0:
-                    done(rows)
+                    on_progress(rows)
         return rows, engine.gaps
     finally:
         engine.close()
 
 
-def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
+def _copy_readable(path: Path, fresh: Path, on_progress: OnCount) -> Path:
     """Build a new store from every row that can be read."""
     shutil.rmtree(fresh, ignore_errors=True)
     source, target = RocksEngine(path, read_only=True), RocksEngine(fresh)
@@ -204,7 +203,7 @@ def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
                 if len(batch) == _PAGE:
                     target.write(batch)
                     rows, batch = rows + len(batch), []
-                    done(rows)
+                    on_progress(rows)
             target.write(batch)
         target.flush()
     finally:

@@ -15,13 +15,13 @@ class Admin:
     def stats(self) -> StoreStats:
         return self.store.stats()
 
-    def compact(self, family: str | None, done: Callable[[int], None]) -> StoreStats:
-        """Compact one family, or all. `done` gets the number done after each, and may raise to
-        stop."""
+    def compact(self, family: str | None, on_progress: Callable[[int], None]) -> StoreStats:
+        """Compact one family, or all. `on_progress` gets the number done after each, and may
+        raise to stop."""
         known = [each.name for each in self.store.stats().families]
         if family is not None and family not in known:
             raise InvalidInput(f"no column family {family!r}; there are {', '.join(known)}")
         for number, name in enumerate(known if family is None else [family], 1):
             self.store.compact(name)
-            done(number)
+            on_progress(number)
         return self.store.stats()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.forgetting import Forgetting
-from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.ports import Outbox
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.operations.ports import Scheduler
@@ -14,7 +14,7 @@ from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.streaming.services.change_feed import OUTBOX_RETENTION, ChangeFeed
 from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -46,12 +46,12 @@ class JobTasks:
     """The work of each job. Cutting segments and rolling up share a lock: both write the same
     nodes."""
 
-    segmenting: Segmenting
+    segmenting: Segmenter
     rollup: Rollup
     outbox: Outbox
     writer: TocWriter
     indexes: Indexes
-    learning: Learning
+    learning: Learner
     on_learning_failure: Callable[[AgentMemoryError], None]
     notes: NoteWriter
     forgetting: Forgetting

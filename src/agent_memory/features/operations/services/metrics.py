@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agent_memory.features.hooks.ports import Spool
-from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.ports import NoteQueue
 from agent_memory.features.operations.services.jobs import Jobs
@@ -19,7 +19,7 @@ _NOTES = 10_000  # a longer queue is reported as this
 class Metrics:
     log: EventLog
     indexes: Indexes
-    learning: Learning
+    learning: Learner
     notes: NoteQueue
     spool: Spool
     store: StoreMaintenance

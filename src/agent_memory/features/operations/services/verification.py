@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.toc.services.rebuild import Rebuild
+from agent_memory.kernel.progress import OnCount
 from agent_memory.kernel.status import Damage, StoreCheck
 
 WORDS = "index of words"
 VECTORS = "vectors"
-
-Done = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +32,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    check_store: Callable[[Done], StoreCheck]
+    check_store: Callable[[OnCount], StoreCheck]
     index_checks: Mapping[str, Callable[[], list[str]]]  # lists the damaged files of each index
     memory_stats: MemoryStatistics
     indexes: Indexes
     rebuild: Rebuild
 
-    def verify(self, done: Done) -> Verdict:
+    def verify(self, on_progress: OnCount) -> Verdict:
         """Read every row of the store, every file of the indexes and every note."""
-        store = self.check_store(done)
+        store = self.check_store(on_progress)
         memories = self.memory_stats.verify(None, lambda _: None)
         damaged = {name: ", ".join(check()) for name, check in self.index_checks.items()}
         return Verdict(
@@ -54,22 +53,24 @@ class Verification:
             problems=memories.problems,
         )
 
-    def repair(self, verdict: Verdict, done: Done) -> tuple[Verdict, tuple[str, ...]]:
+    def repair(self, verdict: Verdict, on_progress: OnCount) -> tuple[Verdict, tuple[str, ...]]:
         """Rebuild derived data that is wrong. Return the state afterwards and what was done, in
         words. Damaged tables of the store itself are repaired while no daemon runs."""
         if verdict.damages:  # derived data is rebuilt once the store is repaired
             return verdict, ()
         made: list[str] = []
         if verdict.indexes.get(WORDS) or verdict.unindexed:
-            made.append(f"{WORDS}: {self.indexes.rebuild_words(done):,} records")
+            made.append(f"{WORDS}: {self.indexes.rebuild_words(on_progress):,} records")
         if verdict.indexes.get(VECTORS):
-            made.append(f"{VECTORS}: {self.indexes.rebuild_vectors(done):,} records queued")
+            made.append(f"{VECTORS}: {self.indexes.rebuild_vectors(on_progress):,} records queued")
         if restored := self.memory_stats.restore_notes():
             made.append(f"notes: {restored:,} memories")
-        done_toc = self.rebuild.run(self.rebuild.sessions(None), dry_run=False, done=done)
+        done_toc = self.rebuild.run(
+            self.rebuild.sessions(None), dry_run=False, on_progress=on_progress
+        )
         if done_toc.written or done_toc.removed:
             made.append(
                 f"table of contents: {done_toc.written:,} segments written,"
                 f" {done_toc.removed:,} removed"
             )
-        return self.verify(done), tuple(made)
+        return self.verify(on_progress), tuple(made)

@@ -24,15 +24,15 @@ from agent_memory.kernel.text import analysis, time_expressions
 from agent_memory.kernel.text.time_expressions import TimeWindow
 from agent_memory.kernel.text.vocabulary import ASKING
 
-SATURATION = 1.0  # BM25's k1: small, so that a word counts once, roughly
-LENGTH = 0.75  # BM25's b
+BM25_K1 = 1.0  # BM25's k1: small, so that a word counts once, roughly
+BM25_B = 0.75  # BM25's b
 # shares of its words that a turn takes from the one, two and three turns before
 BEFORE = (0.4, 0.2, 0.1)
 AFTER = (0.2, 0.1, 0.05)
-ASKED = 2.5  # times the share from the turn before, where that turn asks something
+QUESTION_BOOST = 2.5  # times the share from the turn before, where that turn asks something
 ASKING_TURN = 0.25  # what a turn that ends with a question loses: it asks and does not answer
-GATE = 50  # words: a longer turn takes less from the turns around it
-COVER = 0.4  # how much of the word score depends on how much of the question is met
+LONG_TURN_WORDS = 50  # words: a longer turn takes less from the turns around it
+COVERAGE_WEIGHT = 0.4  # how much of the word score depends on how much of the question is met
 MEANING = 0.8
 MEANING_BEFORE = (0.3, 0.15)
 MEANING_AFTER = (0.2, 0.1)
@@ -40,7 +40,9 @@ LEAST_MEANING = 0.15  # a cosine below it means that two texts are unrelated
 SPEAKER = 0.1
 TIME = 0.3
 MOST_TERMS = 48  # terms of a question
-TOLD_LATER = 0.5  # share of the time bonus in the days after a time: things are reported later
+LATER_DAYS_SHARE = (
+    0.5  # share of the time bonus in the days after a time: things are reported later
+)
 TOLD_LATER_DAYS = 7.0
 RECENT_DAYS = 30.0
 MOST_WORDS = 1_024  # words of one text that are tokenized; longer texts are sampled
@@ -156,8 +158,10 @@ def rank(
     mode: SearchMode,
 ) -> list[Ranked]:
     """Rank the pool, best first. The order does not depend on how the pool is arranged."""
-    words = [0.0] * len(pool) if mode is SearchMode.VECTOR else _words(question, pool, statistics)
-    meaning = [0.0] * len(pool) if mode is SearchMode.BM25 else _meaning(pool)
+    words = (
+        [0.0] * len(pool) if mode is SearchMode.VECTOR else _score_words(question, pool, statistics)
+    )
+    meaning = [0.0] * len(pool) if mode is SearchMode.BM25 else _score_meaning(pool)
     weights = {
         SearchMode.HYBRID: (1.0, MEANING),
         SearchMode.BM25: (1.0, 0.0),
@@ -168,7 +172,7 @@ def rank(
     for place, candidate in enumerate(pool):
         document = candidate.document
         named = SPEAKER if _is_named(question.names, document) else 0.0
-        time = TIME * _nearness(question.windows, document.at_ms) if question.windows else 0.0
+        time = TIME * _score_nearness(question.windows, document.at_ms) if question.windows else 0.0
         raw = for_words * words[place] + for_meaning * meaning[place] + named + time
         score = min(1.0, max(0.0, raw / (for_words + for_meaning)))
         # Of equal scores, the newer comes first.
@@ -193,13 +197,13 @@ def is_relevant(ranked: Ranked) -> bool:
     return bool(ranked.words or ranked.time) or ranked.meaning >= LEAST_MEANING
 
 
-def _words(
+def _score_words(
     question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
 ) -> list[float]:
     """Score how much of the question each candidate has in words, from 0 to 1."""
     weights = {term: _rarity(term, statistics) for term in question.terms}
     total = sum(weights.values()) or 1.0
-    own, gates = _counts(question, pool, statistics)
+    own, gates = _count_terms(question, pool, statistics)
     found: list[float] = []
     for place, candidate in enumerate(pool):
         carried = dict(own[place])
@@ -212,19 +216,19 @@ def _words(
                     continue
                 given = share * gates[place]
                 if asks and number == 0 and "?" in pool[source].document.text:
-                    given *= ASKED
+                    given *= QUESTION_BOOST
                 for term, count in own[source].items():
                     carried[term] = carried.get(term, 0.0) + given * count
-        score = sum(weights[term] * n / (n + SATURATION) for term, n in carried.items())
+        score = sum(weights[term] * n / (n + BM25_K1) for term, n in carried.items())
         met = sum(weights[term] for term in carried) / total
-        share = score / total * (1.0 - COVER + COVER * met)
+        share = score / total * (1.0 - COVERAGE_WEIGHT + COVERAGE_WEIGHT * met)
         if candidate.document.text[-_ENDING:].rstrip().endswith("?"):
             share *= 1.0 - ASKING_TURN * gates[place]
         found.append(share)
     return found
 
 
-def _counts(
+def _count_terms(
     question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
 ) -> tuple[list[dict[str, float]], list[float]]:
     """Count each term in each candidate, for its length, and what it takes from the turns around
@@ -236,14 +240,14 @@ def _counts(
     for candidate in pool:
         text = documents.join_text(candidate.document)
         size = analysis.estimate_length(text)
-        gates.append(min(1.0, GATE / size))
-        share = 1.0 / (1.0 - LENGTH + LENGTH * size / average)
+        gates.append(min(1.0, LONG_TURN_WORDS / size))
+        share = 1.0 / (1.0 - BM25_B + BM25_B * size / average)
         occurrences = _occurrences(terms, text)
         counts.append({term: share * count for term, count in occurrences.items() if count})
     return counts, gates
 
 
-def _meaning(pool: Sequence[Candidate]) -> list[float]:
+def _score_meaning(pool: Sequence[Candidate]) -> list[float]:
     """Return the cosine of each candidate and its neighbors, weighted. An unknown cosine counts
     as an average one."""
     known = [candidate.cosine for candidate in pool if candidate.cosine is not None]
@@ -277,7 +281,7 @@ def _is_named(names: frozenset[str], document: Document) -> bool:
     return not names.isdisjoint(analysis.extract_terms(document.speaker or document.role))
 
 
-def _nearness(windows: Sequence[TimeWindow], at_ms: Millis) -> float:
+def _score_nearness(windows: Sequence[TimeWindow], at_ms: Millis) -> float:
     """Return 1 within one of the times, and less in the days after it."""
     return max((_after(window, at_ms) for window in windows), default=0.0)
 
@@ -286,7 +290,7 @@ def _after(window: TimeWindow, at_ms: Millis) -> float:
     if window.covers(at_ms):
         return 1.0
     late = [at_ms - end for start, end in window.ranges if start > 0 and at_ms > end]
-    return TOLD_LATER * math.exp(-min(late) / _DAY_MS / TOLD_LATER_DAYS) if late else 0.0
+    return LATER_DAYS_SHARE * math.exp(-min(late) / _DAY_MS / TOLD_LATER_DAYS) if late else 0.0
 
 
 def _needle(term: str) -> str:

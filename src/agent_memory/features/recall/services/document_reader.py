@@ -113,7 +113,8 @@ class DocumentReader:
             *(
                 document
                 for each in found
-                if each.kind is DocumentKind.MEMORY and (memory := self.memory(each.id)) is not None
+                if each.kind is DocumentKind.MEMORY
+                and (memory := self.get_memory(each.id)) is not None
                 for document in memory_documents.from_memory(memory)
             ),
             *(
@@ -159,11 +160,11 @@ class DocumentReader:
                 node_id=segment.node_id,
             )
         if document.kind is DocumentKind.MEMORY:
-            memory = self.memory(document.id)
+            memory = self.get_memory(document.id)
             return replace(hit, uri=document.id, event_id="" if memory is None else memory.event_id)
         return hit
 
-    def memory(self, urn: str) -> Memory | None:
+    def get_memory(self, urn: str) -> Memory | None:
         """Return the memory of this URN as the index has it."""
         name = memories.parse_urn(urn)
         if name.domain is None or name.namespace is None:

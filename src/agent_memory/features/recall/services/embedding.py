@@ -20,7 +20,7 @@ Owned = Mapping[Owner, Sequence[Document]]
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding:
+class EmbeddingWriter:
     documents: DocumentReader
     queue: EmbeddingQueue
     embedder: Embedder
@@ -38,7 +38,7 @@ class Embedding:
             self.queue.mark_done([ticket for ticket, _ in batch])
             return len(batch)
 
-    def fill(self, done: Callable[[int], None]) -> int:
+    def fill(self, on_progress: Callable[[int], None]) -> int:
         """Queue every record and return their number. What is embedded already is not embedded
         again."""
         count = 0
@@ -47,7 +47,7 @@ class Embedding:
             for entries in self.documents.list_entries():
                 self.queue.add(entries, live=False)
                 count += len(entries)
-                done(count)
+                on_progress(count)
             self.vectors.mark_complete()
         return count
 

@@ -4,16 +4,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agent_memory.features.recall.services.embedding import Embedding
-from agent_memory.features.recall.services.indexing import BATCH, Indexing
+from agent_memory.features.recall.services.embedding import EmbeddingWriter
+from agent_memory.features.recall.services.indexing import BATCH, Indexer
 from agent_memory.features.recall.services.unindexed import MOST
 from agent_memory.kernel.errors import EmbedderFailed, FeatureUnavailable, IndexFailed
+from agent_memory.kernel.progress import OnCount
 from agent_memory.kernel.status import IndexesStatus, IndexStats
 
 STEPS = 256  # embedding batches per run: a long backlog takes many runs
 
 Check = Callable[[], None]
-Done = Callable[[int], None]
 _NOTHING = IndexStats(documents=0, size_bytes=0)
 
 
@@ -28,8 +28,8 @@ class _IndexProgress:
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    indexing: Indexing
-    embedding: Embedding | None
+    indexing: Indexer
+    embedding: EmbeddingWriter | None
     filling: threading.Lock = field(default_factory=threading.Lock)
     state: _IndexProgress = field(default_factory=_IndexProgress)
 
@@ -46,22 +46,22 @@ class Indexes:
             return False  # the next change, or the next minute, tries again
         return True
 
-    def rebuild_words(self, done: Done) -> int:
+    def rebuild_words(self, on_progress: OnCount) -> int:
         """Rebuild the word index. The old one answers meanwhile."""
         with self.filling:
-            return self._fill_words(done)
+            return self._fill_words(on_progress)
 
-    def rebuild_vectors(self, done: Done) -> int:
+    def rebuild_vectors(self, on_progress: OnCount) -> int:
         """Remove all vectors and queue every record; return their number."""
         embedding = self._embedding()
         embedding.vectors.reset()
-        return self._track_progress("queueing what is to be embedded", embedding.fill, done)
+        return self._track_progress("queueing what is to be embedded", embedding.fill, on_progress)
 
-    def embed(self, done: Done) -> None:
-        """Embed everything that is queued. `done` gets the number left."""
+    def embed(self, on_progress: OnCount) -> None:
+        """Embed everything that is queued. `on_progress` gets the number left."""
         embedding = self._embedding()
         while embedding.step():
-            done(embedding.queue.size())
+            on_progress(embedding.queue.size())
 
     def cursor(self) -> int:
         """Return the outbox entry up to which both indexes are done."""
@@ -114,20 +114,22 @@ class Indexes:
         self.state.trouble = ""
         return some
 
-    def _embedding(self) -> Embedding:
+    def _embedding(self) -> EmbeddingWriter:
         if self.embedding is None:
             raise FeatureUnavailable("nothing is embedded: embedder.provider is none")
         return self.embedding
 
-    def _fill_words(self, done: Done) -> int:
-        return self._track_progress("filling the index of words", self.indexing.fill, done)
+    def _fill_words(self, on_progress: OnCount) -> int:
+        return self._track_progress("filling the index of words", self.indexing.fill, on_progress)
 
-    def _track_progress(self, doing: str, work: Callable[[Done], int], done: Done) -> int:
+    def _track_progress(
+        self, doing: str, work: Callable[[OnCount], int], on_progress: OnCount
+    ) -> int:
         self.state.doing, self.state.done = doing, 0
 
         def tell(count: int) -> None:
             self.state.done = count
-            done(count)
+            on_progress(count)
 
         try:
             return work(tell)

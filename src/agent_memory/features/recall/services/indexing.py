@@ -20,7 +20,7 @@ LIVE_MS = 600_000  # entries younger than this are embedded before any backlog
 
 
 @dataclass(frozen=True, slots=True)
-class Indexing:
+class Indexer:
     documents: DocumentReader
     log: EventLog
     outbox: Outbox
@@ -39,9 +39,9 @@ class Indexing:
         self.lexical.replace(self.documents.read_owned(changed), cursor=entries[-1][0])
         return len(entries)
 
-    def fill(self, done: Callable[[int], None], *, afresh: bool = False) -> int:
-        """Rebuild the word index from every record. `done` gets the number of records and may
-        raise to stop; old entries are found until they are replaced."""
+    def fill(self, on_progress: Callable[[int], None], *, afresh: bool = False) -> int:
+        """Rebuild the word index from every record. `on_progress` gets the number of records and
+        may raise to stop; old entries are found until they are replaced."""
         newest = self.log.watermark()
         self._enqueue_waiting(newest)
         self.lexical.begin(afresh=afresh)
@@ -53,10 +53,10 @@ class Indexing:
             if len(waiting) >= BATCH:
                 self.lexical.replace(self.documents.read_owned(waiting))
                 waiting = []
-                done(count)
+                on_progress(count)
         self.lexical.replace(self.documents.read_owned(waiting))
         self.lexical.finish(cursor=newest)
-        done(count)
+        on_progress(count)
         return count
 
     def _enqueue_waiting(self, newest: int) -> None:

@@ -76,13 +76,15 @@ class MemoryStatistics:
             features="llm" if self.llm else "core" if status.vectors is None else "enhanced",
         )
 
-    def verify(self, domains: Sequence[Domain] | None, done: Callable[[int], None]) -> MemoryCheck:
+    def verify(
+        self, domains: Sequence[Domain] | None, on_progress: Callable[[int], None]
+    ) -> MemoryCheck:
         """Verify that every memory can be read, is found by its words and is in its notes, and
         that every note can be read."""
         self.notes.flush()
         kept = {memory.key: memory for memory in self.editor.list_all(domains)}
         chosen = self.editor.memories.list_domains() if domains is None else domains
-        indexed = {urn for domain in chosen for urn in self._list_indexed(domain, done)}
+        indexed = {urn for domain in chosen for urn in self._list_indexed(domain, on_progress)}
         lost = [memory for memory in kept.values() if memory.urn not in indexed]
         problems = [
             f"{each.id} is not in the index: memory-daemon admin rebuild-index"
@@ -123,7 +125,7 @@ class MemoryStatistics:
     def _notebook(self, home: memories.Home, domain: Domain) -> Notebook:
         return self.notes.repositories.open_notebook(home, domain)
 
-    def _list_indexed(self, domain: Domain, done: Callable[[int], None]) -> set[str]:
+    def _list_indexed(self, domain: Domain, on_progress: Callable[[int], None]) -> set[str]:
         """List what recall can list. A page starts at the time of the last hit, so that no page
         counts all before it."""
         scope = SearchScope(
@@ -136,7 +138,7 @@ class MemoryStatistics:
         while True:
             page = self.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT, offset=offset))
             found |= {hit.uri: hit.document.at_ms for hit in page.hits}
-            done(len(found))
+            on_progress(len(found))
             if page.next is None or not page.hits:
                 return set(found)
             last = page.hits[-1].document.at_ms

@@ -33,8 +33,8 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.text import time_expressions
 from agent_memory.platform.ports import Clock
 
-FOREMOST = 20  # top hits of each index whose neighboring turns are read
-DATED = 24  # more hits of each index from a time that the question names
+TOP_HITS = 20  # top hits of each index whose neighboring turns are read
+DATED_HITS = 24  # more hits of each index from a time that the question names
 BACKLOG = 200  # changes waiting to be embedded that count as a backlog
 EMBEDDING_SECONDS = 5.0  # how long a question waits for its vector
 _WINDOWS = 4  # time expressions used per question
@@ -73,7 +73,7 @@ class Recall:
             return self._list(query)
         answer = self._search(query)
         if counted:
-            found = [self.documents.memory(hit.uri) for hit in answer.hits if hit.uri]
+            found = [self.documents.get_memory(hit.uri) for hit in answer.hits if hit.uri]
             self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
             self.on_facts_used(
                 [
@@ -84,7 +84,7 @@ class Recall:
             )
         return answer
 
-    def moments(self, words: str) -> tuple[Millis, Millis]:
+    def resolve_time(self, words: str) -> tuple[Millis, Millis]:
         """Return the first and the last moment of the time that these words mean."""
         return time_expressions.parse_moments(words, self.clock.now())
 
@@ -193,10 +193,10 @@ class Recall:
         found: list[Sequence[IndexHit]] = [fresh]
         try:
             found.append(self.lexical.find(question.terms, scope, limit=most))
-            for then in _times(question, scope):
-                found.append(sorted(self.unindexed.all(then)[0], key=_newest_first)[:DATED])
-                found.append(self.lexical.find(question.terms, then, limit=DATED))
-                found.append(self.lexical.find_newest(then, limit=DATED)[0])
+            for then in _narrow_to_times(question, scope):
+                found.append(sorted(self.unindexed.all(then)[0], key=_newest_first)[:DATED_HITS])
+                found.append(self.lexical.find(question.terms, then, limit=DATED_HITS))
+                found.append(self.lexical.find_newest(then, limit=DATED_HITS)[0])
         except IndexFailed:
             _note_failed(warnings)
         return found
@@ -215,8 +215,8 @@ class Recall:
             index = self.vectors.index
             found = [index.find_nearest(vector, query.scope, limit=query.candidates)]
             found += [
-                index.find_nearest(vector, then, limit=DATED)
-                for then in _times(question, query.scope)
+                index.find_nearest(vector, then, limit=DATED_HITS)
+                for then in _narrow_to_times(question, query.scope)
             ]
         except TimeoutError:
             warnings.append("searched by words alone: the embedder takes too long")
@@ -259,7 +259,7 @@ class _Pool:
             for number, each in enumerate(answer):
                 if each.kind is not DocumentKind.EVENT:
                     others.setdefault(each.key, each)
-                elif number < FOREMOST:
+                elif number < TOP_HITS:
                     wide[EventId(each.id)] = each
                 else:
                     wanted[EventId(each.id)] = each.position
@@ -290,7 +290,7 @@ class _Pool:
         return pool
 
 
-def _times(question: ParsedQuestion, scope: SearchScope) -> Iterator[SearchScope]:
+def _narrow_to_times(question: ParsedQuestion, scope: SearchScope) -> Iterator[SearchScope]:
     """Yield the scope narrowed to each time that the question names, latest first."""
     ranges = dict.fromkeys(
         span
@@ -334,7 +334,7 @@ def _fold_duplicates(
     """Yield hits in scope, each once: leave out a hit that says the same as a better one, and
     the lesser of an event and a grip in it. Each comes with the id of a grip in it, if there is
     one."""
-    together = _together(pool)
+    together = _pair_events_with_grips(pool)
     said: set[bytes] = set()
     told: set[DocumentKey] = set()
     for each in ranked:
@@ -346,7 +346,7 @@ def _fold_duplicates(
         if document.kind is DocumentKind.MEMORY:
             yield each, ""  # two memories with the same content are two memories
             continue
-        bare = _bare(document.text)
+        bare = _normalize(document.text)
         if bare in said:
             continue
         grip_id = ""
@@ -361,12 +361,12 @@ def _fold_duplicates(
         yield each, grip_id
 
 
-def _bare(text: str) -> bytes:
+def _normalize(text: str) -> bytes:
     """Reduce a text to what is left without case, blanks and punctuation."""
     return text[:_COMPARED].lower().encode().translate(None, _MARKS)
 
 
-def _together(pool: Sequence[Candidate]) -> dict[DocumentKey, list[Document]]:
+def _pair_events_with_grips(pool: Sequence[Candidate]) -> dict[DocumentKey, list[Document]]:
     """Map events to the grips in them, and grips to their events."""
     events: dict[tuple[str, Millis], list[Document]] = defaultdict(list)
     grips: list[Document] = []

@@ -26,7 +26,7 @@ _COUNTED_CHARS = 10_000  # characters counted per document: word frequencies nee
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class UnindexedDocument:
     document: Document  # without its text, which may be long
     said: str  # text in which words are counted
     text: str  # folded text in which needles are searched
@@ -39,14 +39,14 @@ class _Part:
 
     kinds: frozenset[DocumentKind]
     unread: dict[OutboxEntry, int] = field(default_factory=dict)
-    held: dict[Owner, tuple[int, list[Fresh]]] = field(default_factory=dict)
+    held: dict[Owner, tuple[int, list[UnindexedDocument]]] = field(default_factory=dict)
 
     def forget(self, number: int) -> None:
         """Drop everything up to this entry."""
         self.unread = {entry: n for entry, n in self.unread.items() if n > number}
         self.held = {owner: each for owner, each in self.held.items() if each[0] > number}
 
-    def read(self, documents: DocumentReader) -> Iterator[Fresh]:
+    def read(self, documents: DocumentReader) -> Iterator[UnindexedDocument]:
         if self.unread:
             newest = max(self.unread.values())
             for owner, found in documents.read_owned(self.unread).items():
@@ -108,7 +108,7 @@ class UnindexedDocuments:
             speakers=frozenset(term for term in terms if any(term in each for each in names)),
         )
 
-    def _current(self, scope: SearchScope) -> tuple[list[Fresh], int]:
+    def _current(self, scope: SearchScope) -> tuple[list[UnindexedDocument], int]:
         with self._reading:
             cursor = self._lexical.cursor()
             if cursor is None and self._indexed is not None:
@@ -136,7 +136,7 @@ class UnindexedDocuments:
             return [each for part in wanted for each in part.read(self._documents)], missing
 
 
-def _fresh(document: Document) -> Fresh:
+def _fresh(document: Document) -> UnindexedDocument:
     said = documents.join_text(document)[:_SEARCHED]
     text = analysis.fold(f"{said}\n{documents.describe_origin(document)}")
-    return Fresh(replace(document, text=""), said, text)
+    return UnindexedDocument(replace(document, text=""), said, text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agent_memory.features.secrets.model import secrets
 
-Check = Callable[[str], bool]
+Accepts = Callable[[str], bool]
 
 
 # The start of a token, also after an escaped line end, as in JSON within JSON.
@@ -35,7 +35,7 @@ class SecretRule:
     kind: str
     lead: str
     pattern: str
-    check: Check = is_genuine
+    check: Accepts = is_genuine
     begins: str = ""  # the lead of a token without its context
 
 
@@ -71,7 +71,7 @@ def _token(
     kind: str,
     lead: str,
     body: str,
-    check: Check = is_genuine,
+    check: Accepts = is_genuine,
     *,
     then: str = SOME,
     start: str = START,
@@ -421,7 +421,7 @@ def _is_password(value: str) -> bool:
 
 
 def _context(
-    lead: str, pattern: str, check: Check = _is_password, kind: str = "password"
+    lead: str, pattern: str, check: Accepts = _is_password, kind: str = "password"
 ) -> SecretRule:
     return SecretRule(kind, lead, pattern, check)
 

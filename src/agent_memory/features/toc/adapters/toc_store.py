@@ -79,7 +79,7 @@ class StoredToc:
         ]
 
     def cursor(self) -> int:
-        value = self._store.get(families.CHECKPOINTS, _CURSOR)
+        value = self._store.get(families.PROGRESS, _CURSOR)
         if value is None:
             return 0
         number = codec.decode_key(value)
@@ -217,7 +217,7 @@ class StoredToc:
         for node_id in change.dirty:
             yield Put(families.TOC_STATE, _dirty_key(node_id), codec.EMPTY)
         if change.cursor is not None:
-            yield Put(families.CHECKPOINTS, _CURSOR, codec.encode_key(b"%d" % change.cursor))
+            yield Put(families.PROGRESS, _CURSOR, codec.encode_key(b"%d" % change.cursor))
 
 
 def _node_key(name: bytes, version: int, kept: bool) -> bytes:

@@ -16,19 +16,19 @@ class StoredTokenBudget:
         self._store = store
 
     def get_spent(self, day: str, /) -> int:
-        return _tokens(self._store.get(families.CHECKPOINTS, _day_key(day)))
+        return _tokens(self._store.get(families.PROGRESS, _day_key(day)))
 
     def add(self, day: str, tokens: int, /) -> None:
         key = _day_key(day)
         while True:  # until no other thread adds in between
-            stored = self._store.get(families.CHECKPOINTS, key)
+            stored = self._store.get(families.PROGRESS, key)
             record = codec.pack(_TokenRecord(_tokens(stored) + tokens))
             unchanged = (
-                Absent(families.CHECKPOINTS, key)
+                Absent(families.PROGRESS, key)
                 if stored is None
-                else Equals(families.CHECKPOINTS, key, stored)
+                else Equals(families.PROGRESS, key, stored)
             )
-            batch = Batch((Put(families.CHECKPOINTS, key, record),), (unchanged,))
+            batch = Batch((Put(families.PROGRESS, key, record),), (unchanged,))
             (outcome,) = self._store.submit([batch]).result()
             if isinstance(outcome, Committed):
                 return

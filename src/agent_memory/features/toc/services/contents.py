@@ -51,12 +51,12 @@ class Contents:
     log: EventLog
     toc: TocReader
 
-    def roots(self) -> list[TocNode]:
+    def list_years(self) -> list[TocNode]:
         """Return the years, newest first."""
         names = self.toc.list_ids("toc:year:", after=None, limit=_YEARS)
         return [node for node in self.toc.get_nodes(names[::-1]) if node is not None]
 
-    def node(self, node_id: str) -> TocNode | None:
+    def get_node(self, node_id: str) -> TocNode | None:
         """Return a node by its id, in either spelling, or None if there is none."""
         name = periods.canonicalize(_require("node_id", node_id))
         return None if name is None else self.toc.get_nodes([name])[0]
@@ -76,11 +76,11 @@ class Contents:
             return kept
         return [present, *kept]
 
-    def children(self, parent_id: str, *, limit: int = 0, offset: int = 0) -> Children:
+    def list_children(self, parent_id: str, *, limit: int = 0, offset: int = 0) -> Children:
         for name, number in (("limit", limit), ("offset", offset)):
             if number < 0:
                 raise InvalidInput(f"{name} is {number}; it must not be negative")
-        parent = self.node(_require("parent_id", parent_id))
+        parent = self.get_node(_require("parent_id", parent_id))
         if parent is None:
             return Children(nodes=())
         size = min(limit or DEFAULT_CHILDREN, MAX_CHILDREN)
@@ -113,7 +113,7 @@ class Contents:
         """Return the whole table, or the part with the days from `start` to `end`."""
         if start is not None and end is not None and start > end:
             raise InvalidInput(f"the first day ({start}) is after the last ({end}): swap them")
-        return list(self._branches(self.roots()[::-1], start, end))
+        return list(self._branches(self.list_years()[::-1], start, end))
 
     def _branches(
         self, nodes: Iterable[TocNode | None], start: date | None, end: date | None

@@ -9,7 +9,7 @@ from agent_memory.features.log.ports import EventLog
 from agent_memory.features.toc.model.periods import Level, Period
 from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
 
 _PAGE = 1_000
@@ -28,7 +28,7 @@ class RebuildResult:
 @dataclass(frozen=True, slots=True)
 class Rebuild:
     log: EventLog
-    segmenting: Segmenting
+    segmenting: Segmenter
     rollup: Rollup
     writer: TocWriter
     toc_lock: threading.Lock
@@ -38,7 +38,7 @@ class Rebuild:
         return list(dict.fromkeys(self._session_ids(since)))
 
     def run(
-        self, sessions: list[SessionId], *, dry_run: bool, done: Callable[[int], None]
+        self, sessions: list[SessionId], *, dry_run: bool, on_progress: Callable[[int], None]
     ) -> RebuildResult:
         """Cut and summarize these sessions again, then roll up the changes."""
         written = removed = 0
@@ -50,11 +50,11 @@ class Rebuild:
                     self.writer.commit(change)
             written += sum(write.node.created_ms >= began for write in change.nodes)
             removed += len(change.gone)
-            done(number)
+            on_progress(number)
         rolled_up = 0
         if not dry_run:
             with self.toc_lock:
-                rolled_up = self.rollup.run(lambda _: done(len(sessions)))
+                rolled_up = self.rollup.run(lambda _: on_progress(len(sessions)))
         return RebuildResult(
             sessions=len(sessions), written=written, removed=removed, rolled_up=rolled_up
         )

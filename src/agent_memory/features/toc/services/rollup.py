@@ -23,14 +23,14 @@ class Rollup:
     summarizer: Summarizer  # for past ones
     clock: Clock
 
-    def run(self, done: Callable[[int], None]) -> int:
+    def run(self, on_progress: Callable[[int], None]) -> int:
         """Update every dirty period, bottom-up, and return their number."""
         count = 0
         for level in (Level.DAY, Level.WEEK, Level.MONTH, Level.YEAR):
             while dirty := self.writer.list_dirty(level, limit=BATCH):
                 self.writer.commit(self._change(dirty))
                 count += len(dirty)
-                done(count)
+                on_progress(count)
         self.writer.remove_stale_grips()
         return count
 

@@ -32,7 +32,7 @@ class _Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Segmenting:
+class Segmenter:
     log: EventLog
     outbox: Outbox
     reader: TocReader

@@ -6,7 +6,7 @@ from pygit2.enums import ObjectType, SortMode
 from agent_memory.features.memories.adapters.git import opening, refs, trees
 from agent_memory.kernel.errors import GitFailed
 
-NOBODY = ("Agent Memory", "agent-memory@localhost")
+DEFAULT_SIGNATURE = ("Agent Memory", "agent-memory@localhost")
 
 
 def find_target(repository: pygit2.Repository, commit: str) -> str:
@@ -36,7 +36,7 @@ def get_signature(repository: pygit2.Repository) -> pygit2.Signature:
     try:
         return repository.default_signature
     except (KeyError, ValueError, pygit2.GitError):
-        return pygit2.Signature(*NOBODY)
+        return pygit2.Signature(*DEFAULT_SIGNATURE)
 
 
 def find_lost(repository: pygit2.Repository, commits: set[str]) -> set[str]:

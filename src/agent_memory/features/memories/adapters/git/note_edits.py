@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent_memory.features.memories.adapters.git import records, trees
 from agent_memory.features.memories.adapters.git.index import NoteIndex
-from agent_memory.features.memories.adapters.git.records import Foreign, NoteRecord, Outline, Part
+from agent_memory.features.memories.adapters.git.records import (
+    ForeignText,
+    NoteRecord,
+    Outline,
+    Part,
+)
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.kernel.errors import GitFailed
@@ -77,11 +82,11 @@ class NoteEdit:
             )
             self._put(path, text, extended)
 
-    def add_foreign(self, commit: str, added: Sequence[Foreign]) -> None:
+    def add_foreign(self, commit: str, added: Sequence[ForeignText]) -> None:
         """Add foreign text that the commit's note lacks, in the same order for all clones."""
         path = self._note(commit)
         parts = self._parts_of(path)
-        present = [part for part in parts if isinstance(part, Foreign)]
+        present = [part for part in parts if isinstance(part, ForeignText)]
         new = [
             part
             for part in added
@@ -101,7 +106,7 @@ class NoteEdit:
         """Merge what is new in someone else's text, which has this path there."""
         new: dict[Digest, NoteRecord] = {}
         for part in parts:
-            if isinstance(part, Foreign) or self.merge(part.memory):
+            if isinstance(part, ForeignText) or self.merge(part.memory):
                 continue
             known = new.get(part.memory.digest)
             new[part.memory.digest] = (
@@ -114,7 +119,7 @@ class NoteEdit:
             return
         commit = trees.parse_path(path).commit
         self.add(commit, list(new.values()))
-        self.add_foreign(commit, [part for part in parts if isinstance(part, Foreign)])
+        self.add_foreign(commit, [part for part in parts if isinstance(part, ForeignText)])
 
     def add_sealed(self, path: str, blob: str) -> None:
         """Add someone else's text unread: at its path, or on a page if the path is taken."""
@@ -147,7 +152,7 @@ class NoteEdit:
                 self._put(self._next_page(commit), text, outline)
                 continue
             parts = self._parts_of(path)
-            self._set(path, [part for part in parts if isinstance(part, Foreign)])
+            self._set(path, [part for part in parts if isinstance(part, ForeignText)])
             for part in parts:
                 # Git itself may have copied the note to the commit that replaced this one.
                 if isinstance(part, NoteRecord) and not self.merge(part.memory):
@@ -175,7 +180,7 @@ class NoteEdit:
             return
         parts = self._parts_of(path)
         moving: list[Part] = [part for part in parts if isinstance(part, NoteRecord)]
-        self._set(path, [part for part in parts if isinstance(part, Foreign)])
+        self._set(path, [part for part in parts if isinstance(part, ForeignText)])
         self._set(self._next_page(commit), moving)
 
     def _copies(self, digest: Digest) -> list[Memory]:
@@ -198,7 +203,7 @@ class NoteEdit:
         parts: list[Part] = []
         placed = record is None
         for part in self._parts_of(path):
-            if isinstance(part, Foreign) or part.memory.digest != digest:
+            if isinstance(part, ForeignText) or part.memory.digest != digest:
                 parts.append(part)
             elif not placed and record is not None:
                 placed = True
@@ -271,11 +276,11 @@ class NoteEdit:
         raise GitFailed(f"the notes of {commit} have no free page: capture on another commit")
 
 
-def _ensure_newline(part: Foreign) -> Foreign:
+def _ensure_newline(part: ForeignText) -> ForeignText:
     """End the part with a newline, so that the next one begins on its own line."""
     if part.data.endswith(b"\n"):
         return part
-    return Foreign(data=part.data + b"\n", reason=part.reason)
+    return ForeignText(data=part.data + b"\n", reason=part.reason)
 
 
 def _holds(text: bytes, part: bytes) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agent_memory.features.memories.adapters.git import legacy_formats, records, refs
-from agent_memory.features.memories.adapters.git.records import Foreign, Part
+from agent_memory.features.memories.adapters.git.records import ForeignText, Part
 from agent_memory.features.memories.model.memories import Draft, Home
 from agent_memory.kernel.errors import GitFailed, WorkerClosed, WorkerFailed
 from agent_memory.kernel.ids import Domain
@@ -75,7 +75,7 @@ def parse_drafts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list
         [
             draft
             for part in records.parse(text, domain, namespace)
-            if isinstance(part, Foreign)
+            if isinstance(part, ForeignText)
             for draft in legacy_formats.parse_drafts(part.data)
         ]
         for text in texts

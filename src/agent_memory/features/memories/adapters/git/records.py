@@ -48,14 +48,14 @@ class NoteRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
+class ForeignText:
     """Text that is not a memory. `reason` is empty for blank lines."""
 
     data: bytes
     reason: str
 
 
-Part = NoteRecord | Foreign
+Part = NoteRecord | ForeignText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,16 +181,18 @@ def _build_contents(parts: Iterable[Part]) -> NoteContents:
     parts = list(parts)
     return NoteContents(
         memories=tuple(part.memory for part in parts if isinstance(part, NoteRecord)),
-        reasons=tuple(part.reason for part in parts if isinstance(part, Foreign) and part.reason),
+        reasons=tuple(
+            part.reason for part in parts if isinstance(part, ForeignText) and part.reason
+        ),
     )
 
 
-def _foreign(data: bytes, reason: str) -> Foreign:
+def _foreign(data: bytes, reason: str) -> ForeignText:
     if not data.strip():
-        return Foreign(data=data, reason="")
+        return ForeignText(data=data, reason="")
     if _EARLIER.search(data):
-        return Foreign(data=data, reason=EARLIER)
-    return Foreign(data=data, reason=reason or NOT_OURS)
+        return ForeignText(data=data, reason=EARLIER)
+    return ForeignText(data=data, reason=reason or NOT_OURS)
 
 
 def _find_rule(data: bytes, start: int) -> int:

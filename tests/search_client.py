@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home, wait_until
+from tests.command_runner import Home, wait_until
 from tests.memory_client import SERVICE, Client
 from tests.toc_conversations import Toc
 

@@ -1,6 +1,6 @@
 """A process of another user of this machine, that calls, reads and connects as it is told.
 
-`python -m tests.people UID` is that process. It loads everything first, because the user that it
+`python -m tests.other_users UID` is that process. It loads everything first, because the user it
 becomes may not be able to read the program's files.
 """
 
@@ -41,7 +41,7 @@ class OtherUser:
     def __init__(self, uid: int) -> None:
         self.uid = uid
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.people", str(uid)],
+            [sys.executable, "-m", "tests.other_users", str(uid)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=_ROOT,

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from tests.launching import Home
+from tests.command_runner import Home
 
 STATUS = "/api/v1/status/"
 SECONDS = 30.0

@@ -16,7 +16,7 @@ from agent_memory.features.runs.model.machine import (
 )
 from agent_memory.features.runs.model.run_events import RunInfo
 from agent_memory.kernel.ids import Millis, SessionId
-from tests.sessions_told import START
+from tests.conversation_samples import START
 
 AGENT = "kontekst:default"
 
