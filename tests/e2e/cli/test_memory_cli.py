@@ -213,7 +213,8 @@ class TestCapture:
 
     def test_an_unknown_namespace_is_refused_with_the_choices(self, memory: MemoryCommand) -> None:
         answer = memory("capture", "decision", "x")
-        assert_refused(answer, USAGE, "'decisions'", "'retrospective'")
+        assert_refused(answer, USAGE, "'decisions'", "'retrospective'", "Did you mean 'decisions'?")
+        assert "Did you mean" not in memory("capture", "xyzzy", "x").errors
 
     def test_tags_are_a_list_with_commas_or_repeated(self, memory: MemoryCommand) -> None:
         words = ("--tags", "api, versioning,", "--tags", "breaking changes", "--tags", "api")
@@ -520,7 +521,7 @@ class TestShowAndList:
         uri = f"subcog://project:{memory.folder.name}/decisions/{digits}:0"
         for each in (
             *(name, uri, uri.replace("project:", "project%3A"), digits[:4], digits),
-            *(f"decisions:{digits[:6]}", digits.upper()),
+            *(f"decisions:{digits[:6]}", digits.upper(), f"{digits}:0"),
         ):
             assert memory.show(each)["id"] == name, each
         shown = memory.show(name)

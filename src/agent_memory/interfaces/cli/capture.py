@@ -1,5 +1,6 @@
 """`memory capture`, `show`, `list`, `edit`, `resolve` and `archive`."""
 
+import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,6 +38,15 @@ class CommaList(click.ParamType[tuple[str, ...]]):
         if isinstance(value, tuple):
             return value
         return tuple(filter(None, (word.strip() for word in str(value).split(","))))
+
+
+class Namespace(click.Choice[str]):
+    """A choice that suggests the nearest namespace for a misspelled one."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        message = super().get_invalid_choice_message(value, ctx)
+        nearest = difflib.get_close_matches(str(value).lower(), self.choices, n=1)
+        return f"{message} Did you mean {nearest[0]!r}?" if nearest else message
 
 
 def get_caller(run: Invocation) -> Caller:
@@ -80,7 +90,7 @@ def read_content(run: Invocation, content: str | None, from_stdin: bool) -> str 
         'memory capture decisions "Version the API by path" --spec feature-api --tags api',
     ),
 )
-@click.argument("namespace", type=click.Choice(NAMESPACES), metavar="NAMESPACE")
+@click.argument("namespace", type=Namespace(NAMESPACES), metavar="NAMESPACE")
 @click.argument("summary")
 @click.option("--content", help="Details, in Markdown.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the details from standard input.")
@@ -153,7 +163,8 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
 def show(run: Invocation, memory_id: str) -> None:
     """Show one memory with all its details.
 
-    MEMORY_ID is an id, a URI, or at least four digits of the id.
+    MEMORY_ID is an id, a URI, the end of a URI (abc123def456:0), or the start of the hash in it
+    (at least four characters).
     """
     shown = run.backend.require_services().editor.show(memory_id, resolve_location(run))
     run.show(
