@@ -216,6 +216,17 @@ class TestCapture:
         assert_refused(answer, USAGE, "'decisions'", "'retrospective'", "Did you mean 'decisions'?")
         assert "Did you mean" not in memory("capture", "xyzzy", "x").errors
 
+    def test_outside_a_repository_it_says_where_the_memory_is(
+        self, home: Home, memory: MemoryCommand
+    ) -> None:
+        folder = home.work / f"plain{next(_numbers)}"
+        folder.mkdir()
+        answer = MemoryCommand(home, folder)("capture", "decisions", "Use no git")
+        assert answer.code == OK
+        assert "note: this folder is not in a git repository" in answer.errors
+        assert "is not shared" in answer.errors
+        assert "git repository" not in memory("capture", "decisions", "Use git").errors
+
     def test_tags_are_a_list_with_commas_or_repeated(self, memory: MemoryCommand) -> None:
         words = ("--tags", "api, versioning,", "--tags", "breaking changes", "--tags", "api")
         name = memory.capture("decisions", "API versioning", "--spec", "feature-api", *words)

@@ -22,7 +22,7 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.memories import capture_json, memory_details_json, memory_json
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import Domain
+from agent_memory.kernel.ids import PROJECT, Domain
 
 DOMAIN_HELP = "project (of this folder), user, org, or a project by name, such as project:my-app."
 
@@ -131,6 +131,11 @@ def capture(
     location = services.resolver.resolve(domain, get_caller(run))
     captured = services.capture.capture(draft, location)
     show_captured(run, captured, "Captured memory" if captured.created else "Already captured")
+    if domain == PROJECT and not location.branch and not location.commit:
+        run.terminal.warn(
+            "note: this folder is not in a git repository: the memory is kept on this machine, in"
+            f" {location.home}, and is not shared\n"
+        )
 
 
 def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
