@@ -749,7 +749,7 @@ class TestStatus:
         )
         assert re.search(
             r"\nIndex: [\d.]+ [KM]?B \| Last Sync: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n"
-            r"Feature Tier: Core \(no embeddings, LLM disabled\)\n$",
+            r"Recall: by words; no LLM\n$",
             text,
         )
         assert counted.text("status", "--format", "quiet") == "5\n"
@@ -938,7 +938,7 @@ class TestReason:
         assert len(llm.received) == before
 
     def test_status_says_that_there_is_one(self, reasoning: MemoryCommand) -> None:
-        assert "LLM enabled" in reasoning.text("status")
+        assert "Recall: with an LLM" in reasoning.text("status")
 
     @pytest.mark.parametrize(
         "reply",
