@@ -87,7 +87,7 @@ def _check_settings(
 
 def _check_data(folder: Path) -> CheckResult:
     if not folder.exists():
-        return _fine("data", f"{folder} does not exist yet")
+        return _fine("data", f"{folder} (note: new; the daemon creates it)")
     quoted = shlex.quote(str(folder))
     if not folder.is_dir():
         return _problem("data", f"{folder} is not a folder", f"mv {quoted} {quoted}.old")
@@ -170,7 +170,10 @@ def _check_status(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     waiting = indexes.get("words_waiting", 0) + indexes.get("vectors_waiting", 0)
     events = status.get("events", 0)
     if health.get("writable", True) and not status.get("damages"):
-        yield _fine("store", f"{events:,} events, {documents:,} documents, {waiting:,} waiting")
+        text = (
+            f"{events:,} events, {documents:,} texts in the search index, {waiting:,} to be indexed"
+        )
+        yield _fine("store", text)
 
 
 def _check_jobs(environ: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -209,13 +212,13 @@ def _check_agents(environ: Mapping[str, str], folder: Path) -> Iterator[CheckRes
     except (ConfigError, InvalidInput) as exc:
         yield _problem("agents", str(exc))
         return
-    if not any(state.present or _is_installed(state) for state in states):
+    if not any(_is_used(state) or _is_installed(state) for state in states):
         yield _warning("agents", "no agent is set up", "memory install AGENT")
     for state in states:
-        if not state.present and not _is_installed(state):
+        if not _is_used(state) and not _is_installed(state):
             continue
         if not _is_installed(state) and not any(scope.problem for scope in state.scopes):
-            text = f"{state.title} is installed, but its hooks are not"
+            text = f"there is a {state.folder}, but no hooks of {state.title} are installed"
             yield _warning(state.agent, text, f"memory install {state.agent}")
         for scope in state.scopes:
             yield from _check_agent(state, scope, environ)
@@ -248,6 +251,14 @@ def _strip_environment(environ: Mapping[str, str]) -> dict[str, str]:
         for name, value in environ.items()
         if name in AGENT_ENVIRONMENT or name.startswith(AGENT_ENVIRONMENT_PREFIXES)
     }
+
+
+def _is_used(state: AgentState) -> bool:
+    """Return whether the agent has files of its own: `memory uninstall` leaves an empty folder."""
+    try:
+        return state.present and any(Path(state.folder).iterdir())
+    except OSError:
+        return state.present
 
 
 def _is_installed(state: AgentState) -> bool:

@@ -213,7 +213,19 @@ class TestCapture:
 
     def test_an_unknown_namespace_is_refused_with_the_choices(self, memory: MemoryCommand) -> None:
         answer = memory("capture", "decision", "x")
-        assert_refused(answer, USAGE, "'decisions'", "'retrospective'")
+        assert_refused(answer, USAGE, "'decisions'", "'retrospective'", "Did you mean 'decisions'?")
+        assert "Did you mean" not in memory("capture", "xyzzy", "x").errors
+
+    def test_outside_a_repository_it_says_where_the_memory_is(
+        self, home: Home, memory: MemoryCommand
+    ) -> None:
+        folder = home.work / f"plain{next(_numbers)}"
+        folder.mkdir()
+        answer = MemoryCommand(home, folder)("capture", "decisions", "Use no git")
+        assert answer.code == OK
+        assert "note: this folder is not in a git repository" in answer.errors
+        assert "is not shared" in answer.errors
+        assert "git repository" not in memory("capture", "decisions", "Use git").errors
 
     def test_tags_are_a_list_with_commas_or_repeated(self, memory: MemoryCommand) -> None:
         words = ("--tags", "api, versioning,", "--tags", "breaking changes", "--tags", "api")
@@ -520,7 +532,7 @@ class TestShowAndList:
         uri = f"subcog://project:{memory.folder.name}/decisions/{digits}:0"
         for each in (
             *(name, uri, uri.replace("project:", "project%3A"), digits[:4], digits),
-            *(f"decisions:{digits[:6]}", digits.upper()),
+            *(f"decisions:{digits[:6]}", digits.upper(), f"{digits}:0"),
         ):
             assert memory.show(each)["id"] == name, each
         shown = memory.show(name)
@@ -737,7 +749,7 @@ class TestStatus:
         )
         assert re.search(
             r"\nIndex: [\d.]+ [KM]?B \| Last Sync: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n"
-            r"Feature Tier: Core \(no embeddings, LLM disabled\)\n$",
+            r"Recall: by words; no LLM\n$",
             text,
         )
         assert counted.text("status", "--format", "quiet") == "5\n"
@@ -926,7 +938,7 @@ class TestReason:
         assert len(llm.received) == before
 
     def test_status_says_that_there_is_one(self, reasoning: MemoryCommand) -> None:
-        assert "LLM enabled" in reasoning.text("status")
+        assert "Recall: with an LLM" in reasoning.text("status")
 
     @pytest.mark.parametrize(
         "reply",

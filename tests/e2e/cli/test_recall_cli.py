@@ -369,7 +369,9 @@ class TestTimes:
 class TestOptions:
     def test_an_unknown_namespace_is_refused_with_the_choices(self, recall: Run) -> None:
         assert_refused(recall("x", "--namespace", "decision"), USAGE, *NAMESPACES)
-        assert shown(recall("ferry", "--namespace", "decisions")) == "Found no results.\n"
+        assert shown(recall("ferry", "--namespace", "decisions")) == (
+            "Found no results. Only memories have a namespace: search them with --in memories.\n"
+        )
 
     @pytest.mark.parametrize(
         ("option", "value"),
@@ -396,7 +398,6 @@ class TestOptions:
             ("--domain", "user"),
             ("--tags", "a,b"),
             ("--spec", "auth"),
-            ("--project", "none"),
             ("--agent", "none"),
             ("--session", "none"),
             ("--role", "system"),
@@ -405,6 +406,14 @@ class TestOptions:
     )
     def test_filters_that_nothing_passes(self, recall: Run, words: tuple[str, ...]) -> None:
         assert shown(recall("ferry", *words)) == "Found no results.\n"
+
+    def test_an_unknown_project_is_named_with_the_known_ones(self, home: Home, recall: Run) -> None:
+        text = shown(recall("ferry", "--project", "none"))
+        assert text.startswith("Found no results. Check the project 'none'; ")
+        assert "known" in text
+        answer = home.run("memory", "context", "--project", "none")
+        assert (answer.code, answer.text) == (OK, "\n")
+        assert answer.errors.startswith("note: nothing to show. Check the project 'none'; ")
 
     @pytest.mark.parametrize(
         "words",

@@ -46,6 +46,7 @@ class TestAllIsWell:
         assert answer.code == 0
         assert "\N{CHECK MARK} data " in answer.text
         assert "memory install AGENT" in answer.text
+        assert " in the search index, " in answer.text
 
     @pytest.mark.soak
     def test_without_a_daemon_one_is_started(self) -> None:
@@ -111,10 +112,16 @@ class TestSomethingIsWrong:
 
 class TestAgents:
     def test_is_there_and_does_not_call(self, home: Home, tmp_path: Path) -> None:
-        (tmp_path / ".claude").mkdir()
+        (tmp_path / ".claude/projects").mkdir(parents=True)
         code, found = examined(home, HOME=str(tmp_path))
         assert code == 0
         assert found["claude-code"][0]["advice"] == "memory install claude-code"
+
+    def test_an_empty_folder_is_no_agent(self, home: Home, tmp_path: Path) -> None:
+        (tmp_path / ".claude").mkdir()
+        code, found = examined(home, HOME=str(tmp_path))
+        assert code == 0
+        assert "claude-code" not in found
 
     def test_is_called_as_the_agent_calls_it(self, home: Home, tmp_path: Path) -> None:
         home.run("memory", "install", "claude-code", env={"HOME": str(tmp_path)})

@@ -32,6 +32,8 @@ class TestNames:
         assert memories.parse_reference(made.id) == Reference(None, made.namespace, start, 0)
         assert memories.parse_urn(made.urn) == Reference(made.domain, made.namespace, start, 0)
         assert memories.parse_reference(made.digest[:6]).hex == made.digest[:6]
+        end = made.urn.rpartition("/")[2]
+        assert memories.parse_reference(end) == Reference(None, None, start, 0)
 
     @given(st.text(max_size=200))
     def test_any_text_is_a_name_or_is_refused(self, text: str) -> None:

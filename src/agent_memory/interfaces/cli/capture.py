@@ -1,5 +1,6 @@
 """`memory capture`, `show`, `list`, `edit`, `resolve` and `archive`."""
 
+import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.memories import capture_json, memory_details_json, memory_json
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import Domain
+from agent_memory.kernel.ids import PROJECT, Domain
 
 DOMAIN_HELP = "project (of this folder), user, org, or a project by name, such as project:my-app."
 
@@ -37,6 +38,15 @@ class CommaList(click.ParamType[tuple[str, ...]]):
         if isinstance(value, tuple):
             return value
         return tuple(filter(None, (word.strip() for word in str(value).split(","))))
+
+
+class Namespace(click.Choice[str]):
+    """A choice that suggests the nearest namespace for a misspelled one."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        message = super().get_invalid_choice_message(value, ctx)
+        nearest = difflib.get_close_matches(str(value).lower(), self.choices, n=1)
+        return f"{message} Did you mean {nearest[0]!r}?" if nearest else message
 
 
 def get_caller(run: Invocation) -> Caller:
@@ -80,7 +90,7 @@ def read_content(run: Invocation, content: str | None, from_stdin: bool) -> str 
         'memory capture decisions "Version the API by path" --spec feature-api --tags api',
     ),
 )
-@click.argument("namespace", type=click.Choice(NAMESPACES), metavar="NAMESPACE")
+@click.argument("namespace", type=Namespace(NAMESPACES), metavar="NAMESPACE")
 @click.argument("summary")
 @click.option("--content", help="Details, in Markdown.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the details from standard input.")
@@ -121,6 +131,11 @@ def capture(
     location = services.resolver.resolve(domain, get_caller(run))
     captured = services.capture.capture(draft, location)
     show_captured(run, captured, "Captured memory" if captured.created else "Already captured")
+    if domain == PROJECT and not location.branch and not location.commit:
+        run.terminal.warn(
+            "note: this folder is not in a git repository: the memory is kept on this machine, in"
+            f" {location.home}, and is not shared\n"
+        )
 
 
 def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
@@ -153,7 +168,8 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
 def show(run: Invocation, memory_id: str) -> None:
     """Show one memory with all its details.
 
-    MEMORY_ID is an id, a URI, or at least four digits of the id.
+    MEMORY_ID is an id, a URI, the end of a URI (abc123def456:0), or the start of the hash in it
+    (at least four characters).
     """
     shown = run.services.editor.show(memory_id, resolve_location(run))
     run.show(

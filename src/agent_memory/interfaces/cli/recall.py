@@ -16,6 +16,7 @@ from agent_memory.features.index.model.queries import (
     Query,
     RecallResult,
     SearchMode,
+    SearchScope,
 )
 from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
 from agent_memory.features.recall.model import contexts
@@ -168,7 +169,9 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
 
     query = request.to_query(services.recall.resolve_time, resolve_domain)
     if reason is None:
-        show_answer(run, run_search(services.recall, query), query.scope.kinds, detail)
+        answer = run_search(services.recall, query)
+        hint = "" if answer.hits else _explain_nothing(run, query.scope)
+        show_answer(run, answer, query.scope.kinds, detail, hint)
         return
     question = f"{reason} {query.text}".strip()
     conclusion = services.reasoning.conclude(replace(query, text=question))
@@ -180,6 +183,24 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
         essential=rendering.plain(conclusion.answer),
         page=True,
     )
+
+
+def _explain_nothing(run: Invocation, scope: SearchScope) -> str:
+    """Return why a search with these filters may find nothing; empty if no reason is known."""
+    if scope.project and (unknown := _explain_project(run, scope.project)):
+        return unknown
+    if scope.namespace and scope.kinds and DocumentKind.MEMORY not in scope.kinds:
+        return "Only memories have a namespace: search them with --in memories."
+    if scope.kinds == frozenset({DocumentKind.MEMORY}):
+        return "Search what was said with --in events,segments."
+    return ""
+
+
+def _explain_project(run: Invocation, name: str) -> str:
+    resolver = run.backend.require_services().resolver
+    if resolver.projects.get(name) is not None:
+        return ""
+    return f"Check the project {name!r}; {resolver.describe_known()}."
 
 
 def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
@@ -249,6 +270,9 @@ def context(
         project=project, branch=branch, prompt=" ".join(prompt), file=file, tokens=tokens
     )
     built = run.services.context.build(request)
+    if not built.text:
+        unknown = _explain_project(run, project) if project else ""
+        run.terminal.warn(f"note: nothing to show. {rendering.plain(unknown)}".rstrip() + "\n")
     run.show(context_json(built), lambda: rendering.plain(built.text), essential=built.text)
 
 
@@ -298,25 +322,29 @@ def _list_all(backend: SearchBackend, query: Query) -> RecallResult:
 
 
 def show_answer(
-    run: Invocation, answer: RecallResult, kinds: frozenset[DocumentKind], detail: str
+    run: Invocation,
+    answer: RecallResult,
+    kinds: frozenset[DocumentKind],
+    detail: str,
+    hint: str = "",
 ) -> None:
+    """Show what a search found. `hint` follows if it found nothing."""
     if answer.warning:
         run.terminal.warn(f"warning: {answer.warning}\n")
     run.show(
         answer_json(answer, detail, whole=True),
-        lambda: _as_text(answer, kinds, detail),
+        lambda: _as_text(answer, kinds, detail, hint),
         markdown=lambda: _as_markdown(answer),
         essential="\n".join(hit.uri or hit.document.id for hit in answer.hits),
         page=True,
     )
 
 
-def _as_text(answer: RecallResult, kinds: frozenset[DocumentKind], detail: str) -> str:
+def _as_text(answer: RecallResult, kinds: frozenset[DocumentKind], detail: str, hint: str) -> str:
     memories = kinds == frozenset({DocumentKind.MEMORY})
     what = "memories" if memories else "results"
     if not answer.hits:
-        hint = " Search what was said with --in events,segments." if memories else ""
-        return f"Found no {what}.{hint}"
+        return f"Found no {what}. {rendering.plain(hint)}".rstrip()
     count = len(answer.hits)
     of = f" of {answer.total}" if answer.total > count else ""
     one = {"memories": "memory", "results": "result"}[what]

@@ -19,9 +19,9 @@ Name = TypeVar("Name", bound=str)
 
 BAR = 20
 FEATURES = {
-    "core": "Core (no embeddings, LLM disabled)",
-    "enhanced": "Enhanced (LLM disabled)",
-    "llm": "Full (LLM enabled)",
+    "core": "by words; no LLM",
+    "enhanced": "by words and meaning; no LLM",
+    "llm": "with an LLM, for --reason",
 }
 
 
@@ -159,7 +159,7 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
     last = counted.last_sync_ms
     when = "never" if last is None else f"{rendering.moment(last)} UTC"
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
-    yield f"Feature Tier: {FEATURES[counted.features]}"
+    yield f"Recall: {FEATURES[counted.features]}"
     if counted.waiting:
         yield f"Notes: {rendering.count(counted.waiting, 'change')} not written yet"
     if verified is not None:

@@ -19,7 +19,6 @@ from agent_memory.features.forgetting.services.purging import (
     INDEXES,
     SEARCHING,
     UNREACHABLE,
-    OnPhase,
     Purging,
 )
 from agent_memory.features.knowledge.services.learning import Learner

@@ -52,6 +52,7 @@ _REFERENCE = re.compile(
 _URN = re.compile(
     r"subcog://(?P<domain>[^/]+)/(?P<namespace>[a-z]+)/(?P<hex>[0-9a-f]{4,64}):(?P<index>[0-9]{1,4})"
 )
+_URN_END = re.compile(r"(?P<hex>[0-9A-Fa-f]{4,64}):(?P<index>[0-9]{1,4})")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?")
@@ -302,6 +303,8 @@ def parse_reference(text: str) -> Reference:
         return Reference(
             None, check_namespace(match["namespace"]), match["hex"].lower(), int(match["index"])
         )
+    if match := _URN_END.fullmatch(name_or_urn):
+        return Reference(None, None, match["hex"].lower(), int(match["index"]))
     namespace, _, name = name_or_urn.rpartition(":")
     if re.fullmatch(r"[0-9A-Fa-f]{4,64}", name):
         return Reference(
@@ -309,7 +312,7 @@ def parse_reference(text: str) -> Reference:
         )
     raise InvalidInput(
         f"{text[:80]!r} is not the name of a memory: give its id (decisions:abc123def456:0), its"
-        " URI, or at least four digits of the id"
+        " URI, or the start of its hash (abc1: at least four characters)"
     )
 
 

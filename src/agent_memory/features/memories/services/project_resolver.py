@@ -75,7 +75,7 @@ class ProjectResolver:
         """Return the project of the caller's folder. Raises InvalidInput if there is none."""
         if not caller.folder:
             raise InvalidInput(
-                f"no project: name it, as in project:my-app; {self._describe_known()}"
+                f"no project: name it, as in project:my-app; {self.describe_known()}"
             )
         located = self.repositories.locate(caller.folder, caller.environ)
         if located is None:
@@ -170,7 +170,7 @@ class ProjectResolver:
     def _resolve_by_name(self, name: str) -> MemoryLocation:
         homes = self.list_homes(Domain(f"{PROJECT}:{name}"))
         if not homes:
-            raise InvalidInput(f"no project {name!r} on this machine; {self._describe_known()}")
+            raise InvalidInput(f"no project {name!r} on this machine; {self.describe_known()}")
         return MemoryLocation(domain=Domain(f"{PROJECT}:{name}"), home=homes[0])
 
     def _add_checkout(self, location: MemoryLocation) -> MemoryLocation:
@@ -182,7 +182,8 @@ class ProjectResolver:
             return location
         return replace(location, commit=located.commit, branch=located.branch)
 
-    def _describe_known(self) -> str:
+    def describe_known(self) -> str:
+        """Return a phrase that lists the projects on this machine, at most 20."""
         known = sorted(project.id for project in self.projects.list_all())
         return f"known projects: {', '.join(known[:20])}" if known else "no project is known yet"
 
