@@ -1,4 +1,4 @@
-"""The service of forgetting over a real store and real indexes, as `app.py` puts it together."""
+"""The service of forgetting over a real store and real indexes, as `bootstrap` builds it."""
 
 import shutil
 import threading

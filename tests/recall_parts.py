@@ -1,4 +1,4 @@
-"""The services of recall over a real store and real indexes, as `app.py` puts them together."""
+"""The services of recall over a real store and real indexes, as `bootstrap` builds them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -141,7 +141,7 @@ class Work:
                 self._leave_in_spool(given, nonce, at_ms)
 
     def _leave_in_spool(self, given: bytes, nonce: str, at_ms: int) -> None:
-        """As `fallback` does it, in a process of its own."""
+        """As `hook_fallback` does it, in a process of its own."""
         delivery = Delivery(
             name="user-prompt",
             agent="",

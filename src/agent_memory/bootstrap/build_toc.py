@@ -23,7 +23,7 @@ class TocFeature:
     rollup: Rollup
     rebuild: Rebuild
     contents: Contents
-    lock: threading.Lock  # held by whoever writes nodes: segments, rollups, rebuild, forgetting
+    lock: threading.Lock  # held while nodes are written: segments, rollups, rebuild, forgetting
 
 
 def build_toc(platform: Platform, log: LogFeature) -> TocFeature:

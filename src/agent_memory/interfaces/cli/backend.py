@@ -67,7 +67,7 @@ class SearchBackend(Protocol):
 
 
 class RunningAgent(Protocol):
-    """An active run: `Running`, or the same over gRPC."""
+    """An active run: `ActiveRun`, or the same over gRPC."""
 
     def command(self, command: Command, /) -> None: ...
 

@@ -250,11 +250,11 @@ def list_memories(
     limit: int | None,
 ) -> None:
     """List memories, newest first."""
-    curation, location = run.services.editor, resolve_location(run)
+    editor, location = run.services.editor, resolve_location(run)
     required_tags = frozenset(join_lists(tags))
     matching = [
         memory
-        for memory in curation.list_all(resolve_domains(run, domain))
+        for memory in editor.list_all(resolve_domains(run, domain))
         if (namespace is None or memory.namespace == namespace)
         and (spec is None or memory.spec == spec)
         and required_tags <= memory.tags
@@ -265,7 +265,7 @@ def list_memories(
         )
     ]
     matching.sort(key=lambda memory: (-memory.created_ms, memory.urn))
-    details = curation.load_details(matching[:limit])
+    details = editor.load_details(matching[:limit])
     run.show(
         {
             "memories": [memory_details_json(each, content=False) for each in details],
@@ -316,9 +316,9 @@ def edit(
 
     A new summary or new details make a new memory, which supersedes the old one.
     """
-    curation, location = run.services.editor, resolve_location(run)
-    memory = curation.find(memory_id, location)
-    changed = curation.edit(
+    editor, location = run.services.editor, resolve_location(run)
+    memory = editor.find(memory_id, location)
+    changed = editor.edit(
         memory,
         MemoryEdit(
             summary=None if summary is None else summary.strip(),
@@ -371,9 +371,9 @@ def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None
 
 
 def _set_status(run: Invocation, names: tuple[str, ...], status: MemoryStatus, verb: str) -> None:
-    curation, location = run.services.editor, resolve_location(run)
-    memories = [curation.find(name, location) for name in names]  # fail before changing any
-    changed = [curation.set_status(memory, status, location) for memory in memories]
+    editor, location = run.services.editor, resolve_location(run)
+    memories = [editor.find(name, location) for name in names]  # fail before changing any
+    changed = [editor.set_status(memory, status, location) for memory in memories]
     run.show(
         {"memories": [memory_json(memory, content=False) for memory in changed]},
         lambda: "\n".join(f"\N{CHECK MARK} {verb}: {memory.id}" for memory in changed),

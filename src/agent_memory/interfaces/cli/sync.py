@@ -115,12 +115,12 @@ def _render_synced(synced: SyncResult) -> str:
 @invocation
 def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     """Count your memories by kind, and by how recently and often used."""
-    survey, domains = run.services.memory_stats, resolve_domains(run, domain)
-    counted = survey.count(domains)
+    stats, domains = run.services.memory_stats, resolve_domains(run, domain)
+    counted = stats.count(domains)
     verified = None
     if verify:
         with run.terminal.progress("Verifying", counted.total) as advance:
-            verified = survey.verify(domains, advance)
+            verified = stats.verify(domains, advance)
     run.show(
         {
             **counts_json(counted),

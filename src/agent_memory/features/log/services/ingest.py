@@ -19,12 +19,12 @@ _MARKER = 64  # characters of the longest marker that replaces a secret
 class Ingest:
     log: EventLog
     secrets: SecretsFilter
-    on_record: Callable[[], None]  # called after each group of events is durable
+    on_record: Callable[[], None]  # called when a group of events was written, or failed
 
     def clean(self, event: Event) -> Clean:
         """Return the event without its secrets. Raises ContentBlocked.
 
-        Do not call this on an event loop: long texts take time.
+        Call this on an event loop only for short texts: long ones take time.
         """
         named = [f"{key}={value}" for key, value in event.metadata.items()]
         # Most events pass this check, which costs less than one check for each part.

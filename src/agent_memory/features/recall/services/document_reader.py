@@ -92,7 +92,7 @@ class DocumentReader:
             name = facts[-1].id
 
     def read(self, found: Sequence[IndexHit]) -> dict[DocumentKey, Document]:
-        """Return the documents that still exist, with their location if `placed`."""
+        """Return the documents that still exist, with their metadata."""
         events = [each for each in found if each.kind is DocumentKind.EVENT]
         nodes = [each for each in found if each.kind is DocumentKind.SEGMENT]
         grips = [each for each in found if each.kind is DocumentKind.GRIP]

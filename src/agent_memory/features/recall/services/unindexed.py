@@ -124,8 +124,8 @@ class UnindexedDocuments:
                 self._parts[type(entry)].unread[entry] = number
             if cursor is None:  # trimmed outbox entries are found through the store alone
                 oldest = self._outbox.read(0, limit=1)
-                indexed_by_nobody = oldest[0][0] - 1 if oldest else newest
-                missing = max(indexed_by_nobody, newest - MOST)
+                never_indexed = oldest[0][0] - 1 if oldest else newest
+                missing = max(never_indexed, newest - MOST)
             else:
                 missing = max(0, newest - MOST - indexed)
             wanted = [

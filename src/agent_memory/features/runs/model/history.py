@@ -55,7 +55,7 @@ def find_missing_prompts(events: Sequence[Event]) -> list[EventId]:
 
 
 def _groups(events: Sequence[Event]) -> list[list[Event]]:
-    """Group the events of event run at its start, even if others ran at the same time."""
+    """Group the events of a run at its start, even if others ran at the same time."""
     runs: dict[str, list[Event]] = {}
     groups: list[list[Event]] = []
     last = ""

@@ -100,7 +100,7 @@ class RunDependencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnvironment:
-    """The surroundings of all runs. Each run calls `load`, which is slow the first time: the
+    """What all runs share. Each run calls `load`, which is slow the first time: the
     dependencies are built only when needed. `on_crash` gets unexpected exceptions. A run that gets
     no start within `start_seconds` is ended, so that it does not block others."""
 
