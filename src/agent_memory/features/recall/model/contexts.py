@@ -120,8 +120,8 @@ def render_related(hits: Sequence[Hit]) -> str:
 
 
 def render_recalled(hits: Sequence[Hit], most: int) -> str:
-    """Render the hits that a model asked for, within `most` characters; empty where nothing is known or
-    fits."""
+    """Render the hits that a model asked for, in at most `most` characters. Empty where nothing is
+    known or fits."""
     lines: list[str] = []
     left = most - len(NOTICE) - 2 * len(MARKER) - 10
     for hit in hits:
