@@ -102,6 +102,12 @@ class Terminal:
             "MEMORY_GRPC__PORT": "0",
             "MEMORY_HTTP__PORT": "0",
         }
+        # A repository, as projects are: elsewhere `capture` notes that a memory is not shared.
+        subprocess.run(
+            ("git", "init", "--quiet", str(self._folder)),  # noqa: S607
+            env=self._environ,
+            check=True,
+        )
 
     def run(self, command: str) -> str:
         """Run a command without a terminal and return its output."""
