@@ -103,7 +103,7 @@ class Terminal:
             "MEMORY_HTTP__PORT": "0",
         }
         # A repository, as projects are: elsewhere `capture` notes that a memory is not shared.
-        subprocess.run(
+        subprocess.run(  # noqa: S603
             ("git", "init", "--quiet", str(self._folder)),  # noqa: S607
             env=self._environ,
             check=True,
