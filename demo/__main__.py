@@ -72,7 +72,7 @@ def play_session(shell: "Shell") -> None:
         shell.hook({**json.loads(line), "cwd": str(project), "transcript_path": ""})
     deadline = time.monotonic() + 10
     while "growing pause" not in shell.quietly("memory", "list") and time.monotonic() < deadline:
-        time.sleep(0.05)  # nobody waited for the capture
+        time.sleep(0.05)  # the capture comes after the hook has answered
     shell.hook({**json.loads(next_one), "cwd": str(project), "transcript_path": ""})
     say("What was marked as a decision was captured when the session ended, so the next one knows.")
     shell("memory", "list")

@@ -133,7 +133,7 @@ class Connection:
                 waiter.set_exception(exc)
 
         def settle(_done: object) -> None:
-            with suppress(RuntimeError):  # the loop was closed: nobody waits there any more
+            with suppress(RuntimeError):  # the loop was closed, so no caller waits
                 loop.call_soon_threadsafe(answer)
 
         sent.add_done_callback(settle)

@@ -2,7 +2,7 @@
 
 ClientError
 ├── InvalidEndpoint      the address makes no sense; nothing was tried
-├── ConnectionFailed     nobody answers there, or the client is closed
+├── ConnectionFailed     no daemon answers, or the client is closed
 ├── RpcError             the daemon answered with an error: `code`, `details`
 │   └── EventsRefused    some events of a batch; the others are stored
 └── SerializationError   a value cannot be sent, or an answer cannot be read
@@ -22,7 +22,7 @@ class InvalidEndpoint(ClientError):
 
 
 class ConnectionFailed(ClientError):
-    """Nobody answers at the address, or the client is closed."""
+    """No daemon answers at the address, or the client is closed."""
 
 
 class SerializationError(ClientError):

@@ -41,7 +41,7 @@ _RECORDED: Mapping[HookEventType, _Recorded] = {
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """What a hook was told. Each `with_...` gives a new one and leaves this one as it is."""
+    """An event of an agent's hook. Each `with_...` method returns a changed copy."""
 
     session_id: str
     hook_type: HookEventType

@@ -1,8 +1,8 @@
 """Read states of graphs without running anything that stands in them.
 
 LangGraph's own serializer stores an object as the name of a class and its arguments, and by default
-imports and calls whatever name it finds. Whoever can write a state could so run code in the program
-that reads it.
+imports and calls any name in it. A program that can write a state could then run code in the
+program that reads it.
 """
 
 import threading
@@ -17,7 +17,7 @@ from agent_memory.client.errors import SerializationError
 
 AllowedType = type | tuple[str, str]  # a class, or its module and name
 
-# What it writes. LangGraph also reads `json`, of its earlier versions, and can be told to unpickle.
+# What it writes. LangGraph also reads `json`, of its earlier versions, and can be set to unpickle.
 _READ = ("null", "bytes", "bytearray", "msgpack")
 _BLOCKED = ("msgpack_blocked", "msgpack_method_blocked")
 

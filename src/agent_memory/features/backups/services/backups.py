@@ -98,7 +98,7 @@ class Backups:
         return [f"the last good backup is {days} days old: {last.scheduled}"]
 
     def _record(self, target: str, made: Snapshot) -> None:
-        """Record the result. A backup taken elsewhere says nothing about the scheduled ones."""
+        """Record the result. A backup to another folder does not count as a scheduled one."""
         at = made.manifest.made_ms
         status = replace(self.history.load(), path=made.path, made_ms=at)
         if PurePath(target) == PurePath(self.plan.folder):

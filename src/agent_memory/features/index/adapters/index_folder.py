@@ -7,6 +7,7 @@ from pathlib import Path
 import structlog
 
 from agent_memory.platform import durable
+from agent_memory.platform.files import read_regular
 
 log = structlog.get_logger()
 
@@ -40,13 +41,7 @@ def empty(folder: Path) -> None:
 
 def _holds(path: Path, content: bytes) -> bool:
     """Tell whether a path is a file, and no link, with exactly this content."""
-    try:  # O_NONBLOCK: opening a pipe would wait for its writer
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return read_regular(path, len(content)) == content
     except OSError:
         return False
-    try:
-        return os.read(descriptor, len(content) + 1) == content
-    except OSError:  # a folder, for one
-        return False
-    finally:
-        os.close(descriptor)

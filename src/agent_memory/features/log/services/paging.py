@@ -6,7 +6,7 @@ from agent_memory.features.log.model.events import Event, EventPage
 from agent_memory.features.log.ports import EventLog
 from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
 
-_PAGE = 500
+_PAGE = 1_000  # a page ends earlier where texts are long
 _FIRST, _LAST = Millis(0), Millis(MAX_MILLIS)
 
 

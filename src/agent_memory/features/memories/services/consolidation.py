@@ -144,7 +144,7 @@ class Consolidation:
                 if move.memory.key in gone or move.memory.key not in going
             }
         )
-        return tuple(each for told in skipped.values() for each in told)
+        return tuple(reason for reasons in skipped.values() for reason in reasons)
 
     def undo(self, here: MemoryLocation) -> tuple[int, int]:
         """Undo the last run. Return how many memories were restored, and how many were left alone

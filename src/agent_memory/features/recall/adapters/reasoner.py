@@ -118,9 +118,10 @@ class LlmReasoner:
                 " raise summarizer.daily_token_budget"
             )
 
-    def _spend(self, prompt: int | None, completion: int | None, asked: str, told: str) -> None:
-        prompt = estimate_tokens(asked) if prompt is None else prompt
-        completion = estimate_tokens(told) if completion is None else completion
+    def _spend(self, prompt: int | None, completion: int | None, text: str, answer: str) -> None:
+        """Count the tokens of a request, estimated where the server does not report them."""
+        prompt = estimate_tokens(text) if prompt is None else prompt
+        completion = estimate_tokens(answer) if completion is None else completion
         self._daily.spend(prompt + completion)
 
 

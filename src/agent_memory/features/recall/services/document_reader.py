@@ -17,6 +17,7 @@ from agent_memory.features.log.model.outbox import (
     SegmentChanged,
 )
 from agent_memory.features.log.ports import EventLog
+from agent_memory.features.log.services import paging
 from agent_memory.features.memories.model import memories, memory_documents
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.ports import Memories
@@ -24,7 +25,7 @@ from agent_memory.features.toc.model import segments
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.ports import TocReader
-from agent_memory.kernel.ids import MAX_MILLIS, EventId, MemoryKey, Millis, Position, SessionId
+from agent_memory.kernel.ids import EventId, MemoryKey, Millis, Position, SessionId
 
 _PAGE = 1_000
 _SAME_MOMENT = 100  # segments of one session that may start in the same millisecond
@@ -68,14 +69,9 @@ class DocumentReader:
     def list_entries(self) -> Iterator[list[OutboxEntry]]:
         """Yield entries for every record, in batches: events by time, segments, memories, facts."""
         sessions: dict[SessionId, None] = {}
-        after: Position | None = None
-        while True:
-            page = self.log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=_PAGE)
+        for page in paging.iter_between(self.log):
             sessions |= dict.fromkeys(event.session_id for event in page.events)
             yield [EventChanged(at=event.position) for event in page.events]
-            if page.next is None:
-                break
-            after = page.next
         for session_id in sessions:
             start = _BEGINNING
             while held := self.toc.list_segments(session_id, start, limit=_PAGE):

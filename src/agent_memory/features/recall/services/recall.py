@@ -336,7 +336,7 @@ def _fold_duplicates(
     one."""
     together = _pair_events_with_grips(pool)
     said: set[bytes] = set()
-    told: set[DocumentKey] = set()
+    covered: set[DocumentKey] = set()
     for each in ranked:
         document = pool[each.place].document
         if document.kind in (DocumentKind.EVENT, DocumentKind.MEMORY) and not scope.admits(
@@ -351,10 +351,10 @@ def _fold_duplicates(
             continue
         grip_id = ""
         if together:
-            if document.key in told:
+            if document.key in covered:
                 continue
             for other in together.get(document.key, ()):
-                told.add(other.key)
+                covered.add(other.key)
                 grip_id = grip_id or (other.id if other.kind is DocumentKind.GRIP else "")
         if len(bare) >= _DISTINCT:
             said.add(bare)

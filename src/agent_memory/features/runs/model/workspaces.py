@@ -68,7 +68,7 @@ def compute_digest(data: bytes) -> str:
 
 
 def check_writable(path: str) -> None:
-    """Refuse to write to git's own files: git would run commands from them that nobody allowed.
+    """Refuse to write to git's own files: git would run commands from them without approval.
     Raises ToolFailed."""
     if any(part.casefold() == GIT for part in path.split("/")):
         raise ToolFailed(f"{quote_path(path)} belongs to git: writing to it is not allowed")

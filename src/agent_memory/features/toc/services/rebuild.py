@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import date
 
 from agent_memory.features.log.ports import EventLog
+from agent_memory.features.log.services import paging
 from agent_memory.features.toc.model.periods import Level, Period
 from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
-from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
-
-_PAGE = 1_000
+from agent_memory.kernel.ids import Millis, SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +60,5 @@ class Rebuild:
 
     def _session_ids(self, since: date | None) -> Iterator[SessionId]:
         start = Millis(0) if since is None else Period(level=Level.DAY, first=since).start_ms
-        after: Position | None = None
-        while True:
-            page = self.log.list_between(start, Millis(MAX_MILLIS), after=after, limit=_PAGE)
+        for page in paging.iter_between(self.log, start):
             yield from (event.session_id for event in page.events)
-            if page.next is None:
-                return
-            after = page.next

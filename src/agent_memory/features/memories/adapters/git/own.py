@@ -51,9 +51,9 @@ def _make_draft(path: Path) -> Path:
 def _commit(path: Path) -> None:
     repository = pygit2.Repository(str(path))
     try:
-        nobody = pygit2.Signature("Agent Memory", "agent-memory@localhost", 0, 0)
+        author = pygit2.Signature("Agent Memory", "agent-memory@localhost", 0, 0)
         tree = repository.TreeBuilder().write()
-        repository.create_commit(MAIN, nobody, nobody, "memories\n", tree, [])
+        repository.create_commit(MAIN, author, author, "memories\n", tree, [])
     finally:
         repository.free()
 
