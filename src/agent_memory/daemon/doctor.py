@@ -170,10 +170,8 @@ def _check_status(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     waiting = indexes.get("words_waiting", 0) + indexes.get("vectors_waiting", 0)
     events = status.get("events", 0)
     if health.get("writable", True) and not status.get("damages"):
-        text = (
-            f"{events:,} events, {documents:,} texts in the search index, {waiting:,} to be indexed"
-        )
-        yield _fine("store", text)
+        indexed = f"texts in the search index: {documents:,}, to be indexed: {waiting:,}"
+        yield _fine("store", f"events: {events:,}; {indexed}")
 
 
 def _check_jobs(environ: Mapping[str, str]) -> Iterator[CheckResult]:

@@ -46,7 +46,7 @@ class TestAllIsWell:
         assert answer.code == 0
         assert "\N{CHECK MARK} data " in answer.text
         assert "memory install AGENT" in answer.text
-        assert " in the search index, " in answer.text
+        assert "; texts in the search index: " in answer.text
 
     @pytest.mark.soak
     def test_without_a_daemon_one_is_started(self) -> None:

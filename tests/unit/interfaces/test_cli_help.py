@@ -10,7 +10,7 @@ from agent_memory.interfaces.cli.commands import Command, Group
 from agent_memory.interfaces.cli.programs import PROGRAMS
 
 WIDTH = 80
-LINE_CHARS = 83  # the most that a list of commands shows of a line
+LINE_CHARS = 64  # what 80 columns leave beside the longest name of `memory`
 
 
 def list_contexts(

@@ -33,7 +33,7 @@ SHOWN = 20
 def consolidate(
     run: Invocation, dry_run: bool, full: bool, domain: str, yes: bool, undo: bool
 ) -> None:
-    """Merge memories that say the same and archive the ones they replace.
+    """Merge memories that say the same, and archive the old ones.
 
     On a terminal, the command shows the plan and asks before it applies it. Elsewhere it applies
     the plan at once. --dry-run only shows the plan; --undo reverts the last consolidation.

@@ -26,7 +26,7 @@ AGENTS = tuple(agent.value for agent in Agent)
     "--agent", type=click.Choice(AGENTS), help="The agent, if the input does not name it."
 )
 def hook(name: str, source: Path | None, output: Path | None, agent: str | None) -> None:
-    """Record a hook call of an agent, and answer with related memories.
+    """Record an agent's hook call, and answer with memories.
 
     Reads one JSON object, writes one, and always exits with 0. `memory install` makes an agent
     call it.

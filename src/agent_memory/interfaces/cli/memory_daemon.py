@@ -320,7 +320,7 @@ def service() -> None:
 @click.option("--dry-run", is_flag=True, help="Show the unit, and write nothing.")
 @invocation
 def install_service(run: Invocation, dry_run: bool) -> None:
-    """Write the unit that starts the daemon, and show how to activate it."""
+    """Write the unit that starts the daemon; show how to activate it."""
     unit = service_unit.for_platform(run.terminal.call, config_file=run.config_file)
     if not dry_run:
         unit.write()

@@ -265,7 +265,7 @@ def search(run: Invocation, /, detail: str, **filters: Any) -> None:
 def context(
     run: Invocation, prompt: tuple[str, ...], project: str, branch: str, file: str, tokens: int
 ) -> None:
-    """Show the context that an agent would get, as XML within a budget of tokens."""
+    """Show the context that an agent gets, as XML."""
     request = contexts.ContextRequest(
         project=project, branch=branch, prompt=" ".join(prompt), file=file, tokens=tokens
     )

@@ -114,7 +114,7 @@ def _render_synced(synced: SyncResult) -> str:
 )
 @invocation
 def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
-    """Count your memories by kind, and by how recently and often used."""
+    """Count your memories by kind, age and use."""
     stats, domains = run.services.memory_stats, resolve_domains(run, domain)
     counted = stats.count(domains)
     verified = None
