@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
 from agent_memory.features.index.adapters.lexical import TantivyIndex
+from agent_memory.features.index.adapters.stored_term_vectors import StoredTermVectors
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import Query, RecallResult, SearchMode, SearchScope
@@ -143,6 +144,7 @@ class RecallHarness:
     facts: Facts
     library: DocumentReader
     lexical: TantivyIndex
+    terms: StoredTermVectors
     vectors: FlatVectors | None
     queue: StoredEmbeddingQueue
     indexing: Indexer
@@ -230,6 +232,7 @@ def build_recall(
     library = DocumentReader(log=log, toc=toc, memories=memories, knowledge=knowledge)
     facts = Facts(knowledge=knowledge, secrets=PassThrough(), clock=clock, on_change=lambda: None)
     lexical = TantivyIndex(folder / "lexical")
+    terms = StoredTermVectors(store)
     queue = StoredEmbeddingQueue(store)
     vectors = None if embedder is None else FlatVectors(folder / "vectors", embedder.model)
     embedding = (
@@ -242,6 +245,7 @@ def build_recall(
         log=log,
         outbox=outbox,
         lexical=lexical,
+        terms=terms,
         queue=None if embedding is None else queue,
         clock=clock,
     )
@@ -259,6 +263,7 @@ def build_recall(
         facts=facts,
         library=library,
         lexical=lexical,
+        terms=terms,
         vectors=vectors,
         queue=queue,
         indexing=indexing,

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.index.adapters.lexical import TantivyIndex
-from agent_memory.features.index.ports import Embedder, EmbeddingQueue, VectorIndex
+from agent_memory.features.index.adapters.stored_term_vectors import StoredTermVectors
+from agent_memory.features.index.ports import Embedder, EmbeddingQueue, TermVectors, VectorIndex
 from agent_memory.platform.store import schema
 
 
@@ -19,13 +20,18 @@ class VectorParts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexFeature:
     lexical: TantivyIndex
+    terms: TermVectors
     vectors: VectorParts | None
 
 
 def build_index(platform: Platform) -> IndexFeature:
     folder = platform.folders.index
     index_folder.prepare(folder, schema.ensure_identity(platform.store))
-    return IndexFeature(lexical=TantivyIndex(folder / "lexical"), vectors=_build_vectors(platform))
+    return IndexFeature(
+        lexical=TantivyIndex(folder / "lexical"),
+        terms=StoredTermVectors(platform.store),
+        vectors=_build_vectors(platform),
+    )
 
 
 def _build_vectors(platform: Platform) -> VectorParts | None:

@@ -46,6 +46,7 @@ def build_recall(
             log=log.events,
             outbox=log.outbox,
             lexical=index.lexical,
+            terms=index.terms,
             queue=None if vectors is None else vectors.queue,
             clock=platform.clock,
         ),

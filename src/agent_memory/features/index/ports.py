@@ -1,4 +1,4 @@
-"""Ports of search: the lexical index, the vector index, the embedder and its queue."""
+"""Ports of search: the lexical index, term vectors, the vector index, the embedder, its queue."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 from agent_memory.features.index.model.documents import Document, DocumentKey, Owner
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchScope, TermStatistics
+from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.status import IndexStats
 from agent_memory.platform.ports import Ticket
@@ -99,6 +100,28 @@ class LexicalIndex(Protocol):
 
     def stats(self) -> IndexStats:
         """Return the number of documents and the size of the files."""
+        ...
+
+
+class TermVectors(Protocol):
+    """The term vector of each owner's first document. They are derived, and any may be missing.
+
+    Every method raises StorageFailed if the store cannot be read or written.
+    """
+
+    def replace(self, owned: Mapping[Owner, Sequence[Document]], /) -> None:
+        """Replace the vectors of these owners; an owner without documents loses its vector.
+
+        The change is durable on return.
+        """
+        ...
+
+    def get(self, owners: Sequence[Owner], /) -> list[TermVector | None]:
+        """Return the vectors of the owners, in order; None if one is missing or damaged."""
+        ...
+
+    def clear(self) -> None:
+        """Remove all vectors."""
         ...
 
 

@@ -10,6 +10,7 @@ SEGMENTS = "segments"  # ses:{session}:{ms:013}:{event id} of the first event ->
 GRIPS = "grips"  # grip:{ms:013}:{ulid}
 OUTBOX = "outbox"  # outbox:{sequence:020} -> the key of the record that changed
 EMBEDDING_QUEUE = "embedding_queue"  # live:{sequence:020}, past:{sequence:020} -> as the outbox
+TERM_VECTORS = "term_vectors"  # {owner} -> the terms of its first document, to rank it
 PROGRESS = "checkpoints"  # checkpoint:{job}
 ACCESS_KEYS = "access_keys"  # key:{name} -> hash, created
 MEMORIES = "memories"  # mem:{domain}:{namespace}:{digest} -> memory
@@ -33,6 +34,7 @@ ALL = (
     GRIPS,
     OUTBOX,
     EMBEDDING_QUEUE,
+    TERM_VECTORS,
     PROGRESS,
     ACCESS_KEYS,
     MEMORIES,

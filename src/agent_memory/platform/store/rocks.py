@@ -464,6 +464,12 @@ class RocksEngine:
                 # Every ingest looks for an id that does not exist, and every checkpoint for its
                 # head: the filter answers from memory.
                 table.set_bloom_filter(10, False)
+            case families.TERM_VECTORS:
+                # Hashes do not compress, and a question reads many rows that lie apart.
+                no_compression = rocksdict.DBCompressionType.none()
+                options.set_compression_type(no_compression)
+                options.set_bottommost_compression_type(no_compression)
+                table.set_block_size(4 << 10)
         options.set_block_based_table_factory(table)
         return options
 

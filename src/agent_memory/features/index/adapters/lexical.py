@@ -44,7 +44,8 @@ from agent_memory.kernel.text import analysis
 
 log = structlog.get_logger()
 
-_ANALYZER = "terms-1"  # part of the stored schema: with another name the index is rebuilt
+# Part of the stored schema: with another name the index and the term vectors are rebuilt.
+_ANALYZER = "terms-2"
 _TEXT = "text"
 _ABOUT = "about"  # tool, file, project and date
 _SPEAKER = "speaker"

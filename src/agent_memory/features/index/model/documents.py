@@ -93,6 +93,22 @@ def fact_owner(name: KnowledgeId) -> Owner:
     return Owner(f"fact:{name}")
 
 
+def owner_of(kind: DocumentKind, name: str) -> Owner | None:
+    """Return the owner of the document with this id, or None if only the record names it.
+
+    A grip belongs to its segment, and the URN of a memory has only the beginning of its digest.
+    """
+    match kind:
+        case DocumentKind.EVENT:
+            return event_owner(name)
+        case DocumentKind.SEGMENT:
+            return segment_owner(NodeId(name))
+        case DocumentKind.FACT:
+            return fact_owner(KnowledgeId(name))
+        case DocumentKind.GRIP | DocumentKind.MEMORY:
+            return None
+
+
 def from_event(event: Event) -> list[Document]:
     """Return the document of an event; an event without text has none."""
     if not event.text.strip():

@@ -1,9 +1,9 @@
-"""Index changes from the outbox into the word index, and queue them for embedding."""
+"""Index changes from the outbox by their words, and queue them for embedding."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_memory.features.index.ports import EmbeddingQueue, LexicalIndex
+from agent_memory.features.index.ports import EmbeddingQueue, LexicalIndex, TermVectors
 from agent_memory.features.log.model.outbox import (
     EventChanged,
     FactChanged,
@@ -25,6 +25,7 @@ class Indexer:
     log: EventLog
     outbox: Outbox
     lexical: LexicalIndex
+    terms: TermVectors
     queue: EmbeddingQueue | None  # None: nothing is embedded
     clock: Clock
 
@@ -36,7 +37,7 @@ class Indexer:
             return 0
         changed = list(dict.fromkeys(entry for _, entry in entries))
         self._enqueue(changed)  # before the index: doing it twice is better than not at all
-        self.lexical.replace(self.documents.read_owned(changed), cursor=entries[-1][0])
+        self._replace(changed, cursor=entries[-1][0])
         return len(entries)
 
     def fill(self, on_progress: Callable[[int], None], *, afresh: bool = False) -> int:
@@ -45,19 +46,26 @@ class Indexer:
         newest = self.log.watermark()
         self._enqueue_waiting(newest)
         self.lexical.begin(afresh=afresh)
+        if afresh:
+            self.terms.clear()
         count = 0
         waiting: list[OutboxEntry] = []
         for entries in self.documents.list_entries():
             waiting += entries
             count += len(entries)
             if len(waiting) >= BATCH:
-                self.lexical.replace(self.documents.read_owned(waiting))
+                self._replace(waiting)
                 waiting = []
                 on_progress(count)
-        self.lexical.replace(self.documents.read_owned(waiting))
+        self._replace(waiting)
         self.lexical.finish(cursor=newest)
         on_progress(count)
         return count
+
+    def _replace(self, changed: Sequence[OutboxEntry], *, cursor: int | None = None) -> None:
+        owned = self.documents.read_owned(changed)
+        self.terms.replace(owned)  # before the cursor moves, so that a crash repeats it
+        self.lexical.replace(owned, cursor=cursor)
 
     def _enqueue_waiting(self, newest: int) -> None:
         """Queue for embedding what the word index is about to skip."""

@@ -1,0 +1,51 @@
+"""Term vectors on an ordered store, one row for each owner."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from agent_memory.features.index.model import term_vectors
+from agent_memory.features.index.model.documents import Document, Owner
+from agent_memory.features.index.model.term_vectors import TermVector
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families, keys
+from agent_memory.platform.store.batches import Batch, Delete, DeleteRange, Put
+
+_LONGEST_KEY = 200  # bytes; a longer owner is replaced by its hash
+
+
+class StoredTermVectors:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def replace(self, owned: Mapping[Owner, Sequence[Document]], /) -> None:
+        if owned:
+            changes = tuple(_build_change(owner, held) for owner, held in owned.items())
+            self._store.submit([Batch(changes)]).result()
+
+    def get(self, owners: Sequence[Owner], /) -> list[TermVector | None]:
+        values = self._store.get_many(families.TERM_VECTORS, [_key(owner) for owner in owners])
+        return [None if value is None else _decode(value) for value in values]
+
+    def clear(self) -> None:
+        self._store.submit([Batch((DeleteRange(families.TERM_VECTORS, b"", keys.LAST),))]).result()
+
+
+def _build_change(owner: Owner, held: Sequence[Document]) -> Put | Delete:
+    if not held:
+        return Delete(families.TERM_VECTORS, _key(owner))
+    value = term_vectors.encode(term_vectors.build(held[0]))
+    return Put(families.TERM_VECTORS, _key(owner), value)
+
+
+def _decode(value: bytes) -> TermVector | None:
+    try:
+        return term_vectors.decode(value)
+    except ValueError:
+        return None  # ranking reads the text instead
+
+
+def _key(owner: Owner) -> bytes:
+    name = owner.encode("utf-8", "surrogateescape")
+    if len(name) <= _LONGEST_KEY:
+        return name
+    return b"sha256:" + hashlib.sha256(name).hexdigest().encode()
