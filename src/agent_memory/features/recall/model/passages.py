@@ -106,6 +106,9 @@ def _choose_stretch(
     text: str, weights: Mapping[str, float], focus: Range | None, most: int
 ) -> Range:
     """Choose the part of a text to read: all of it unless it is long."""
+    if not weights:
+        start = max(0, min(focus[0] if focus else 0, len(text) - most))
+        return start, min(len(text), start + 2 * most)
     if len(text) <= _READ:
         return 0, len(text)
     found = sorted(_sample(text, weights))
