@@ -268,7 +268,7 @@ class SearchHit:
     status: str
     tags: tuple[str, ...]
     score_parts: Mapping[str, float]
-    passage: Passage | None = None  # None where the title of a memory answers as well
+    passage: Passage | None = None  # None where the title of a memory has all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,10 +157,10 @@ def _about(document: Document) -> Iterator[str]:
     for name, value in (
         ("", document.speaker or document.role),
         ("", document.status),
-        ("Domain: ", document.domain.partition(":")[0]),
         ("Session: ", "" if memory else document.session),
         ("Project: ", document.project),
         ("Tool: ", document.tool),
+        ("Domain: ", document.domain.partition(":")[0]),
         ("Tags: ", ", ".join(sorted(document.tags))),
     ):
         if value:

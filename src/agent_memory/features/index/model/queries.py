@@ -197,7 +197,7 @@ class Hit:
     grip_id: str = ""
     node_id: str = ""
     truncated: bool = False  # the text of `document` is cut
-    passage: Passage | None = None  # None where the title of a memory answers as well
+    passage: Passage | None = None  # None where the title of a memory has all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

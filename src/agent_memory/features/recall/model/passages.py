@@ -70,12 +70,13 @@ def find_passage(
 
 
 def find_in_memory(document: Document, weights: Mapping[str, float]) -> Passage | None:
-    """Find the passage of a memory's content, or None if its title answers as well."""
-    if _score(document.title, weights) >= sum(_discount(weights).values()):
+    """Find the passage of a memory's content, or None if it has no term that the title lacks."""
+    known = {match.term for match in analysis.find_terms(document.title, weights)}
+    if known >= weights.keys():
         return None
     passage = find_passage(document.text, weights)
-    better = _score(passage.text, weights) > _score(document.title, weights)
-    return passage if better else None
+    added = {match.term for match in analysis.find_terms(passage.text, weights)} - known
+    return passage if added else None
 
 
 def find_bullet(
@@ -169,7 +170,7 @@ def _split_long(text: str, start: int, end: int, most: int) -> Iterator[Range]:
     size = min(_PIECE, most)
     while end - start > most:
         stop = start + size
-        gaps = [gap.end() for gap in _GAP.finditer(text, start + size // 2, stop)]
+        gaps = [gap.end() for gap in _GAP.finditer(text, start + (size + 1) // 2, stop)]
         blanks = [at for at in gaps if text[at - 1].isspace()]
         stop = (blanks or gaps or [stop])[-1]
         yield start, stop
