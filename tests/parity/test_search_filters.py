@@ -11,7 +11,7 @@ import httpx
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from agent_memory.client import MemoryClient
+from agent_memory.client import MemoryClient, Passage
 from agent_memory.interfaces.search_request import PLURALS, SearchRequest
 from agent_memory.interfaces.wire.events import event_to_proto
 from agent_memory.proto import memory_pb2 as pb
@@ -95,9 +95,10 @@ def read_passage(passage: pb.Passage) -> dict[str, Any]:
     return {"text": passage.text, "start": passage.start, "end": passage.end, "marks": marks}
 
 
-def to_json(value: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(json.dumps(value))
-    return made
+def to_json(passage: Passage | None) -> dict[str, Any] | None:
+    if passage is None:
+        return None
+    return asdict(passage) | {"marks": [list(mark) for mark in passage.marks]}
 
 
 def over_grpc(client: Client) -> Find:
@@ -113,7 +114,7 @@ def over_client(client: MemoryClient) -> Find:
     def find(filters: Filters) -> list[Found]:
         named = stringify(rename(filters, GRPC_NAMES), "continuation_token")
         hits = client.search(named.pop("query", ""), **named).hits
-        return [Found(hit.id, hit.passage and to_json(asdict(hit.passage))) for hit in hits]
+        return [Found(hit.id, to_json(hit.passage)) for hit in hits]
 
     return find
 

@@ -20,7 +20,7 @@ def split_parts(document: Document) -> list[str]:
 
     Speaker and time are left out: names attract every text that mentions them.
     """
-    words = _embedded_text(document).split()
+    words = _get_embedded_text(document).split()
     kept, size = _divide(document, len(words))
     parts = (" ".join(words[start : start + size]) for start in range(0, kept, size))
     return [part[:_PART_CHARS] for part in parts]
@@ -28,7 +28,7 @@ def split_parts(document: Document) -> list[str]:
 
 def locate_part(document: Document, number: int) -> tuple[int, int]:
     """Return the range of characters in `document.text` that part `number` was made from."""
-    text = _embedded_text(document)
+    text = _get_embedded_text(document)
     words = [word.span() for word in _WORD.finditer(text)]
     kept, size = _divide(document, len(words))
     part = words[:kept][number * size : (number + 1) * size] or [(0, 0)]
@@ -36,7 +36,7 @@ def locate_part(document: Document, number: int) -> tuple[int, int]:
     return max(0, part[0][0] - ahead), max(0, part[-1][1] - ahead)
 
 
-def _embedded_text(document: Document) -> str:
+def _get_embedded_text(document: Document) -> str:
     text = document.text[:_MOST_CHARS]
     return f"{document.title}\n{text}" if document.kind is DocumentKind.MEMORY else text
 

@@ -39,7 +39,7 @@ _COMMON_TERMS = frozenset(map(stem, COMMON | GRAMMAR))
 Range = tuple[int, int]
 
 
-class _Unit(NamedTuple):
+class _PassageUnit(NamedTuple):
     """A line or sentence, with what each term in it counts."""
 
     start: int
@@ -180,9 +180,9 @@ def _split_long(text: str, start: int, end: int, most: int) -> Iterator[Range]:
 
 def _weigh(
     text: str, ranges: Iterator[Range], matches: Sequence[TermMatch], weights: Mapping[str, float]
-) -> list[_Unit]:
+) -> list[_PassageUnit]:
     """Say what each term counts in each unit."""
-    units: list[_Unit] = []
+    units: list[_PassageUnit] = []
     number = 0
     for start, end in ranges:
         worth: dict[str, float] = {}
@@ -191,12 +191,12 @@ def _weigh(
             number += 1
         if worth and len(_SYMBOL.findall(text, start, end)) * _SYMBOLS > end - start:
             worth = {term: _CODE * weight for term, weight in worth.items()}
-        units.append(_Unit(start, end, worth))
+        units.append(_PassageUnit(start, end, worth))
     return units
 
 
 def _choose_run(
-    units: Sequence[_Unit], weights: Mapping[str, float], focus: Range | None, most: int
+    units: Sequence[_PassageUnit], weights: Mapping[str, float], focus: Range | None, most: int
 ) -> tuple[int, int]:
     """Choose the first and the last unit of the best run; of equals the earliest."""
     bonus = _FOCUS * sum(weights.values())
@@ -227,14 +227,14 @@ def _choose_run(
     return run
 
 
-def _find_start(units: Sequence[_Unit], focus: Range | None) -> tuple[int, int]:
+def _find_start(units: Sequence[_PassageUnit], focus: Range | None) -> tuple[int, int]:
     """Return the unit where the focus begins, or the first."""
     at = focus[0] if focus else 0
     number = next((number for number, unit in enumerate(units) if unit.end > at), 0)
     return number, number
 
 
-def _add_context(units: Sequence[_Unit], begin: int, end: int, most: int) -> tuple[int, int]:
+def _add_context(units: Sequence[_PassageUnit], begin: int, end: int, most: int) -> tuple[int, int]:
     """Add units after and before, in turn, while they fit: an answer stands near its words."""
     while True:
         known = begin, end
