@@ -7,6 +7,7 @@ import pytest
 from agent_memory.client import (
     AsyncMemoryClient,
     MemoryClient,
+    Passage,
     RpcError,
     SearchHit,
     SearchResult,
@@ -46,6 +47,7 @@ HIT = pb.SearchHit(
     agent="claude",
     tool_name="Bash",
     relates_to=["decisions:abc1234:0"],
+    passage=pb.Passage(text="its ownership.", start=11, end=25, marks=[pb.Mark(start=4, end=13)]),
 )
 A_HIT = SearchHit(
     kind="memory",
@@ -73,6 +75,7 @@ A_HIT = SearchHit(
     tags=("lang", "rust"),
     score_parts={"words": 0.5, "meaning": 0.25},
     relates_to=("decisions:abc1234:0",),
+    passage=Passage(text="its ownership.", start=11, end=25, marks=((4, 13),)),
 )
 
 

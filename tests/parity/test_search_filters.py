@@ -1,16 +1,17 @@
-"""Each filter of a search, through every interface of a real daemon: the results are the same."""
+"""Each filter of a search, through every interface of a real daemon: the results are the same, and
+so is the passage that each of them shows."""
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import fields
-from typing import Any
+from dataclasses import asdict, fields
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from agent_memory.client import MemoryClient
+from agent_memory.client import MemoryClient, Passage
 from agent_memory.interfaces.search_request import PLURALS, SearchRequest
 from agent_memory.interfaces.wire.events import event_to_proto
 from agent_memory.proto import memory_pb2 as pb
@@ -33,11 +34,21 @@ GRPC_NAMES = {
     "offset": "continuation_token",
 }
 REST_NAMES = {name: alias for name, alias in GRPC_NAMES.items() if name != "offset"}
+MANY = 100
 TOKEN = {"offset": "continuation_token"}
 OPTIONS = {"session_id": "session", "statuses": "status"}
 
 Filters = dict[str, Any]
-Find = Callable[[Filters], list[str]]
+
+
+class Found(NamedTuple):
+    """A hit: its name, and its passage as JSON. A brief answer has no passages."""
+
+    id: str
+    passage: dict[str, Any] | None
+
+
+Find = Callable[[Filters], list[Found]]
 
 CASES: dict[str, Filters] = {
     "query": {"query": "orientation", "mode": "bm25", "kinds": ["event"]},
@@ -75,28 +86,44 @@ def pluralize(filters: Filters) -> Filters:
     return {**filters, "kinds": [PLURAL_OF[kind] for kind in filters["kinds"]]}
 
 
+def read_hit(hit: dict[str, Any]) -> Found:
+    return Found(hit["id"], hit.get("passage"))
+
+
+def read_passage(passage: pb.Passage) -> dict[str, Any]:
+    marks = [[mark.start, mark.end] for mark in passage.marks]
+    return {"text": passage.text, "start": passage.start, "end": passage.end, "marks": marks}
+
+
+def to_json(passage: Passage | None) -> dict[str, Any] | None:
+    if passage is None:
+        return None
+    return asdict(passage) | {"marks": [list(mark) for mark in passage.marks]}
+
+
 def over_grpc(client: Client) -> Find:
-    def find(filters: Filters) -> list[str]:
+    def find(filters: Filters) -> list[Found]:
         request = pb.SearchRequest(**stringify(rename(filters, GRPC_NAMES), "continuation_token"))
         answer = client.unary(f"/{SERVICE}/Search", request, pb.SearchResponse)
-        return [hit.id for hit in answer.hits]
+        return [Found(hit.id, read_passage(hit.passage)) for hit in answer.hits]
 
     return find
 
 
 def over_client(client: MemoryClient) -> Find:
-    def find(filters: Filters) -> list[str]:
+    def find(filters: Filters) -> list[Found]:
         named = stringify(rename(filters, GRPC_NAMES), "continuation_token")
-        return [hit.id for hit in client.search(named.pop("query", ""), **named).hits]
+        hits = client.search(named.pop("query", ""), **named).hits
+        return [Found(hit.id, to_json(hit.passage)) for hit in hits]
 
     return find
 
 
 def over_rest(api: httpx.Client) -> Find:
-    def find(filters: Filters) -> list[str]:
+    def find(filters: Filters) -> list[Found]:
         answer = api.get("/api/v1/search/", params=rename(filters, REST_NAMES))
         answer.raise_for_status()
-        return [hit["id"] for hit in answer.json()["results"]]
+        return list(map(read_hit, answer.json()["results"]))
 
     return find
 
@@ -106,12 +133,12 @@ def to_body(filters: Filters) -> Filters:
 
 
 def over_sse(api: httpx.Client) -> Find:
-    def find(filters: Filters) -> list[str]:
+    def find(filters: Filters) -> list[Found]:
         answer = api.post("/stream/recall", json=to_body(filters))
         answer.raise_for_status()
         events = [block.splitlines() for block in answer.text.split("\n\n")]
         return [
-            json.loads(lines[-1].removeprefix("data: "))["memory"]["id"]
+            read_hit(json.loads(lines[-1].removeprefix("data: "))["memory"])
             for lines in events
             if "event: result" in lines
         ]
@@ -120,25 +147,26 @@ def over_sse(api: httpx.Client) -> Find:
 
 
 def over_websocket(socket: ClientConnection) -> Find:
-    def find(filters: Filters) -> list[str]:
+    def find(filters: Filters) -> list[Found]:
         socket.send(json.dumps({"operation": "recall", **to_body(filters)}))
-        ids: list[str] = []
+        found: list[Found] = []
         while (answer := json.loads(socket.recv()))["type"] == "result":
-            ids.append(answer["data"]["memory"]["id"])
+            found.append(read_hit(answer["data"]["memory"]))
         assert answer["type"] == "complete", answer
-        return ids
+        return found
 
     return find
 
 
 def over_mcp(server: LineClient) -> Find:
-    def find(filters: Filters) -> list[str]:
-        server.call(1, "memory_recall", **pluralize(to_body(filters)), detail="minimal")
+    def find(filters: Filters) -> list[Found]:
+        detail = "minimal" if filters["limit"] == MANY else "summary"  # an answer is limited
+        server.call(1, "memory_recall", **pluralize(to_body(filters)), detail=detail)
         while (answer := server.receive()).get("id") != 1:
             pass
         result = answer["result"]["structuredContent"]
         assert "note" not in result
-        return [hit["id"] for hit in result["results"]]
+        return list(map(read_hit, result["results"]))
 
     return find
 
@@ -146,7 +174,7 @@ def over_mcp(server: LineClient) -> Find:
 def over_commands(home: Home, *command: str) -> Find:
     kinds_option = "in" if "recall" in command else "kinds"
 
-    def find(filters: Filters) -> list[str]:
+    def find(filters: Filters) -> list[Found]:
         words = [*command, *filters.get("query", "").split()]
         for name, value in rename(pluralize(filters), {**OPTIONS, "kinds": kinds_option}).items():
             option = f"--{name.replace('_', '-')}"
@@ -163,7 +191,7 @@ def over_commands(home: Home, *command: str) -> Find:
                     words += [option, str(value)]
         answer = home.run(words[0], *words[1:], "--format", "json")
         assert answer.code == 0, answer.errors
-        return [hit["id"] for hit in answer.json()["results"]]
+        return list(map(read_hit, answer.json()["results"]))
 
     return find
 
@@ -223,11 +251,28 @@ def test_every_filter_has_a_case() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_interface_filters_alike(interfaces: dict[str, Find], name: str) -> None:
-    filters = {"limit": 100, **CASES[name]}
-    results = {interface: find(filters) for interface, find in interfaces.items()}
+    filters = {"limit": MANY, **CASES[name]}
+    results = {
+        interface: [each.id for each in find(filters)] for interface, find in interfaces.items()
+    }
     expected = results["gRPC"]
     assert expected
     assert results == dict.fromkeys(results, expected)
     if name not in ("query", "mode"):
         others = {other: value for other, value in filters.items() if other != name}
-        assert interfaces["gRPC"](others) != expected, "the filter has no effect"
+        found = [each.id for each in interfaces["gRPC"](others)]
+        assert found != expected, "the filter has no effect"
+
+
+def test_every_interface_shows_the_same_passages(interfaces: dict[str, Find]) -> None:
+    filters = {"query": "orientation", "mode": "bm25", "kinds": ["event"], "limit": 3}
+    results = {interface: find(filters) for interface, find in interfaces.items()}
+    expected = results["gRPC"]
+    assert results == dict.fromkeys(results, expected)
+    marked = {
+        each.passage["text"][start:end].lower()
+        for each in expected
+        if each.passage is not None
+        for start, end in each.passage["marks"]
+    }
+    assert marked == {"orientation"}

@@ -24,6 +24,7 @@ from agent_memory.client.values import (
     Grip,
     Job,
     JobResult,
+    Passage,
     SchedulerStatus,
     SearchFilters,
     SearchHit,
@@ -303,7 +304,14 @@ def _expansion_in(answer: pb.ExpandGripResponse) -> ExpandGripResult:
 
 
 def _hit_in(hit: pb.SearchHit) -> SearchHit:
-    return SearchHit(**_plain_in(hit, SearchHit) | {"score_parts": dict(hit.score_parts)})
+    passage = _passage_in(hit.passage) if hit.HasField("passage") else None
+    own = {"score_parts": dict(hit.score_parts), "passage": passage}
+    return SearchHit(**_plain_in(hit, SearchHit) | own)
+
+
+def _passage_in(passage: pb.Passage) -> Passage:
+    marks = tuple((mark.start, mark.end) for mark in passage.marks)
+    return Passage(**_plain_in(passage, Passage) | {"marks": marks})
 
 
 def _hits_in(answer: pb.SearchResponse) -> SearchResult:

@@ -229,6 +229,17 @@ class SearchFilters(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """The part of a hit's text that answers, from character `start` to `end` of it. `marks` are
+    the ranges of the words that match, counted from the beginning of the passage."""
+
+    text: str
+    start: int
+    end: int
+    marks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """Something found. `score_parts` say why, the ids where it stands."""
 
@@ -257,6 +268,7 @@ class SearchHit:
     status: str
     tags: tuple[str, ...]
     score_parts: Mapping[str, float]
+    passage: Passage | None = None  # None where the title of a memory has all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -366,7 +366,9 @@ class TestRecall:
         text = memory.text("recall", "PostgreSQL", "--domain", "project", "--mode", "bm25")
         assert re.fullmatch(
             rf"Found 1 memory:\n\n\[1\] {name} \(0\.\d\d similarity\)\n"
-            rf"    Use PostgreSQL\n    Domain: project \| Tags: architecture, database\n"
+            rf"    Use PostgreSQL\n"
+            rf"    \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \| active \| Project: {memory.folder.name}"
+            rf" \| Domain: project \| Tags: architecture, database\n"
             rf"    URI: {uri}\n",
             text,
         )
@@ -376,6 +378,19 @@ class TestRecall:
         assert "\n\n[2] " in text
         text = memory.text("recall", "postgresql", "--domain", "project", "--detail", "minimal")
         assert "URI" not in text
+
+    def test_content_that_answers_is_shown_below_the_summary(self, memory: MemoryCommand) -> None:
+        content = "The weather was fine. " * 40 + "We chose it for JSONB. " + "All agreed. " * 40
+        memory.capture("decisions", "Use PostgreSQL", "--content", content)
+        text = memory.text("recall", "PostgreSQL JSONB", "--domain", "project", "--mode", "bm25")
+        assert re.search(
+            r"\n    Use PostgreSQL\n    \.\.\. The .* We chose it for JSONB\. .*\.\.\.\n",
+            text,
+        )
+        (found,) = memory.json("recall", "JSONB", "--domain", "project")["results"]
+        passage = found["passage"]
+        assert content[passage["start"] : passage["end"]] == passage["text"]
+        assert [passage["text"][start:end] for start, end in passage["marks"]] == ["JSONB"]
 
     def test_as_json_each_result_is_whole(self, memory: MemoryCommand) -> None:
         words = ("--tags", "db", "--spec", "storage", "--content", "It has JSONB.")
@@ -398,6 +413,7 @@ class TestRecall:
             "spec": "storage",
             "status": "active",
             "relates_to": [],
+            "passage": None,
             "event_id": None,
         }
         asked = ("recall", "postgresql", "--domain", "project", "--detail")

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import Answer, Home, wait_until
 from tests.memory_client import message
 from tests.memory_commands import assert_refused
@@ -40,7 +41,27 @@ CONTROL[0].metadata.update(
 LONG = message(
     "long", millis("2021-06-08 12:00"), "An iguana " + "basks on rocks " * 3_000, session_id="long"
 )
-RECORDED = [*EVERYTHING, *CONTROL, LONG]
+FILLER = "Nothing else is known of it. "
+ANSWER = "The <porcupine> hides *under* the boathouse."
+BURIED = message(
+    "buried",
+    millis("2021-06-09 12:00"),
+    20 * FILLER + ANSWER + " " + 20 * FILLER,
+    session_id="buried",
+    metadata={"project": "zoo"},
+)
+OUTPUT = [f"{number} lines of the output mean nothing" for number in range(100)]
+OUTPUT[50] = "FAILED test_pangolin: it sleeps"
+TOOL = message(
+    "tool",
+    millis("2021-06-10 12:00"),
+    "\n".join(("Bash: pytest -q tests/animals", *OUTPUT)),
+    session_id="tool",
+    event_type=pb.EVENT_TYPE_TOOL_RESULT,
+    role=pb.EVENT_ROLE_TOOL,
+    metadata={"tool_name": "Bash"},
+)
+RECORDED = [*EVERYTHING, *CONTROL, LONG, BURIED, TOOL]
 
 Run = Callable[..., Answer]
 
@@ -188,6 +209,79 @@ class TestText:
             assert "printer" in screen.text
             for forbidden in ("\x1b]0;", "\x1b[2J", "\x9b", "\x07", "\x08"):
                 assert forbidden not in screen.text
+
+
+class TestPassages:
+    def test_what_answers_is_shown_and_not_the_beginning(self, recall: Run) -> None:
+        text = shown(recall("porcupine", "--limit", "1"))
+        assert re.fullmatch(
+            r"Found 1 result:\n\n"
+            r"\[1\] event buried \([01]\.\d\d similarity\)\n"
+            rf"    \.\.\. ({FILLER})+{re.escape(ANSWER)} ({FILLER})+\.\.\.\n"
+            r"    2021-06-09 12:00:00 \| user \| Session: buried \| Project: zoo\n"
+            r"(    Segment: toc:segment:\S+\n)?",
+            text,
+        )
+
+    def test_of_a_tool_the_call_is_shown_too(self, recall: Run) -> None:
+        lines = shown(recall("pangolin", "--limit", "1")).splitlines()
+        assert lines[3] == "    Bash: pytest -q tests/animals"
+        assert "FAILED test_pangolin: it sleeps" in lines[4]
+        assert lines[5] == "    2021-06-10 12:00:00 | tool | Session: tool | Tool: Bash"
+
+    def test_a_segment_leads_to_its_best_bullet(self, home: Home, recall: Run) -> None:
+        words = ("museum backup failed", "--in", "segments", "--limit", "1")
+        (segment,) = found(recall(*words, "--format", "json"))["results"]
+        grip = home.run("memory-daemon", "query", "expand", segment["grip_id"], "--format", "json")
+        passage = segment["passage"]["text"]
+        text = shown(recall(*words))
+        assert f"    {passage}\n" in text
+        assert f"    Grip: {segment['grip_id']}\n" in text
+        node = home.run("memory-daemon", "query", "node", segment["id"], "--format", "json").json()
+        bullets = {each["text"]: each["grip_ids"] for each in node["bullets"]}
+        assert segment["grip_id"] in bullets[passage]
+        assert grip.code == OK
+
+    def test_in_json_the_marks_count_from_the_beginning_of_the_passage(self, recall: Run) -> None:
+        (hit,) = found(recall("porcupine", "--limit", "1", "--format", "json"))["results"]
+        passage = hit["passage"]
+        assert BURIED.text[passage["start"] : passage["end"]] == passage["text"]
+        assert [passage["text"][start:end] for start, end in passage["marks"]] == ["porcupine"]
+        (hit,) = found(recall("porcupine", "-l", "1", "--format", "json", "--detail", "minimal"))[
+            "results"
+        ]
+        assert "passage" not in hit
+
+    def test_in_markdown_matches_are_bold_and_the_rest_is_text(self, recall: Run) -> None:
+        text = shown(recall("porcupine", "--limit", "1", "--format", "markdown"))
+        assert r"The \<**porcupine**\> hides \*under\* the boathouse." in text
+        assert "\n> ... " in text
+
+    def test_on_a_terminal_matches_are_bold_and_lines_fit(self, home: Home) -> None:
+        words = ("recall", "porcupine", "--in", "events", "--mode", "bm25")
+        for columns in (40, 100):
+            with home.on_terminal("memory", *words, columns=columns) as screen:
+                assert screen.finish() == OK
+            assert "\x1b[1mporcupine\x1b[0m" in screen.text
+            lines = [re.sub(r"\x1b\[\d*m", "", line) for line in screen.text.splitlines()]
+            excerpt = [line for line in lines if line.startswith("    ")][:-2]
+            assert max(map(len, excerpt)) <= columns
+            assert ANSWER in " ".join(line.strip() for line in excerpt)
+
+    def test_a_terminal_that_wants_no_colours_gets_none(self, home: Home) -> None:
+        words = ("recall", "porcupine", "--in", "events", "--mode", "bm25")
+        with home.on_terminal("memory", *words, env={"NO_COLOR": "1"}) as screen:
+            assert screen.finish() == OK
+        assert "porcupine" in screen.text
+        assert "\x1b[1m" not in screen.text
+
+    def test_another_daemon_sends_the_passage(self, home: Home) -> None:
+        endpoint = f"unix:{home.status()['grpc_socket']}"
+        words = ("search", "porcupine", "--kinds", "events", "--mode", "bm25")
+        far = home.run("memory-daemon", "query", "-e", endpoint, *words)
+        near = home.run("memory-daemon", "query", *words)
+        assert ANSWER in far.text
+        assert far.text == near.text
 
 
 class TestFormats:
@@ -342,8 +436,7 @@ class TestTimes:
         assert self.listed(recall, "--until", "today") == everything
         assert self.listed(recall, "--since", "yesterday") == set()
         assert self.listed(recall, "--until", "2021") == {
-            "long",
-            *(event.event_id for event in CONTROL),
+            *(event.event_id for event in (*CONTROL, LONG, BURIED, TOOL)),
         }
 
     def test_they_hold_for_searches_too(self, recall: Run) -> None:

@@ -62,3 +62,25 @@ class TestParts:
         assert embeddings.split_parts(memory) == ["Storage Use RocksDB."]
         grip = document("Use RocksDB.", kind=DocumentKind.GRIP, title="Storage")
         assert embeddings.split_parts(grip) == ["Use RocksDB."]
+
+
+class TestPlaces:
+    @given(
+        words,
+        blanks,
+        st.sampled_from(["", "Bash"]),
+        st.sampled_from([DocumentKind.EVENT, DocumentKind.MEMORY]),
+    )
+    def test_each_part_stands_in_its_range_of_the_text(
+        self, said: list[str], blank: str, tool: str, kind: DocumentKind
+    ) -> None:
+        made = document(blank.join(said), tool=tool, kind=kind, title="of the title")
+        title = made.title.split() if kind is DocumentKind.MEMORY else []
+        for number, part in enumerate(embeddings.split_parts(made)):
+            start, end = embeddings.locate_part(made, number)
+            assert made.text[start:end].split() == part.split()[0 if number else len(title) :]
+
+    @given(st.text(max_size=20_000), st.integers(0, 10))
+    def test_any_number_gives_a_range_in_the_text(self, text: str, number: int) -> None:
+        start, end = embeddings.locate_part(document(text), number)
+        assert 0 <= start <= end <= len(text)

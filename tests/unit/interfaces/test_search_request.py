@@ -63,8 +63,8 @@ class TestEveryInterfaceOffersEveryFilter:
 
 class TestAHitIsDescribedOnce:
     def test_protobuf_and_the_client_have_every_field(self) -> None:
-        common = {"kind", "id", "uri", "score", "title", "text", "truncated", "score_parts"}
-        names = common | {field.name for field in HIT_FIELDS}
+        common = {"kind", "id", "uri", "score", "title", "text", "truncated"}
+        names = common | {"score_parts", "passage"} | {field.name for field in HIT_FIELDS}
         assert set(pb.SearchHit.DESCRIPTOR.fields_by_name) == names
         assert {field.name for field in fields(SearchHit)} == names
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from agent_memory.features.index.model.documents import Document, DocumentKind
+from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -26,6 +26,7 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import SearchBackend
 from agent_memory.interfaces.cli.capture import CommaList, get_caller, join_lists
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.hits import format_hits, format_markdown
 from agent_memory.interfaces.search_request import (
     ALL,
     PLURALS,
@@ -36,9 +37,7 @@ from agent_memory.interfaces.search_request import (
 from agent_memory.interfaces.wire.search import (
     Detail,
     answer_json,
-    build_show_command,
     context_json,
-    format_document_id,
     format_summary,
     reasoning_json,
 )
@@ -46,7 +45,6 @@ from agent_memory.kernel.ids import USER
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-EXCERPT = 300
 MOST_LISTED = 10_000
 
 
@@ -333,14 +331,20 @@ def show_answer(
         run.terminal.warn(f"warning: {answer.warning}\n")
     run.show(
         answer_json(answer, detail, whole=True),
-        lambda: _as_text(answer, kinds, detail, hint),
-        markdown=lambda: _as_markdown(answer),
+        lambda: _as_text(run, answer, kinds, detail, hint),
+        markdown=lambda: "\n".join(map(format_markdown, answer.hits)),
         essential="\n".join(hit.uri or hit.document.id for hit in answer.hits),
         page=True,
     )
 
 
-def _as_text(answer: RecallResult, kinds: frozenset[DocumentKind], detail: str, hint: str) -> str:
+def _as_text(
+    run: Invocation,
+    answer: RecallResult,
+    kinds: frozenset[DocumentKind],
+    detail: str,
+    hint: str,
+) -> str:
     memories = kinds == frozenset({DocumentKind.MEMORY})
     what = "memories" if memories else "results"
     if not answer.hits:
@@ -349,81 +353,4 @@ def _as_text(answer: RecallResult, kinds: frozenset[DocumentKind], detail: str, 
     of = f" of {answer.total}" if answer.total > count else ""
     one = {"memories": "memory", "results": "result"}[what]
     lines = [f"Found {count}{of} {one if answer.total == 1 else what}:"]
-    for number, hit in enumerate(answer.hits, 1):
-        lines += ["", *_hit_lines(number, hit, detail)]
-    return "\n".join(lines)
-
-
-def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
-    document = hit.document
-    label = format_document_id(document)
-    if document.kind not in (DocumentKind.MEMORY, DocumentKind.GRIP, DocumentKind.SEGMENT):
-        label = f"{document.kind} {label}"
-    score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
-    yield f"[{number}] {rendering.plain(label)}{score}"
-    yield f"    {rendering.excerpt(_summarize_document(document), EXCERPT)}"
-    if detail == "minimal":
-        return
-    yield f"    {' | '.join(_about(document))}"
-    if document.title and document.kind is DocumentKind.GRIP:
-        yield f'    "{rendering.excerpt(document.text, EXCERPT)}"'
-    for name, value in (
-        ("URI", hit.uri),
-        ("Event", "" if document.kind is DocumentKind.EVENT else hit.event_id),
-        ("To event", hit.last_event_id if hit.last_event_id != hit.event_id else ""),
-        ("Grip", "" if document.kind is DocumentKind.GRIP else hit.grip_id),
-        ("Segment", "" if document.kind is DocumentKind.SEGMENT else hit.node_id),
-    ):
-        if value:
-            yield f"    {name}: {rendering.plain(value)}"
-    if detail == "full":
-        yield f"    Score: {', '.join(f'{name} {part:.3f}' for name, part in hit.parts.items())}"
-        yield from (f"    > {rendering.plain(line)}" for line in document.text.splitlines())
-        if hit.truncated:
-            yield f"    {_cut_note(hit)}"
-
-
-def _about(document: Document) -> Iterator[str]:
-    if document.kind is DocumentKind.MEMORY:
-        yield f"Domain: {rendering.plain(document.domain.partition(':')[0])}"
-    else:
-        yield rendering.moment(document.at_ms)
-    for name, value in (
-        ("", rendering.plain(document.speaker or document.role)),
-        ("Session: ", rendering.plain(document.session)),
-        (
-            "Project: ",
-            "" if document.kind is DocumentKind.MEMORY else rendering.plain(document.project),
-        ),
-        ("Tool: ", rendering.plain(document.tool)),
-        ("Tags: ", ", ".join(sorted(rendering.plain(tag) for tag in document.tags))),
-    ):
-        if value:
-            yield f"{name}{value}"
-
-
-def _as_markdown(answer: RecallResult) -> str:
-    parts = []
-    for hit in answer.hits:
-        document = hit.document
-        head = rendering.plain(format_summary(document))
-        score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # a listing has no scores
-        about = " | ".join([*_about(document), *score])
-        where = hit.uri or document.id
-        text = rendering.plain(document.text)
-        if hit.truncated:
-            text += f"\n\n{_cut_note(hit)}"
-        parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(where)}`\n\n{text}\n")
-    return "\n".join(parts)
-
-
-def _cut_note(hit: Hit) -> str:
-    """Say how to see the whole text: a remote daemon sends only its beginning."""
-    command = rendering.plain(build_show_command(hit.document))
-    return f"[cut; to see all of it, run there: {command}]"
-
-
-def _summarize_document(document: Document) -> str:
-    if document.kind is DocumentKind.FACT:  # the title is only its key
-        return f"{document.title}: {document.text}"
-    return document.title or document.text
+    return "\n".join((*lines, *format_hits(answer.hits, detail, run.terminal)))

@@ -14,7 +14,7 @@ from agent_memory.client import (
     SerializationError,
 )
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
-from agent_memory.features.index.model.queries import Hit, Query, RecallResult
+from agent_memory.features.index.model.queries import Hit, Passage, Query, RecallResult
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
@@ -216,6 +216,10 @@ def translate_errors() -> Iterator[None]:
         raise AgentMemoryError(str(exc)) from exc
 
 
+def _passage(passage: client.Passage) -> Passage:
+    return Passage(text=passage.text, start=passage.start, marks=passage.marks)
+
+
 def _hit(hit: client.SearchHit) -> Hit:
     values = {field.path: getattr(hit, field.name) for field in HIT_FIELDS}
     own = {path: value for path, value in values.items() if "." not in path}
@@ -235,5 +239,6 @@ def _hit(hit: client.SearchHit) -> Hit:
         parts=hit.score_parts,
         uri=hit.uri,
         truncated=hit.truncated,
+        passage=None if hit.passage is None else _passage(hit.passage),
         **own,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent_memory.interfaces.wire.search import HIT_FIELDS
+from agent_memory.interfaces.wire.search import HIT_FIELDS, PASSAGE_SCHEMA
 
 Schema = dict[str, Any]
 
@@ -62,6 +62,7 @@ RESULT = object_of(
         "timestamp": TEXT,
     },
     **{field.name: field.schema for field in HIT_FIELDS if field.kinds},
+    passage=PASSAGE_SCHEMA,
     key=TEXT,
     user=nullable(TEXT),
     content=TEXT,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKind
-from agent_memory.features.index.model.queries import Hit, RecallResult
+from agent_memory.features.index.model.queries import Hit, Passage, RecallResult
 from agent_memory.features.memories.model import memories
 from agent_memory.features.recall.model.contexts import Context
 from agent_memory.features.recall.services.reasoning import Conclusion
@@ -82,6 +82,22 @@ HIT_FIELDS = (
 )
 
 
+PASSAGE_SCHEMA = {
+    "type": ["object", "null"],
+    "description": "The part of the text that answers; null if the summary of a memory does.",
+    "properties": {
+        "text": _TEXT,
+        "start": {"type": "integer", "description": "In the whole text, in characters."},
+        "end": {"type": "integer"},
+        "marks": {
+            "type": "array",
+            "description": "The [start, end] of each matching word, counted in this text.",
+            "items": {"type": "array", "items": {"type": "integer"}},
+        },
+    },
+}
+
+
 def parse_request(request: pb.SearchRequest) -> SearchRequest:
     has = request.HasField
     return SearchRequest(
@@ -131,8 +147,14 @@ def _hit_to_proto(hit: Hit) -> pb.SearchHit:
         text=text,
         truncated=len(text) < len(document.text),
         score_parts=hit.parts,
+        passage=None if hit.passage is None else _passage_to_proto(hit.passage),
         **values,
     )
+
+
+def _passage_to_proto(passage: Passage) -> pb.Passage:
+    marks = [pb.Mark(start=start, end=end) for start, end in passage.marks]
+    return pb.Passage(text=passage.text, start=passage.start, end=passage.end, marks=marks)
 
 
 def format_document_id(document: Document) -> str:
@@ -166,6 +188,7 @@ def hit_json(hit: Hit, detail: str, *, whole: bool = False) -> dict[str, Any]:
     if detail == "minimal":
         return result
     result |= {field.name: field.get(hit) for field in HIT_FIELDS if kind in field.kinds}
+    result["passage"] = None if hit.passage is None else passage_json(hit.passage)
     if kind is DocumentKind.FACT:
         result |= {"key": document.title, "user": document.speaker or None}
     if detail == "full" or kind in (DocumentKind.EVENT, DocumentKind.FACT):
@@ -178,6 +201,15 @@ def hit_json(hit: Hit, detail: str, *, whole: bool = False) -> dict[str, Any]:
     if detail == "full":
         result["score_parts"] = {name: round(part, 4) for name, part in hit.parts.items()}
     return result
+
+
+def passage_json(passage: Passage) -> dict[str, Any]:
+    return {
+        "text": passage.text,
+        "start": passage.start,
+        "end": passage.end,
+        "marks": [list(mark) for mark in passage.marks],
+    }
 
 
 def build_show_command(document: Document) -> str:

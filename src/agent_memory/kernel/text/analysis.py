@@ -5,6 +5,8 @@ Both use `extract_terms`, so that a match in one is a match in the other.
 
 import re
 import unicodedata
+from collections.abc import Collection
+from typing import NamedTuple
 
 from agent_memory.kernel.text.terms import stem
 
@@ -14,6 +16,14 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 LONGEST = 64  # characters of a word; longer ones are hashes, keys and base64
 _REMEMBERED = 1 << 17
 _FOLDINGS = 1 << 14  # characters
+
+
+class TermMatch(NamedTuple):
+    """Where a text has a term."""
+
+    start: int
+    end: int
+    term: str
 
 
 class _Stems(dict[str, tuple[str, ...]]):
@@ -50,6 +60,30 @@ def extract_terms(text: str) -> list[str]:
     """
     known = _known
     return [term for word in _WORD.findall(text) for term in known[word]]
+
+
+def find_terms(
+    text: str, wanted: Collection[str], start: int = 0, end: int | None = None
+) -> list[TermMatch]:
+    """Return where a part of a text has any of these terms, in order.
+
+    A match is a whole word, or a pair of characters in scripts without blanks.
+    """
+    known = _known
+    wanted = frozenset(wanted)
+    found = []
+    for word in _WORD.finditer(text, start, len(text) if end is None else end):
+        terms = known[word[0]]
+        if wanted.isdisjoint(terms):
+            continue
+        first, last = word.span()
+        if terms[0] == word[0][:2] and len(terms) > 1:  # pairs of characters
+            for at, pair in enumerate(terms, first):
+                if pair in wanted:
+                    found.append(TermMatch(at, at + 2, pair))
+        else:
+            found += [TermMatch(first, last, term) for term in terms if term in wanted]
+    return found
 
 
 def fold(text: str) -> str:

@@ -171,6 +171,20 @@ def to_index_hit(document: Document) -> IndexHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """The part of a document's text that answers. It begins at character `start` of that text;
+    `marks` are the ranges of the matching words, counted from the beginning of the passage."""
+
+    text: str
+    start: int = 0
+    marks: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A result with the parts of its score and its place."""
 
@@ -183,6 +197,7 @@ class Hit:
     grip_id: str = ""
     node_id: str = ""
     truncated: bool = False  # the text of `document` is cut
+    passage: Passage | None = None  # None where the title of a memory has all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

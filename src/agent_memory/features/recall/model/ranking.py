@@ -151,6 +151,11 @@ def limit_terms(question: ParsedQuestion, statistics: TermStatistics) -> ParsedQ
     return replace(question, words=tuple(each for each in question.words if each[1] in kept))
 
 
+def weigh_terms(question: ParsedQuestion, statistics: TermStatistics) -> dict[str, float]:
+    """Return how rare each term of the question is."""
+    return {term: _rarity(term, statistics) for term in question.terms}
+
+
 def rank(
     question: ParsedQuestion,
     pool: Sequence[Candidate],
@@ -201,7 +206,7 @@ def _score_words(
     question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
 ) -> list[float]:
     """Score how much of the question each candidate has in words, from 0 to 1."""
-    weights = {term: _rarity(term, statistics) for term in question.terms}
+    weights = weigh_terms(question, statistics)
     total = sum(weights.values()) or 1.0
     own, gates = _count_terms(question, pool, statistics)
     found: list[float] = []

@@ -24,6 +24,7 @@ from agent_memory.features.memories.ports import Memories
 from agent_memory.features.toc.model import segments
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment
+from agent_memory.features.toc.model.toc import Bullet
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.ids import EventId, MemoryKey, Millis, Position, SessionId
 
@@ -159,6 +160,10 @@ class DocumentReader:
             memory = self.get_memory(document.id)
             return replace(hit, uri=document.id, event_id="" if memory is None else memory.event_id)
         return hit
+
+    def list_bullets(self, node_id: str) -> tuple[Bullet, ...]:
+        (node,) = self.toc.get_nodes([NodeId(node_id)])
+        return () if node is None else node.bullets
 
     def get_memory(self, urn: str) -> Memory | None:
         """Return the memory of this URN as the index has it."""

@@ -64,6 +64,8 @@ def resolve_dates(text: str, said_at: Millis) -> tuple[str, ...]:
 def _evidence(hit: Hit) -> Evidence:
     document = hit.document
     text = documents.join_text(document)[:_CHARS]
+    if hit.passage is not None and hit.passage.text not in text:
+        text = f"{hit.passage.text}\n...\n{text}"[:_CHARS]
     return Evidence(
         name=hit.uri or document.id,
         at_ms=document.at_ms,

@@ -24,7 +24,7 @@ from agent_memory.features.index.model.queries import (
 from agent_memory.features.index.ports import Embedder, LexicalIndex, VectorIndex
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.ports import MemoryUses
-from agent_memory.features.recall.model import ranking
+from agent_memory.features.recall.model import passages, ranking
 from agent_memory.features.recall.model.ranking import Candidate, ParsedQuestion, Ranked
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
@@ -110,6 +110,7 @@ class Recall:
         telling = [e for e in ranked if e.score >= query.min_score and ranking.is_relevant(e)]
         once = list(_fold_duplicates(telling, candidates, query.scope))
         end = query.offset + query.limit
+        weights = ranking.weigh_terms(question, statistics)
         hits = (
             Hit(
                 document=candidates[each.place].document,
@@ -120,11 +121,24 @@ class Recall:
             for each, grip_id in once[query.offset : end]
         )
         return RecallResult(
-            hits=tuple(self.documents.locate_hit(hit) for hit in hits),
+            hits=tuple(self._place(hit, weights) for hit in hits),
             total=len(once),
             next=end if end < len(once) else None,
             warning="; ".join(warnings) or None,
         )
+
+    def _place(self, hit: Hit, weights: Mapping[str, float]) -> Hit:
+        """Return the hit with its place in the table of contents and the passage that answers."""
+        hit = self.documents.locate_hit(hit)
+        document = hit.document
+        if document.kind is DocumentKind.MEMORY:
+            return replace(hit, passage=passages.find_in_memory(document, weights))
+        if document.kind is DocumentKind.SEGMENT:
+            bullets = self.documents.list_bullets(document.id)
+            if bullets:
+                bullet, passage = passages.find_bullet(document.text, bullets, weights)
+                return replace(hit, passage=passage, grip_id=next(iter(bullet.grip_ids), ""))
+        return replace(hit, passage=passages.find_passage(document.text, weights))
 
     def _list(self, query: Query) -> RecallResult:
         warnings: list[str] = []
@@ -143,7 +157,7 @@ class Recall:
         wanted = newest[query.offset : end]
         read = self.documents.read(wanted)
         placed = (
-            self.documents.locate_hit(Hit(document=read[each.key], score=0.0, parts={}))
+            self._place(Hit(document=read[each.key], score=0.0, parts={}), {})
             for each in wanted
             if each.key in read
         )

@@ -1,0 +1,173 @@
+"""Search hits as text and markdown: the passage that answers, and a line about it."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from agent_memory.features.index.model.documents import Document, DocumentKind
+from agent_memory.features.index.model.queries import Hit, Passage
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.wire.search import (
+    build_show_command,
+    format_document_id,
+    format_summary,
+)
+
+INDENT = "    "
+LEAD_CHARS = 120  # of the call of a tool
+TITLE_CHARS = 300
+_MORE = "..."
+_SPACE = re.compile(r"\s+")
+_MARKUP = re.compile(r"[\\`*_\[\]<>#|~&]|^[-+](?=\s)|(?<=^\d)[.)]")
+
+
+def format_hits(hits: Sequence[Hit], detail: str, terminal: Terminal) -> Iterator[str]:
+    """Yield the lines of hits, with an empty line before each."""
+    console = terminal.console()
+    for number, hit in enumerate(hits, 1):
+        yield ""
+        yield from _format_hit(number, hit, detail, terminal, console)
+
+
+def _format_hit(
+    number: int, hit: Hit, detail: str, terminal: Terminal, console: Console
+) -> Iterator[str]:
+    document = hit.document
+    label = format_document_id(document)
+    if document.kind not in (DocumentKind.MEMORY, DocumentKind.GRIP, DocumentKind.SEGMENT):
+        label = f"{document.kind} {label}"
+    score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
+    yield f"[{number}] {rendering.plain(label)}{score}"
+    shown = [text for text in (_lead(hit), _passage(hit)) if text]
+    for text in shown[:1] if detail == "minimal" else shown:
+        yield from _wrap(text, terminal, console)
+    if detail == "minimal":
+        return
+    yield f"{INDENT}{' | '.join(_about(document))}"
+    for name, value in (
+        ("URI", hit.uri),
+        ("Event", "" if document.kind is DocumentKind.EVENT else hit.event_id),
+        ("To event", hit.last_event_id if hit.last_event_id != hit.event_id else ""),
+        ("Grip", "" if document.kind is DocumentKind.GRIP else hit.grip_id),
+        ("Segment", "" if document.kind is DocumentKind.SEGMENT else hit.node_id),
+    ):
+        if value:
+            yield f"{INDENT}{name}: {rendering.plain(value)}"
+    if detail == "full":
+        parts = ", ".join(f"{name} {part:.3f}" for name, part in hit.parts.items())
+        yield f"{INDENT}Score: {parts}"
+        yield from (f"{INDENT}> {rendering.plain(line)}" for line in document.text.splitlines())
+        if hit.truncated:
+            yield f"{INDENT}{_cut_note(hit)}"
+
+
+def format_markdown(hit: Hit) -> str:
+    """Return a hit as a section."""
+    document = hit.document
+    head = rendering.plain(format_summary(document))
+    score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # a listing has no scores
+    about = " | ".join([*_about(document), *score])
+    parts = [f"## {head}", about, f"`{rendering.plain(hit.uri or document.id)}`"]
+    passage = hit.passage
+    if passage is not None and passage.text:
+        quoted = "".join(
+            f"**{_escape(piece)}**" if marked else _escape(piece)
+            for piece, marked in _split_marks(passage)
+        )
+        before, after = _has_more(hit, passage)
+        parts.append(f"> {_MORE + ' ' if before else ''}{quoted}{' ' + _MORE if after else ''}")
+    if passage is None or passage.text != document.text.strip() or hit.truncated:
+        parts.append(rendering.plain(document.text))
+    if hit.truncated:
+        parts.append(_cut_note(hit))
+    return "\n\n".join(parts) + "\n"
+
+
+def _lead(hit: Hit) -> Text | None:
+    """Return what a hit is, where its passage does not say it: its title or the tool's call."""
+    document, passage = hit.document, hit.passage
+    if document.kind is DocumentKind.FACT:  # its title is only its key
+        return None
+    if document.title:
+        return Text(rendering.excerpt(document.title, TITLE_CHARS))
+    if document.tool and passage is not None and passage.start > 0:
+        call = document.text[: passage.start].lstrip().partition("\n")[0]
+        return Text(rendering.excerpt(call, LEAD_CHARS))
+    return None
+
+
+def _passage(hit: Hit) -> Text | None:
+    """Return the passage with its matches in bold."""
+    document, passage = hit.document, hit.passage
+    if passage is None:
+        if document.title:
+            return None
+        passage = Passage(text=document.text[:TITLE_CHARS])  # of a daemon that sends no passage
+    text = Text()
+    for piece, marked in _split_marks(passage):
+        text.append(piece, "bold" if marked else None)
+    before, after = _has_more(hit, passage)
+    if document.kind is DocumentKind.GRIP:
+        return Text.assemble('"', text, '"')
+    key = f"{rendering.plain(document.title)}: " if document.kind is DocumentKind.FACT else ""
+    return Text.assemble(key, f"{_MORE} " if before else "", text, f" {_MORE}" if after else "")
+
+
+def _split_marks(passage: Passage) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a passage, on one line and without control characters, and whether each
+    is marked."""
+    at = 0
+    for start, end in (*passage.marks, (len(passage.text), len(passage.text))):
+        for piece, marked in ((passage.text[at:start], False), (passage.text[start:end], True)):
+            if piece:
+                yield rendering.plain(_SPACE.sub(" ", piece)), marked
+        at = end
+
+
+def _has_more(hit: Hit, passage: Passage) -> tuple[bool, bool]:
+    """Tell whether the text goes on before and after the passage."""
+    document = hit.document
+    if document.kind is DocumentKind.SEGMENT:
+        return False, False  # a bullet is whole
+    before = bool(document.text[: passage.start].strip())
+    after = bool(document.text[passage.end :].strip())
+    return before, after or hit.truncated
+
+
+def _escape(text: str) -> str:
+    return _MARKUP.sub(r"\\\g<0>", text)
+
+
+def _wrap(text: Text, terminal: Terminal, console: Console) -> Iterator[str]:
+    """Yield the lines of a text on a terminal of this width; in a pipe a text is one line."""
+    wide = console.width - len(INDENT) if terminal.call.output_is_terminal else 0
+    for line in text.wrap(console, wide) if wide > 0 else [text]:
+        line.rstrip()
+        with console.capture() as captured:
+            console.print(line, soft_wrap=True, end="")
+        yield f"{INDENT}{captured.get()}"
+
+
+def _about(document: Document) -> Iterator[str]:
+    yield rendering.moment(document.at_ms)
+    memory = document.kind is DocumentKind.MEMORY
+    for name, value in (
+        ("", document.speaker or document.role),
+        ("", document.status),
+        ("Session: ", "" if memory else document.session),
+        ("Project: ", document.project),
+        ("Tool: ", document.tool),
+        ("Domain: ", document.domain.partition(":")[0]),
+        ("Tags: ", ", ".join(sorted(document.tags))),
+    ):
+        if value:
+            yield f"{name}{rendering.plain(value)}"
+
+
+def _cut_note(hit: Hit) -> str:
+    """Say how to see the whole text: a remote daemon sends only its beginning."""
+    command = rendering.plain(build_show_command(hit.document))
+    return f"[cut; to see all of it, run there: {command}]"
