@@ -1,7 +1,6 @@
-"""`memory capture`, `show`, `list`, `edit`, `resolve` and `archive`."""
+"""`memory capture`, `list`, `edit`, `resolve` and `archive`."""
 
 import difflib
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -16,7 +15,7 @@ from agent_memory.features.memories.model.memories import (
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.capture import CaptureResult
-from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
+from agent_memory.features.memories.services.editing import MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -153,66 +152,6 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
         ),
         essential=memory.id,
     )
-
-
-@click.command(
-    cls=Command,
-    examples=(
-        "memory show decisions:abc123def456:0",
-        "memory show abc123",
-        "memory show subcog://project:my-app/decisions/abc123def456:0 --format json",
-    ),
-)
-@click.argument("memory_id")
-@invocation
-def show(run: Invocation, memory_id: str) -> None:
-    """Show one memory with all its details.
-
-    MEMORY_ID is an id, a URI, the end of a URI (abc123def456:0), or the start of the hash in it
-    (at least four characters).
-    """
-    shown = run.services.editor.show(memory_id, resolve_location(run))
-    run.show(
-        memory_details_json(shown),
-        lambda: "\n".join(_as_text(shown)),
-        markdown=lambda: (
-            f"# {rendering.plain(shown.memory.summary)}\n\n{rendering.plain(shown.memory.content)}"
-        ),
-        essential=rendering.plain(shown.memory.content or shown.memory.summary),
-        page=True,
-    )
-
-
-def _as_text(shown: MemoryDetails) -> Iterator[str]:
-    memory, use = shown.memory, shown.use
-    yield memory.id
-    yield rendering.plain(memory.summary)
-    yield ""
-    times = "once" if use.count == 1 else f"{use.count} times"
-    for name, value in (
-        ("Domain", memory.domain),
-        ("Status", memory.status.value),
-        ("Tier", shown.tier.value),
-        ("Captured", f"{rendering.moment(memory.created_ms)} UTC"),
-        ("Changed", f"{rendering.moment(memory.updated_ms)} UTC"),
-        (
-            "Recalled",
-            f"{times}, last at {rendering.moment(use.last_ms)} UTC" if use.count else "never",
-        ),
-        ("Tags", ", ".join(sorted(memory.tags))),
-        ("Spec", memory.spec),
-        ("Relates to", ", ".join(memory.relates_to)),
-        ("Superseded by", memory.superseded_by),
-        ("Commit", memory.commit),
-        ("Event", memory.event_id),
-        ("Session", memory.session_id),
-        ("URI", memory.urn),
-    ):
-        if value:
-            yield f"{name}: {rendering.plain(value)}"
-    if memory.content:
-        yield ""
-        yield rendering.plain(memory.content)
 
 
 @click.command(

@@ -214,7 +214,7 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
     for number, hit in enumerate(conclusion.sources, 1):
         day = rendering.moment(hit.document.at_ms)[:10]
         yield f"[{number}] {day}  {rendering.plain(format_summary(hit.document))}"
-        yield f"    {rendering.plain(hit.uri or hit.document.id)}"
+        yield f"    {rendering.plain(hit.uri)}"
 
 
 @click.command(
@@ -335,7 +335,7 @@ def show_answer(
         answer_json(answer, detail, whole=True),
         lambda: _as_text(answer, kinds, detail, hint),
         markdown=lambda: _as_markdown(answer),
-        essential="\n".join(hit.uri or hit.document.id for hit in answer.hits),
+        essential="\n".join(hit.document.id for hit in answer.hits),
         page=True,
     )
 
@@ -409,11 +409,10 @@ def _as_markdown(answer: RecallResult) -> str:
         head = rendering.plain(format_summary(document))
         score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # a listing has no scores
         about = " | ".join([*_about(document), *score])
-        where = hit.uri or document.id
         text = rendering.plain(document.text)
         if hit.truncated:
             text += f"\n\n{_cut_note(hit)}"
-        parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(where)}`\n\n{text}\n")
+        parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(hit.uri)}`\n\n{text}\n")
     return "\n".join(parts)
 
 

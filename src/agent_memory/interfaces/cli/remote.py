@@ -13,6 +13,7 @@ from agent_memory.client import (
     RpcError,
     SerializationError,
 )
+from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit, Query, RecallResult
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
@@ -222,18 +223,19 @@ def _hit(hit: client.SearchHit) -> Hit:
     of_document = {
         path.removeprefix("document."): value for path, value in values.items() if path not in own
     }
+    document = Document(
+        kind=DocumentKind(hit.kind),
+        id=hit.uri if hit.kind == DocumentKind.MEMORY else hit.id,
+        owner=Owner(""),
+        text=hit.text,
+        title=hit.title,
+        **of_document | {"tags": frozenset(hit.tags)},
+    )
     return Hit(
-        document=Document(
-            kind=DocumentKind(hit.kind),
-            id=hit.uri if hit.kind == DocumentKind.MEMORY else hit.id,
-            owner=Owner(""),
-            text=hit.text,
-            title=hit.title,
-            **of_document | {"tags": frozenset(hit.tags)},
-        ),
+        document=document,
         score=hit.score,
         parts=hit.score_parts,
-        uri=hit.uri,
+        uri=documents.build_uri(document),  # an older daemon sends only those of memories
         truncated=hit.truncated,
         **own,
     )

@@ -316,6 +316,12 @@ def parse_reference(text: str) -> Reference:
     )
 
 
+def is_full_name(text: str) -> bool:
+    """Return whether a text has the form of a whole id, or of a URI."""
+    name = text.strip()
+    return name.lower().startswith("subcog:") or _REFERENCE.fullmatch(name) is not None
+
+
 def parse_urn(text: str) -> Reference:
     """Parse a URN, spelled `subcog://project:x/...` or `project%3Ax`. Raises InvalidInput."""
     match = _URN.fullmatch(text.replace("%3A", ":").replace("%3a", ":"))

@@ -65,7 +65,7 @@ def _evidence(hit: Hit) -> Evidence:
     document = hit.document
     text = documents.join_text(document)[:_CHARS]
     return Evidence(
-        name=hit.uri or document.id,
+        name=hit.uri,
         at_ms=document.at_ms,
         text=text,
         dates=resolve_dates(text, document.at_ms),
