@@ -52,12 +52,14 @@ TURN_CHARS = 800  # of each turn around the event
 @click.option("--full", is_flag=True, help="Show long turns whole.")
 @invocation
 def show(run: Invocation, name: str, around: int, full: bool) -> None:
-    """Show a memory, an event, a segment, a grip, a session or a fact, with all its details.
+    """Show a memory, event, segment, grip, session or fact.
 
-    URI|ID is what `memory recall` prints, or the beginning of an id, at least four characters
-    of it. Of a memory, it is the id, the URI, the end of the URI (abc123def456:0) or the
-    beginning of the hash in it. An event is shown with the turns around it. Times are local,
-    those of memories UTC.
+    URI|ID is a URI or an id from `memory recall`, or the beginning of an id, at least four
+    characters of it. A memory is named by its id, its URI, the end of its URI (abc123def456:0)
+    or the beginning of the hash in it.
+
+    An event comes with the turns around it, a session with its segments. Times are local; those
+    of memories are UTC.
     """
     opened = run.services.opening.open(name, resolve_location(run), around=around)
     if isinstance(opened, MemoryDetails):
