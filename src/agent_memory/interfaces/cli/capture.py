@@ -1,6 +1,7 @@
 """`memory capture`, `list`, `edit`, `resolve` and `archive`."""
 
 import difflib
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from agent_memory.features.memories.model.memories import (
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.capture import CaptureResult
-from agent_memory.features.memories.services.editing import MemoryEdit
+from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -152,6 +153,50 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
         ),
         essential=memory.id,
     )
+
+
+def show_memory(run: Invocation, shown: MemoryDetails) -> None:
+    run.show(
+        memory_details_json(shown),
+        lambda: "\n".join(_as_text(shown)),
+        markdown=lambda: (
+            f"# {rendering.plain(shown.memory.summary)}\n\n{rendering.plain(shown.memory.content)}"
+        ),
+        essential=rendering.plain(shown.memory.content or shown.memory.summary),
+        page=True,
+    )
+
+
+def _as_text(shown: MemoryDetails) -> Iterator[str]:
+    memory, use = shown.memory, shown.use
+    yield memory.id
+    yield rendering.plain(memory.summary)
+    yield ""
+    times = "once" if use.count == 1 else f"{use.count} times"
+    for name, value in (
+        ("Domain", memory.domain),
+        ("Status", memory.status.value),
+        ("Tier", shown.tier.value),
+        ("Captured", f"{rendering.moment(memory.created_ms)} UTC"),
+        ("Changed", f"{rendering.moment(memory.updated_ms)} UTC"),
+        (
+            "Recalled",
+            f"{times}, last at {rendering.moment(use.last_ms)} UTC" if use.count else "never",
+        ),
+        ("Tags", ", ".join(sorted(memory.tags))),
+        ("Spec", memory.spec),
+        ("Relates to", ", ".join(memory.relates_to)),
+        ("Superseded by", memory.superseded_by),
+        ("Commit", memory.commit),
+        ("Event", memory.event_id),
+        ("Session", memory.session_id),
+        ("URI", memory.urn),
+    ):
+        if value:
+            yield f"{name}: {rendering.plain(value)}"
+    if memory.content:
+        yield ""
+        yield rendering.plain(memory.content)
 
 
 @click.command(

@@ -13,7 +13,6 @@ from agent_memory.client import (
     RpcError,
     SerializationError,
 )
-from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit, Query, RecallResult
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
@@ -223,19 +222,18 @@ def _hit(hit: client.SearchHit) -> Hit:
     of_document = {
         path.removeprefix("document."): value for path, value in values.items() if path not in own
     }
-    document = Document(
-        kind=DocumentKind(hit.kind),
-        id=hit.uri if hit.kind == DocumentKind.MEMORY else hit.id,
-        owner=Owner(""),
-        text=hit.text,
-        title=hit.title,
-        **of_document | {"tags": frozenset(hit.tags)},
-    )
     return Hit(
-        document=document,
+        document=Document(
+            kind=DocumentKind(hit.kind),
+            id=hit.uri if hit.kind == DocumentKind.MEMORY else hit.id,
+            owner=Owner(""),
+            text=hit.text,
+            title=hit.title,
+            **of_document | {"tags": frozenset(hit.tags)},
+        ),
         score=hit.score,
         parts=hit.score_parts,
-        uri=documents.build_uri(document),  # an older daemon sends only those of memories
+        uri=hit.uri,
         truncated=hit.truncated,
         **own,
     )

@@ -32,14 +32,6 @@ def moment(at_ms: int) -> str:
         return f"{at_ms} ms"
 
 
-def local_moment(at_ms: int) -> str:
-    """Format a time like `moment`, in the zone of this machine."""
-    try:
-        return f"{datetime.fromtimestamp(at_ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return f"{at_ms} ms"
-
-
 def count(number: int, noun: str, plural: str = "") -> str:
     """Format a count with its noun: 1 file, 1,200 files."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -18,13 +18,13 @@ from agent_memory.features.recall.services.opening import (
     OpenedNode,
     OpenedSession,
 )
+from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.services.contents import DEFAULT_CONTEXT
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import resolve_location
+from agent_memory.interfaces.cli.capture import resolve_location, show_memory
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.opened import opened_json
 
 TURN_CHARS = 800  # of each turn around the event
@@ -58,12 +58,11 @@ def show(run: Invocation, name: str, around: int, full: bool) -> None:
     characters of it. A memory is named by its id, its URI, the end of its URI (abc123def456:0)
     or the beginning of the hash in it.
 
-    An event comes with the turns around it, a session with its segments. Times are local; those
-    of memories are UTC.
+    An event comes with the turns around it, a session with its segments.
     """
     opened = run.services.opening.open(name, resolve_location(run), around=around)
     if isinstance(opened, MemoryDetails):
-        _show_memory(run, opened)
+        show_memory(run, opened)
         return
     page = _build_page(opened)
     run.show(
@@ -73,50 +72,6 @@ def show(run: Invocation, name: str, around: int, full: bool) -> None:
         essential=rendering.plain(page.essential),
         page=True,
     )
-
-
-def _show_memory(run: Invocation, shown: MemoryDetails) -> None:
-    run.show(
-        memory_details_json(shown),
-        lambda: "\n".join(_memory_lines(shown)),
-        markdown=lambda: (
-            f"# {rendering.plain(shown.memory.summary)}\n\n{rendering.plain(shown.memory.content)}"
-        ),
-        essential=rendering.plain(shown.memory.content or shown.memory.summary),
-        page=True,
-    )
-
-
-def _memory_lines(shown: MemoryDetails) -> Iterator[str]:
-    memory, use = shown.memory, shown.use
-    yield memory.id
-    yield rendering.plain(memory.summary)
-    yield ""
-    times = "once" if use.count == 1 else f"{use.count} times"
-    for name, value in (
-        ("Domain", memory.domain),
-        ("Status", memory.status.value),
-        ("Tier", shown.tier.value),
-        ("Captured", f"{rendering.moment(memory.created_ms)} UTC"),
-        ("Changed", f"{rendering.moment(memory.updated_ms)} UTC"),
-        (
-            "Recalled",
-            f"{times}, last at {rendering.moment(use.last_ms)} UTC" if use.count else "never",
-        ),
-        ("Tags", ", ".join(sorted(memory.tags))),
-        ("Spec", memory.spec),
-        ("Relates to", ", ".join(memory.relates_to)),
-        ("Superseded by", memory.superseded_by),
-        ("Commit", memory.commit),
-        ("Event", memory.event_id),
-        ("Session", memory.session_id),
-        ("URI", memory.urn),
-    ):
-        if value:
-            yield f"{name}: {rendering.plain(value)}"
-    if memory.content:
-        yield ""
-        yield rendering.plain(memory.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +161,7 @@ def _grip_page(opened: OpenedGrip) -> _Page:
         title=f"Grip {grip.grip_id}",
         essential=grip.excerpt,
         fields=[
-            ("Time", rendering.local_moment(grip.at_ms)),
+            ("Time", rendering.moment(grip.at_ms)),
             ("Source", grip.source),
             ("Segment", documents.format_uri(documents.CONTENTS, grip.node_id)),
             ("URI", opened.uri),
@@ -226,8 +181,8 @@ def _session_page(opened: OpenedSession) -> _Page:
         title=f"Session {opened.session_id}",
         essential=opened.session_id,
         fields=[
-            ("Start", rendering.local_moment(opened.start_ms)),
-            ("End", rendering.local_moment(opened.end_ms)),
+            ("Start", rendering.moment(opened.start_ms)),
+            ("End", rendering.moment(opened.end_ms)),
             ("Project", opened.project),
             ("Agent", opened.agent),
             ("Events", f"{opened.events:,}"),
@@ -251,7 +206,7 @@ def _fact_page(opened: OpenedFact) -> _Page:
             ("Scope", fact.scope),
             ("Agent", fact.agent_id or ""),
             ("User", fact.user_id or ""),
-            ("Since", rendering.local_moment(fact.valued_ms)),
+            ("Since", rendering.moment(fact.valued_ms)),
             ("URI", opened.uri),
         ],
         text=fact.value,
@@ -259,8 +214,8 @@ def _fact_page(opened: OpenedFact) -> _Page:
             (
                 "Earlier values",
                 [
-                    f"{former.value} ({rendering.local_moment(former.since_ms)[:10]} to"
-                    f" {rendering.local_moment(former.until_ms)[:10]})"
+                    f"{former.value} ({rendering.moment(former.since_ms)[:10]} to"
+                    f" {rendering.moment(former.until_ms)[:10]})"
                     for former in opened.history
                 ],
             )
@@ -269,10 +224,10 @@ def _fact_page(opened: OpenedFact) -> _Page:
 
 
 def _format_range(node: TocNode) -> str:
-    """Return the time of a node. Periods are days in UTC."""
-    if node.level is not Level.SEGMENT:
-        return f"{rendering.moment(node.start_ms)[:10]} to {rendering.moment(node.end_ms)[:10]}"
-    return f"{rendering.local_moment(node.start_ms)} to {rendering.local_moment(node.end_ms)}"
+    if node.level is Level.SEGMENT:
+        return f"{rendering.moment(node.start_ms)} to {rendering.moment(node.end_ms)}"
+    first, last = periods.find_day(node.start_ms), periods.find_day(node.end_ms)
+    return f"{first.first} to {last.first}"
 
 
 def _outline(node: TocNode) -> str:
@@ -322,7 +277,7 @@ def _turn_head(turn: _Turn) -> str:
     event = turn.event
     who = event.metadata.get("speaker") or event.role.name.lower()
     tool = event.metadata.get("tool_name") if event.type is EventType.TOOL_RESULT else ""
-    words = [rendering.local_moment(event.at_ms), who, *([tool] if tool else [])]
+    words = [rendering.moment(event.at_ms), who, *([tool] if tool else [])]
     head = rendering.plain(" ".join(" | ".join(words).split()))
     return f"{turn.label}: {head}" if turn.label else head
 

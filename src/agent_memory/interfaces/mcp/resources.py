@@ -30,6 +30,7 @@ MAX_LISTED = 100  # memories in the resource of a namespace
 JSON = "application/json"
 MAX_URI_CHARS = 4_000  # a session's id may have 256 characters, each of 12 in a URI
 _MOST_BYTES = 1 << 20  # of a resource
+_MARGIN = 1_000  # bytes for the fields around the turns
 _TURNS = ("before", "after", "events_before", "excerpt_events", "events_after")
 
 
@@ -195,10 +196,12 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
 
 
 def _record(request: RequestContext, uri: str) -> dict[str, Any]:
+    """Return a record. The turns around it get the room that it leaves."""
     shown = opened_json(request.services.opening.open_uri(uri))
-    return shown | {
-        name: budgets.cut_evenly(shown[name], _MOST_BYTES // 4) for name in _TURNS if name in shown
-    }
+    turns = [name for name in _TURNS if name in shown]
+    rest = {name: value for name, value in shown.items() if name not in turns}
+    room = max(0, _MOST_BYTES - budgets.size(rest) - _MARGIN)
+    return shown | {name: budgets.cut_evenly(shown[name], room // len(turns)) for name in turns}
 
 
 def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:
