@@ -313,5 +313,6 @@ def test_hostile_names_name_nothing(parts: Parts, name: str) -> None:
 
 
 def test_what_is_not_found_says_what_was_looked_for(parts: Parts) -> None:
-    with pytest.raises(NotFound, match=r"'lantern'.*`memory recall WORDS`"):
-        parts.open("lantern")
+    for name in ("lantern", "0000000000", "toc:year:1999", "memory://facts/lantern"):
+        with pytest.raises(NotFound, match=rf"'{name}'.*`memory recall WORDS`"):
+            parts.open(name)

@@ -77,7 +77,7 @@ class EventFinder(Protocol):
     def find_events(self, prefix: str, /, *, limit: int) -> list[Event]:
         """Return events whose id has a prefix, in the order of their ids.
 
-        Only the first 1,000 ids are read: those of forgotten events are among them.
+        Only the first 1,000 or so ids are read: those of forgotten events are among them.
         """
         ...
 

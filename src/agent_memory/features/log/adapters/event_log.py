@@ -22,7 +22,7 @@ from agent_memory.platform.store.batches import (
 
 PAGE_BYTES = 3 << 20  # below the default limit of gRPC clients, 4 MiB
 _CHUNK = 64
-_IDS = 1_000  # read for one prefix
+_ID_CHUNKS = 16  # read for one prefix
 _COUNTED = 10_000  # rows at a time
 
 
@@ -89,15 +89,19 @@ class StoredEventLog:
 
     def find_events(self, prefix: str, /, *, limit: int) -> list[Event]:
         start = keys.event_id(EventId(prefix))
-        rows = self._store.scan(families.EVENT_IDS, start, keys.end_of(start), limit=_IDS)
-        places = [
-            Position(at_ms=codec.decode_millis(value), event_id=keys.parse_event_id(key))
-            for key, value in rows
-        ]
+        end = keys.end_of(start)
         found: list[Event] = []
-        while places and len(found) < limit:
-            found += self.get_at(places[:limit])
-            places = places[limit:]
+        for _ in range(_ID_CHUNKS):
+            rows = self._store.scan(families.EVENT_IDS, start, end, limit=_CHUNK)
+            if not rows or len(found) >= limit:
+                break
+            start = keys.after(rows[-1][0])
+            found += self.get_at(
+                [
+                    Position(at_ms=codec.decode_millis(value), event_id=keys.parse_event_id(key))
+                    for key, value in rows
+                ]
+            )
         return found[:limit]
 
     def find_sessions(self, prefix: str, /, *, limit: int) -> list[SessionId]:

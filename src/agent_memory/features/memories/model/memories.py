@@ -319,7 +319,8 @@ def parse_reference(text: str) -> Reference:
 def is_full_name(text: str) -> bool:
     """Return whether a text has the form of a whole id, or of a URI."""
     name = text.strip()
-    return name.lower().startswith("subcog:") or _REFERENCE.fullmatch(name) is not None
+    id_end = name.partition(":")[2]
+    return name.lower().startswith("subcog:") or _URN_END.fullmatch(id_end) is not None
 
 
 def parse_urn(text: str) -> Reference:

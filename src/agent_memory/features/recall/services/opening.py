@@ -210,7 +210,7 @@ class Opening:
                 history, _ = self.facts.history(record.id, limit=_FORMER, offset=0)
                 return OpenedFact(fact=fact, history=tuple(history))
             case _Session():
-                return self._read_session(record.first.session_id)
+                return self._read_session(record.first)
 
     def _read_event(self, event: Event, around: int) -> OpenedEvent:
         def list_near(*, reverse: bool) -> tuple[Event, ...]:
@@ -224,14 +224,15 @@ class Opening:
             event=event, before=list_near(reverse=True)[::-1], after=list_near(reverse=False)
         )
 
-    def _read_session(self, session_id: SessionId) -> OpenedSession:
+    def _read_session(self, begin: Event) -> OpenedSession:
+        session_id = begin.session_id
         first = self.log.list_session(session_id, after=None, limit=_ENDS).events
         last = self.log.list_session(session_id, after=None, limit=_ENDS, reverse=True).events
         held = self.toc.list_segments(session_id, _BEGINNING, limit=_SEGMENTS)
         return OpenedSession(
             session_id=session_id,
-            start_ms=first[0].at_ms,
-            end_ms=last[0].at_ms,
+            start_ms=begin.at_ms,
+            end_ms=last[0].at_ms if last else begin.at_ms,  # it may be forgotten meanwhile
             project=_first_value(first, "project"),
             agent=_first_value(first, "agent"),
             events=self.finder.count_session(session_id),
@@ -250,7 +251,7 @@ def _choose(name: str, found: Sequence[_Record]) -> _Record:
         lines = [f"  {_describe(record)}" for record in found[:LISTED]]
         more = ["  and more"] if len(found) > LISTED else []
         raise AmbiguousName(
-            "\n".join((f"{shown} may mean any of these; give more of the id:", *lines, *more))
+            "\n".join((f"{shown} may mean any of these; give its URI:", *lines, *more))
         )
     if len(name) < MIN_PREFIX:
         raise InvalidInput(
