@@ -30,6 +30,7 @@ from agent_memory.features.recall.services.opening import (
     Opening,
 )
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.kernel.errors import AmbiguousName, InvalidInput, NotFound
 from agent_memory.kernel.ids import Domain, EventId
@@ -239,7 +240,7 @@ class TestMemories:
 
 
 class TestOthers:
-    def test_a_segment_a_day_and_a_grip(self, parts: Parts) -> None:
+    def test_a_segment_and_a_grip(self, parts: Parts) -> None:
         talk = make_dialogue(
             "We decided to keep one reference pair per probe.",
             "Done: each probe keeps its own pair.",
@@ -251,10 +252,12 @@ class TestOthers:
         ).hits
         assert hit.uri == f"memory://toc/{hit.node_id}"
         for name in (hit.uri, hit.node_id, hit.node_id[:-20], "toc:segment:2026-06-10"):
-            node = parts.open(name)
-            assert isinstance(node, OpenedNode)
-            assert node.uri == hit.uri
-        grip_id = min(node.node.grip_ids())
+            opened = parts.open(name)
+            assert isinstance(opened, OpenedNode)
+            assert opened.uri == hit.uri
+        (node,) = parts.recall.toc.get_nodes([NodeId(hit.node_id)])
+        assert node is not None
+        grip_id = min(node.grip_ids())
         for name in (f"memory://grips/{grip_id}", grip_id, grip_id[:-20]):
             grip = parts.open(name, 1)
             assert isinstance(grip, OpenedGrip)

@@ -93,15 +93,15 @@ class StoredEventLog:
         found: list[Event] = []
         for _ in range(_ID_CHUNKS):
             rows = self._store.scan(families.EVENT_IDS, start, end, limit=_CHUNK)
-            if not rows or len(found) >= limit:
-                break
-            start = keys.after(rows[-1][0])
             found += self.get_at(
                 [
                     Position(at_ms=codec.decode_millis(value), event_id=keys.parse_event_id(key))
                     for key, value in rows
                 ]
             )
+            if len(found) >= limit or len(rows) < _CHUNK:
+                break
+            start = keys.after(rows[-1][0])
         return found[:limit]
 
     def find_sessions(self, prefix: str, /, *, limit: int) -> list[SessionId]:
