@@ -200,7 +200,8 @@ def test_the_hits_of_a_real_daemon_say_where_they_stand(client: MemoryClient) ->
     assert (best.kind, best.id, best.event_id) == ("event",) + (NIGHT[0].event_id,) * 2
     assert (best.session_id, best.role, best.text) == ("night", "user", NIGHT[0].text)
     assert best.timestamp_ms == NIGHT[0].timestamp_ms
-    assert (best.truncated, best.tags, best.uri) == (False, (), "")
+    assert (best.truncated, best.tags) == (False, ())
+    assert best.uri == f"memory://events/{NIGHT[0].event_id}"
     assert 0 < best.score <= 1
     assert best.score_parts["words"] > 0
     assert result.warning is None

@@ -79,6 +79,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         jobs=features.operations.jobs,
         rebuild=features.toc.rebuild,
         recall=features.recall.recall,
+        opening=features.recall.opening,
         context=features.recall.context,
         indexes=features.recall.indexes,
         capture=features.memories.capture,

@@ -14,6 +14,7 @@ from agent_memory.features.recall.services.embedding import EmbeddingWriter
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.indexing import Indexer
 from agent_memory.features.recall.services.memory_stats import MemoryStatistics
+from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.recall.services.reasoning import Reasoning
 from agent_memory.features.recall.services.recall import Recall, VectorSearch
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
@@ -22,6 +23,7 @@ from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallFeature:
     recall: Recall
+    opening: Opening
     indexes: Indexes
     context: ContextBuilder
     reasoning: Reasoning
@@ -75,6 +77,15 @@ def build_recall(
     )
     return RecallFeature(
         recall=recall,
+        opening=Opening(
+            log=log.events,
+            finder=log.events,
+            toc=toc.store,
+            contents=toc.contents,
+            knowledge=knowledge.store,
+            facts=knowledge.facts,
+            editor=memories.editor,
+        ),
         indexes=indexes,
         context=ContextBuilder(recall=recall),
         reasoning=Reasoning(recall=recall, reasoner=memories.reasoner, clock=platform.clock),

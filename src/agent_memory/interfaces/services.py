@@ -26,6 +26,7 @@ from agent_memory.features.operations.services.verification import Verification
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.memory_stats import MemoryStatistics
+from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.recall.services.reasoning import Reasoning
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.runs.services.agent_catalog import AgentCatalog
@@ -50,6 +51,7 @@ class Services:
     jobs: Jobs
     rebuild: Rebuild
     recall: Recall
+    opening: Opening
     context: ContextBuilder
     indexes: Indexes
     capture: Capture

@@ -2,6 +2,7 @@
 
 AgentMemoryError
 ├── InvalidInput        the request is not valid; the message says what to change
+│   └── AmbiguousName   the name fits several records; the message lists them
 ├── NotFound            no such event, node, grip, memory or key
 ├── Unauthorized        no key, or an unknown one
 ├── ContentBlocked      the secrets filter refused the content
@@ -35,6 +36,10 @@ class AgentMemoryError(Exception):
 
 class InvalidInput(AgentMemoryError):
     """The request is not valid."""
+
+
+class AmbiguousName(InvalidInput):
+    """The name fits several records."""
 
 
 class NotFound(AgentMemoryError):

@@ -11,6 +11,7 @@ from agent_memory.features.log.model.events import (
     EventPage,
     EventRole,
     EventType,
+    SessionPosition,
 )
 from agent_memory.features.log.ports import EventLog
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
@@ -22,7 +23,7 @@ ALL_TIME = Millis(0), Millis(MAX_MILLIS)
 
 
 @pytest.fixture
-def log(store: OrderedStore) -> EventLog:
+def log(store: OrderedStore) -> StoredEventLog:
     return StoredEventLog(store)
 
 
@@ -112,6 +113,43 @@ class TestAppending:
     def test_an_unknown_event_gives_none(self, log: EventLog) -> None:
         append(log, event("e"), event("e:1"))
         assert log.get(EventId("e:")) is None
+
+
+class TestFinding:
+    def test_events_by_the_beginning_of_their_id(self, log: StoredEventLog) -> None:
+        append(log, *(event(name) for name in ("ab:1", "ab:2", "abc", "a", "b", "ä:1")))
+        for prefix, found in {
+            "ab": ["ab:1", "ab:2", "abc"],
+            "ab:": ["ab:1", "ab:2"],
+            "abc": ["abc"],
+            "ä": ["ä:1"],
+            "abcd": [],
+        }.items():
+            assert names(log.find_events(prefix, limit=9)) == found
+        assert names(log.find_events("ab", limit=2)) == ["ab:1", "ab:2"]
+
+    def test_no_removed_events_and_no_aliases(self, log: StoredEventLog) -> None:
+        gone = [event(f"ab:{n:03}", n) for n in range(50)]
+        append(log, *gone, event("ab:kept", 60))
+        log.remove([SessionPosition(each.session_id, each.position) for each in gone])
+        log.add_aliases([(EventId("ab:alias"), Millis(60))]).result(TIMEOUT)
+        assert names(log.find_events("ab", limit=3)) == ["ab:kept"]
+
+    def test_sessions_by_the_beginning_of_their_id(self, log: StoredEventLog) -> None:
+        sessions = ["run", "run-2", "run/a", "run:1", "run%", "ruin", "rüm"]
+        append(log, *(event(f"{s}{n}", n, session=s) for s in sessions for n in range(3)))
+        found = log.find_sessions("run", limit=9)
+        assert sorted(found) == sorted(["run", "run-2", "run/a", "run:1", "run%"])
+        assert log.find_sessions("run:", limit=9) == ["run:1"]
+        assert log.find_sessions("run%", limit=9) == ["run%"]
+        assert log.find_sessions("rü", limit=9) == ["rüm"]
+        assert log.find_sessions("run%3A", limit=9) == []
+        assert len(log.find_sessions("ru", limit=2)) == 2
+
+    def test_a_session_is_counted_alone(self, log: StoredEventLog) -> None:
+        append(log, *(event(f"e{n}", n) for n in range(7)), event("x", session="s:2"))
+        assert log.count_session(SessionId("s")) == 7
+        assert log.count_session(SessionId("none")) == 0
 
 
 class TestBetween:

@@ -166,6 +166,15 @@ class TestVersions:
         assert toc.list_versions(DAY, limit=9) == []
 
 
+class TestGripIds:
+    def test_grips_are_listed_by_the_beginning_of_their_id(self, toc: StoredToc) -> None:
+        toc.commit(TocChange(grips=(grip(GRIP), grip(OTHER))))
+        assert toc.list_grips("grip:176978340000", limit=9) == [grip(GRIP), grip(OTHER)]
+        assert toc.list_grips("grip:176978340000", limit=1) == [grip(GRIP)]
+        assert toc.list_grips(OTHER, limit=9) == [grip(OTHER)]
+        assert toc.list_grips("gripe", limit=9) == []
+
+
 class TestSegments:
     def test_one_comes_back_as_it_was(self, toc: StoredToc) -> None:
         given = segment("e:1", 5, session="a:b%c", ended=True)

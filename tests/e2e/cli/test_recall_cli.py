@@ -156,6 +156,7 @@ class TestText:
             r"\[1\] event mill-0000 \([01]\.\d\d similarity\)\n"
             r"    The water mill controller opens the sluice at full speed after a reboot\.\n"
             r"    2026-01-30 09:00:30 \| user \| Session: mill\n"
+            r"    URI: memory://events/mill-0000\n"
             r"    Segment: toc:segment:2026-01-30:\S+\n",
             text,
         )
@@ -296,7 +297,7 @@ class TestFormats:
         assert result["text"] == result["summary"] == event.text
         assert result["timestamp"] == "2026-01-30T09:00:30.000+00:00"
         assert result["timestamp_ms"] == event.timestamp_ms
-        assert result["uri"] is None
+        assert result["uri"] == "memory://events/mill-0000"
         assert 0 < result["score"] <= 1
         assert result["node_id"].startswith("toc:segment:2026-01-30:")
         assert answer["total"] > 1
@@ -312,6 +313,8 @@ class TestFormats:
         (grip,) = found(recall(*words, "grips"))["results"]
         assert grip["id"] == grip["grip_id"]
         assert grip["node_id"] == segment["id"]
+        assert segment["uri"] == f"memory://toc/{segment['id']}"
+        assert grip["uri"] == f"memory://grips/{grip['id']}"
 
     def test_json_by_detail(self, recall: Run) -> None:
         words = ("iguana", "--limit", "1", "--format", "json", "--detail")
@@ -333,7 +336,7 @@ class TestFormats:
         (summary,) = found(recall(*words))["results"]
         program, *arguments = summary["show_all"].split()
         shown = home.run(program, *arguments, "--format", "json").json()
-        assert LONG.text in [event["text"] for event in shown["events"]]
+        assert shown["event"]["text"] == LONG.text
 
     def test_what_another_daemon_has_cut_is_marked(self, home: Home) -> None:
         endpoint = f"unix:{home.status()['grpc_socket']}"
@@ -341,8 +344,8 @@ class TestFormats:
         for form in ("text", "markdown"):
             far = home.run("memory-daemon", "query", "-e", endpoint, *words, "--format", form)
             near = home.run("memory-daemon", "query", *words, "--format", form)
-            assert "memory-daemon query events --from" in far.text, far
-            assert "memory-daemon query events --from" not in near.text
+            assert "memory show memory://events/long" in far.text, far
+            assert "memory show" not in near.text
 
     def test_text_is_exact_in_json(self, recall: Run) -> None:
         (result,) = found(recall("printer", "--limit", "1", "--format", "json"))["results"]
@@ -358,7 +361,7 @@ class TestFormats:
     def test_markdown_is_a_heading_for_each(self, recall: Run) -> None:
         text = shown(recall("water mill controller", "--limit", "2", "--format", "markdown"))
         assert text.count("\n## ") + text.startswith("## ") == 2
-        assert "`mill-0000`" in text
+        assert "`memory://events/mill-0000`" in text
         assert MILL[0].text in text
 
     def test_quiet_is_a_name_for_each(self, recall: Run) -> None:

@@ -110,7 +110,8 @@ class TestHits:
         assert (hit.text, hit.truncated) == (event.text, False)
         assert hit.timestamp_ms == event.timestamp_ms
         assert hit.node_id == segment.node_id
-        assert (hit.title, hit.uri, hit.last_event_id) == ("", "", "")
+        assert (hit.title, hit.uri) == ("", "memory://events/mill-0000")
+        assert hit.last_event_id == ""
 
     def test_a_segment_says_from_which_event_to_which_it_goes(
         self, search: Search, toc: Toc

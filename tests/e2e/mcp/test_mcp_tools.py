@@ -25,6 +25,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import AnyUrl
 
 from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.knowledge.model.facts import Claim
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.streaming.services import change_feed
@@ -96,6 +97,11 @@ NOWHERE = [
     "subcog://user/decisions/?:0",
     "memory://toc/toc:year:1999",
     "memory://grips/none",
+    "memory://events/none",
+    "memory://events/",
+    "memory://sessions/bake",  # a session is named whole
+    "memory://facts/%00%ff",
+    "memory://zoo/lion",
     "https://example.org/",
     "subcog://" + "x" * 5_000,
 ]
@@ -385,9 +391,52 @@ class TestTools:
         harness.run_client(reading)
         found = harness.call("memory_recall", query="rye flour sourdough", kinds=["events"])
         assert found["results"][0]["kind"] == "event"
+        assert found["results"][0]["uri"] == f"memory://events/{found['results'][0]['id']}"
         spoken = harness.call("memory_recall", query="rye flour", kinds=["grips", "segments"])
         assert all(each["uri"].startswith("memory://") for each in spoken["results"])
         assert spoken["results"]
+
+    def test_what_was_recorded_is_read_by_its_uri(self, harness: McpHarness) -> None:
+        session = "pâtisserie/helper 100%"
+        talk = make_dialogue("Is the quince ripe?", "It is.", "Pick it.", session=session)
+        harness.ingest(*talk)
+        facts = harness.app.services.facts
+        for value in ("pear", "quince"):
+            fact = facts.claim(Claim(key="favourite fruit", value=value))
+        found = harness.call("memory_recall", query="quince ripe", kinds=["events"])
+        (uri,) = (hit["uri"] for hit in found["results"] if hit["id"] == talk[0].event_id)
+        fruit = harness.call("memory_recall", query="favourite fruit", kinds=["facts"])
+        assert fruit["results"][0]["uri"] == f"memory://facts/{fact.id}"
+
+        async def reading(guest: HarnessClient) -> None:
+            event = await guest.read(uri)
+            assert (event["kind"], event["uri"]) == ("event", uri)
+            assert event["event"]["event_id"] == talk[0].event_id
+            assert [each["text"] for each in event["after"]] == ["It is.", "Pick it."]
+            spoken = await guest.read("memory://sessions/p%C3%A2tisserie%2Fhelper%20100%25")
+            assert (spoken["session_id"], spoken["events"]) == (session, 3)
+            assert spoken["first_prompt"]["text"] == "Is the quince ripe?"
+            told = await guest.read(f"memory://facts/{fact.id}")
+            assert (told["value"], told["history"][0]["value"]) == ("quince", "pear")
+            templates = (await guest.client.list_resource_templates()).resource_templates
+            assert {each.uri_template for each in templates} >= {
+                *("memory://events/{event_id}", "memory://sessions/{session_id}"),
+                "memory://facts/{fact_id}",
+            }
+
+        harness.run_client(reading)
+
+    def test_a_long_event_is_read_within_the_limit(self, harness: McpHarness) -> None:
+        said = [f"{n} " + "dough " * 170_000 for n in range(3)]
+        talk = make_dialogue(*said, begin=FAR_AGO - 86_400_000, session="kneading")
+        harness.ingest(*talk)
+
+        async def reading(guest: HarnessClient) -> None:
+            event = await guest.read(f"memory://events/{talk[1].event_id}")
+            assert event["event"]["text"] == said[1]
+            assert event["before"][0]["truncated"]
+
+        harness.run_client(reading)
 
     def test_memories_are_forgotten_only_with_consent(self, harness: McpHarness) -> None:
         kept = capture(harness, "The cellar key hangs behind the Zwetschgen jars")

@@ -226,7 +226,7 @@ class TestHits:
         text = shown["content" if kind is DocumentKind.MEMORY else "text"]
         assert len(text) == MAX_HIT_CHARS
         assert shown["truncated"]
-        assert shown["show_all"].split()[0] in ("memory", "memory-daemon")
+        assert shown["show_all"].startswith("memory show ")
 
         whole = hit_json(Hit(document=document, score=0.5, parts={}), "full", whole=True)
         assert whole["content" if kind is DocumentKind.MEMORY else "text"] == document.text

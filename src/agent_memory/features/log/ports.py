@@ -71,6 +71,25 @@ class EventLog(Protocol):
         ...
 
 
+class EventFinder(Protocol):
+    """Events and sessions by the beginning of their id, and the size of a session."""
+
+    def find_events(self, prefix: str, /, *, limit: int) -> list[Event]:
+        """Return events whose id has a prefix, in the order of their ids.
+
+        Only the first 1,000 or so ids are read: those of forgotten events are among them.
+        """
+        ...
+
+    def find_sessions(self, prefix: str, /, *, limit: int) -> list[SessionId]:
+        """Return the ids of sessions with a prefix."""
+        ...
+
+    def count_session(self, session_id: SessionId, /) -> int:
+        """Return the number of events of a session."""
+        ...
+
+
 class Outbox(Protocol):
     """The changed records, in the order of commit, for everything that is derived from them."""
 

@@ -33,6 +33,10 @@ class TocReader(Protocol):
         """Return each grip, in order, or None if it is not there."""
         ...
 
+    def list_grips(self, prefix: str, /, *, limit: int) -> list[Grip]:
+        """Return the grips whose id has a prefix, in the order of their ids."""
+        ...
+
     def list_segments(
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
     ) -> list[Segment]:

@@ -1,4 +1,4 @@
-"""`memory capture`, `show`, `list`, `edit`, `resolve` and `archive`."""
+"""`memory capture`, `list`, `edit`, `resolve` and `archive`."""
 
 import difflib
 from collections.abc import Iterator
@@ -155,23 +155,7 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
     )
 
 
-@click.command(
-    cls=Command,
-    examples=(
-        "memory show decisions:abc123def456:0",
-        "memory show abc123",
-        "memory show subcog://project:my-app/decisions/abc123def456:0 --format json",
-    ),
-)
-@click.argument("memory_id")
-@invocation
-def show(run: Invocation, memory_id: str) -> None:
-    """Show one memory with all its details.
-
-    MEMORY_ID is an id, a URI, the end of a URI (abc123def456:0), or the start of the hash in it
-    (at least four characters).
-    """
-    shown = run.services.editor.show(memory_id, resolve_location(run))
+def show_memory(run: Invocation, shown: MemoryDetails) -> None:
     run.show(
         memory_details_json(shown),
         lambda: "\n".join(_as_text(shown)),

@@ -3,7 +3,7 @@
 import click
 
 from agent_memory import config
-from agent_memory.interfaces.cli.capture import archive, capture, edit, list_memories, resolve, show
+from agent_memory.interfaces.cli.capture import archive, capture, edit, list_memories, resolve
 from agent_memory.interfaces.cli.commands import (
     Group,
     Invocation,
@@ -19,6 +19,7 @@ from agent_memory.interfaces.cli.hook import hook
 from agent_memory.interfaces.cli.install import install, uninstall
 from agent_memory.interfaces.cli.recall import context, recall
 from agent_memory.interfaces.cli.serve import serve
+from agent_memory.interfaces.cli.show import show
 from agent_memory.interfaces.cli.sync import status, sync
 from agent_memory.interfaces.cli.transfer import export, import_memories, migrate
 

@@ -212,7 +212,7 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
     for number, hit in enumerate(conclusion.sources, 1):
         day = rendering.moment(hit.document.at_ms)[:10]
         yield f"[{number}] {day}  {rendering.plain(format_summary(hit.document))}"
-        yield f"    {rendering.plain(hit.uri or hit.document.id)}"
+        yield f"    {rendering.plain(hit.uri)}"
 
 
 @click.command(
@@ -333,7 +333,7 @@ def show_answer(
         answer_json(answer, detail, whole=True),
         lambda: _as_text(run, answer, kinds, detail, hint),
         markdown=lambda: "\n".join(map(format_markdown, answer.hits)),
-        essential="\n".join(hit.uri or hit.document.id for hit in answer.hits),
+        essential="\n".join(hit.document.id for hit in answer.hits),
         page=True,
     )
 

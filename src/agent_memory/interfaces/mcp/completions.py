@@ -61,7 +61,7 @@ def _for_template(
         case "node_id":
             return _node_ids(request, prefix)
         case _:
-            return ()  # grip ids: there are too many to list
+            return ()  # ids of events and the like: there are too many to list
 
 
 def _memory_ids(request: RequestContext, resolved: Mapping[str, str]) -> list[str]:

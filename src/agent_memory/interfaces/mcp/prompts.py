@@ -124,7 +124,7 @@ def _hits(request: RequestContext, query: Query) -> list[Hit]:
     if query.is_listing:  # a listing is not an answer to the topic "all"
         return []
     hits = request.services.recall.search(query).hits
-    return [replace(hit, uri=uris.from_urn(hit.uri)) if hit.uri else hit for hit in hits]
+    return [replace(hit, uri=uris.from_urn(hit.uri)) for hit in hits]
 
 
 def _render_hits(hits: list[Hit]) -> str:

@@ -1,4 +1,4 @@
-"""Resources: memories, namespaces, domains, nodes of the table of contents and grips, as JSON."""
+"""Resources as JSON: memories, namespaces, domains, and everything that was recorded."""
 
 import base64
 import binascii
@@ -20,16 +20,18 @@ from agent_memory.interfaces.mcp import budgets, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.tools import render_hit, render_node
 from agent_memory.interfaces.wire.memories import memory_details_json
+from agent_memory.interfaces.wire.opened import opened_json
 from agent_memory.interfaces.wire.search import format_document_id, format_summary
-from agent_memory.interfaces.wire.toc import expansion_json
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
 
 PAGE = 50  # memories per page of the list
 MAX_LISTED = 100  # memories in the resource of a namespace
 JSON = "application/json"
-MAX_URI_CHARS = 1_000
+MAX_URI_CHARS = 4_000  # a session's id may have 256 characters, each of 12 in a URI
 _MOST_BYTES = 1 << 20  # of a resource
+_MARGIN = 1_000  # bytes for the fields around the turns
+_TURNS = ("before", "after", "events_before", "excerpt_events", "events_after")
 
 
 def _template(uri: str, name: str, description: str) -> ResourceTemplate:
@@ -62,6 +64,19 @@ TEMPLATES = (
         f"{uris.GRIPS}/{{grip_id}}",
         "Source of a Summary",
         "The original conversation behind a summary, with the turns around it.",
+    ),
+    _template(
+        f"{documents.EVENTS}/{{event_id}}",
+        "Event",
+        "A message or tool result, whole, with the turns around it.",
+    ),
+    _template(
+        f"{documents.SESSIONS}/{{session_id}}",
+        "Session",
+        "A conversation: when, where, its segments, first prompt and last answer.",
+    ),
+    _template(
+        f"{documents.FACTS}/{{fact_id}}", "Fact", "A fact that was learned, with earlier values."
     ),
 )
 
@@ -120,10 +135,8 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
             "uri": uris.CONTENTS,
             "children": [render_node(node) for node in request.services.contents.list_years()],
         }
-    if plain.startswith(f"{uris.CONTENTS}/"):
-        return _node(request, plain.removeprefix(f"{uris.CONTENTS}/"))
-    if plain.startswith(f"{uris.GRIPS}/"):
-        return _grip(request, plain.removeprefix(f"{uris.GRIPS}/"))
+    if plain.startswith(documents.SCHEME):
+        return _record(request, uri.strip())
     if not plain.startswith(SCHEME):
         raise NotFound(f"no resource {uri!r}: a URI begins with {SCHEME} or memory://")
     domain, _, rest = plain.removeprefix(SCHEME).rstrip("/").partition("/")
@@ -182,26 +195,13 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
     return listing
 
 
-def _node(request: RequestContext, node_id: str) -> dict[str, Any]:
-    node = request.services.contents.get_node(node_id)
-    if node is None:
-        raise NotFound(f"no node {node_id!r} in the table of contents")
-    children = [{"node_id": each, "uri": uris.from_node(each)} for each in node.child_ids]
-    grips = [{"grip_id": each, "uri": uris.from_grip(each)} for each in sorted(node.grip_ids())]
-    return {**render_node(node), "children": children, "grips": grips}
-
-
-def _grip(request: RequestContext, grip_id: str) -> dict[str, Any]:
-    expansion = request.services.contents.expand(grip_id) if grip_id else None
-    if expansion is None or expansion.grip is None:
-        raise NotFound(f"no grip {grip_id!r}")
-    share = _MOST_BYTES // 4
-    shown = expansion_json(expansion)
-    events = {
-        name: budgets.cut_evenly(shown[name], share)
-        for name in ("events_before", "excerpt_events", "events_after")
-    }
-    return {**shown, **events, "uri": uris.from_grip(grip_id)}
+def _record(request: RequestContext, uri: str) -> dict[str, Any]:
+    """Return a record. The turns around it get the room that it leaves."""
+    shown = opened_json(request.services.opening.open_uri(uri))
+    turns = [name for name in _TURNS if name in shown]
+    rest = {name: value for name, value in shown.items() if name not in turns}
+    room = max(0, _MOST_BYTES - budgets.size(rest) - _MARGIN)
+    return shown | {name: budgets.cut_evenly(shown[name], room // len(turns)) for name in turns}
 
 
 def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:

@@ -56,7 +56,7 @@ RESULT = object_of(
     {
         "kind": TEXT,
         "id": TEXT,
-        "uri": nullable(URI),
+        "uri": URI,
         "score": {**SHARE, "description": "Relevance, from 0 to 1; 0 in a listing."},
         "summary": TEXT,
         "timestamp": TEXT,

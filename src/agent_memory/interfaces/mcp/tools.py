@@ -7,7 +7,6 @@ from typing import Any
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
-from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import SyncOptions
@@ -134,10 +133,7 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
     if left_out:
         result["note"] = f"{left_out} more results do not fit: pass continuation_token on"
     elif any(row.get(budgets.TRUNCATED) for row in fitting):
-        result["note"] = (
-            "If `truncated` is true, read the resource at `uri` for the whole text; without a uri,"
-            " memory_expand shows the events around grip_id."
-        )
+        result["note"] = "If `truncated` is true, read the resource at `uri` for the whole text."
     following = offset + len(fitting) if left_out else answer.next
     return {**result, "results": fitting, "continuation_token": format_offset(following)}
 
@@ -145,12 +141,7 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
 def render_hit(hit: Hit, detail: str) -> dict[str, Any]:
     row = hit_json(hit, detail)
     row.pop("show_all", None)  # a client reads the resource instead, as `note` says
-    if hit.uri:
-        row["uri"] = uris.from_urn(hit.uri)
-    elif hit.document.kind is DocumentKind.GRIP:
-        row["uri"] = uris.from_grip(hit.grip_id or hit.document.id)
-    elif hit.document.kind is DocumentKind.SEGMENT:
-        row["uri"] = uris.from_node(hit.node_id or hit.document.id)
+    row["uri"] = uris.from_urn(hit.uri)
     return row
 
 

@@ -14,7 +14,9 @@ GRIPS = documents.GRIPS
 
 
 def from_urn(urn: str) -> str:
-    """Return the URI of a URN, or of the plain URI of a namespace or a domain."""
+    """Return the URI of a URN, or of the plain URI of a namespace or a domain; leave any other."""
+    if not urn.startswith(SCHEME):
+        return urn
     domain, slash, rest = urn.removeprefix(SCHEME).partition("/")
     return f"{SCHEME}{domain.replace(':', '%3A')}{slash}{rest}"
 

@@ -4,7 +4,6 @@
 another daemon all read it.
 """
 
-import shlex
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
@@ -180,7 +179,7 @@ def hit_json(hit: Hit, detail: str, *, whole: bool = False) -> dict[str, Any]:
     result: dict[str, Any] = {
         "kind": kind.value,
         "id": format_document_id(document),
-        "uri": hit.uri or None,
+        "uri": hit.uri,
         "score": round(hit.score, 4),
         "summary": format_summary(document),
         "timestamp": documents.format_iso(document.at_ms),
@@ -214,18 +213,7 @@ def passage_json(passage: Passage) -> dict[str, Any]:
 
 def build_show_command(document: Document) -> str:
     """Return the command that shows the whole of a text that was cut."""
-    match document.kind:
-        case DocumentKind.MEMORY:
-            return f"memory show {document.id}"
-        case DocumentKind.EVENT:
-            at = document.at_ms
-            return f"memory-daemon query events --from {at} --to {at} --full"
-        case DocumentKind.SEGMENT:
-            return f"memory-daemon query node {document.id}"
-        case DocumentKind.GRIP:
-            return f"memory-daemon query expand {document.id}"
-        case DocumentKind.FACT:
-            return f"memory recall {shlex.quote(document.title)} --in facts --detail full"
+    return f"memory show {documents.build_uri(document)}"
 
 
 def _cut(text: str, most: int) -> str:

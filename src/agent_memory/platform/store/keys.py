@@ -22,6 +22,10 @@ def event_id(event_id: EventId) -> bytes:
     return b"eid:%s" % event_id.encode()
 
 
+def parse_event_id(key: bytes) -> EventId:
+    return EventId(key.partition(b":")[2].decode())
+
+
 def session_event(session_id: SessionId, at_ms: Millis, event_id: EventId) -> bytes:
     return b"%s%013d:%s" % (session(session_id), at_ms, event_id.encode())
 

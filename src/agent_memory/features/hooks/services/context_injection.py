@@ -94,8 +94,8 @@ class ContextInjection:
         self.history.forget(session)
         request = replace(request, project=place.name, branch=place.branch)
         context = self.context.build(request, SearchMode.BM25, counted=False)
-        named = [hit for hit in context.hits if hit.uri]
-        self.history.take(session, named, len(named))
+        memories = [hit for hit in context.hits if hit.document.kind is DocumentKind.MEMORY]
+        self.history.take(session, memories, len(memories))
         return context.text
 
     def build_for_file(self, session: str, place: MemoryLocation, path: str) -> str:

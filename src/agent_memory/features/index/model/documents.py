@@ -5,14 +5,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NewType
+from urllib.parse import quote, unquote
 
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.model.periods import MONTHS, WEEKDAYS, NodeId
 from agent_memory.features.toc.model.toc import Grip, TocNode
 from agent_memory.kernel.ids import KnowledgeId, MemoryKey, Millis
 
-CONTENTS = "memory://toc"  # prefix of the URI of a node
-GRIPS = "memory://grips"
+SCHEME = "memory://"
+CONTENTS = f"{SCHEME}toc"  # prefix of the URI of a node
+GRIPS = f"{SCHEME}grips"
+EVENTS = f"{SCHEME}events"
+FACTS = f"{SCHEME}facts"
+SESSIONS = f"{SCHEME}sessions"
 DocumentKey = NewType("DocumentKey", str)
 Owner = NewType("Owner", str)
 
@@ -25,6 +30,14 @@ class DocumentKind(StrEnum):
     GRIP = "grip"
     MEMORY = "memory"
     FACT = "fact"
+
+
+_AREAS = {
+    DocumentKind.EVENT: EVENTS,
+    DocumentKind.SEGMENT: CONTENTS,
+    DocumentKind.GRIP: GRIPS,
+    DocumentKind.FACT: FACTS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +78,21 @@ def build_key(kind: DocumentKind, name: str) -> DocumentKey:
 
 
 def build_uri(document: Document) -> str:
-    """Return the URI to read the document by, or an empty string if it has none."""
-    match document.kind:
-        case DocumentKind.MEMORY:
-            return document.id
-        case DocumentKind.SEGMENT:
-            return f"{CONTENTS}/{document.id}"
-        case DocumentKind.GRIP:
-            return f"{GRIPS}/{document.id}"
-        case _:
-            return ""
+    """Return the URI to read the document by."""
+    if document.kind is DocumentKind.MEMORY:
+        return document.id
+    return format_uri(_AREAS[document.kind], document.id)
+
+
+def format_uri(area: str, name: str) -> str:
+    """Return the URI of a record, by its area (such as EVENTS) and its id."""
+    return f"{area}/{quote(name, safe=':')}"
+
+
+def parse_uri(uri: str) -> tuple[str, str]:
+    """Return the area and the id of a URI in our scheme. The area may be unknown."""
+    area, _, name = uri.removeprefix(SCHEME).partition("/")
+    return SCHEME + area, unquote(name)
 
 
 def event_owner(event_id: str) -> Owner:

@@ -22,10 +22,12 @@ from agent_memory.platform.store.batches import (
 
 PAGE_BYTES = 3 << 20  # below the default limit of gRPC clients, 4 MiB
 _CHUNK = 64
+_ID_CHUNKS = 16  # read for one prefix
+_COUNTED = 10_000  # rows at a time
 
 
 class StoredEventLog:
-    """An EventLog and EventRemover."""
+    """An EventLog, EventFinder and EventRemover."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -84,6 +86,45 @@ class StoredEventLog:
             [keys.parse_position(key) for key, _ in rows if key.startswith(prefix)]
             for prefix, rows in zip(prefixes, neighbors, strict=True)
         ]
+
+    def find_events(self, prefix: str, /, *, limit: int) -> list[Event]:
+        start = keys.event_id(EventId(prefix))
+        end = keys.end_of(start)
+        found: list[Event] = []
+        for _ in range(_ID_CHUNKS):
+            rows = self._store.scan(families.EVENT_IDS, start, end, limit=_CHUNK)
+            found += self.get_at(
+                [
+                    Position(at_ms=codec.decode_millis(value), event_id=keys.parse_event_id(key))
+                    for key, value in rows
+                ]
+            )
+            if len(found) >= limit or len(rows) < _CHUNK:
+                break
+            start = keys.after(rows[-1][0])
+        return found[:limit]
+
+    def find_sessions(self, prefix: str, /, *, limit: int) -> list[SessionId]:
+        """Skip from session to session: a session may have many rows."""
+        start = keys.SESSION_PREFIX + keys.escape(prefix)
+        end = keys.end_of(start)
+        found: list[SessionId] = []
+        while len(found) < limit:
+            rows = self._store.scan(families.SESSION_EVENTS, start, end, limit=1)
+            if not rows:
+                break
+            found.append(keys.parse_session(rows[0][0]))
+            start = keys.end_of(keys.session(found[-1]))
+        return found
+
+    def count_session(self, session_id: SessionId, /) -> int:
+        start = keys.session(session_id)
+        end = keys.end_of(start)
+        count = 0
+        while rows := self._store.scan(families.SESSION_EVENTS, start, end, limit=_COUNTED):
+            count += len(rows)
+            start = keys.after(rows[-1][0])
+        return count
 
     def remove(self, places: Sequence[SessionPosition], /) -> None:
         """Remove events; the row of the id stays as a tombstone for `append`."""

@@ -316,6 +316,13 @@ def parse_reference(text: str) -> Reference:
     )
 
 
+def is_full_name(text: str) -> bool:
+    """Return whether a text has the form of a whole id, or of a URI."""
+    name = text.strip()
+    id_end = name.partition(":")[2]
+    return name.lower().startswith("subcog:") or _URN_END.fullmatch(id_end) is not None
+
+
 def parse_urn(text: str) -> Reference:
     """Parse a URN, spelled `subcog://project:x/...` or `project%3Ax`. Raises InvalidInput."""
     match = _URN.fullmatch(text.replace("%3A", ":").replace("%3a", ":"))

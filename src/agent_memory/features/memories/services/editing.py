@@ -15,7 +15,7 @@ from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.ports import Memories, MemoryChange, MemoryUses
 from agent_memory.features.memories.services.capture import Capture, CaptureResult
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
-from agent_memory.kernel.errors import InvalidInput, NotFound, Overloaded
+from agent_memory.kernel.errors import AmbiguousName, InvalidInput, NotFound, Overloaded
 from agent_memory.kernel.ids import Domain, MemoryKey
 from agent_memory.platform.ports import Clock
 
@@ -60,7 +60,7 @@ class MemoryEditor:
 
     def find(self, name: str, here: MemoryLocation, *, forgotten: bool = False) -> Memory:
         """Return the memory of this name: of this project if there is one, else of any; forgotten
-        ones only on request. Raises NotFound, and InvalidInput if the name is ambiguous."""
+        ones only on request. Raises NotFound, InvalidInput, and AmbiguousName."""
         reference = memories.parse_reference(name)
         for domains in self._domains(reference, here):
             matches = [
@@ -73,7 +73,7 @@ class MemoryEditor:
                 return matches[0]
             if matches:
                 urns = ", ".join(memory.urn for memory in matches[:_LISTED])
-                raise InvalidInput(f"{name!r} matches {len(matches)} memories: {urns}")
+                raise AmbiguousName(f"{name!r} matches {len(matches)} memories: {urns}")
         raise NotFound(f"no memory {name!r}: `memory list` shows all")
 
     def show(self, name: str, here: MemoryLocation) -> MemoryDetails:

@@ -41,7 +41,7 @@ GUIDANCE = {
         "With `--in events` it looks at what was said, word by word.",
         "`memory capture NAMESPACE SUMMARY --content TEXT` keeps something for later sessions.",
         f"Namespaces are {', '.join(NAMESPACES)}.",
-        "`memory show URI` gives a memory whole, `memory resolve ID` marks a blocker as solved.",
+        "`memory show URI` shows any of them whole, `memory resolve ID` marks a blocker as solved.",
         "`memory-daemon query tree` is the table of contents of all conversations.",
     ),
 }
@@ -127,7 +127,7 @@ def render_recalled(hits: Sequence[Hit], most: int) -> str:
     left = most - len(NOTICE) - 2 * len(MARKER) - 10
     for hit in hits:
         document = hit.document
-        name = hit.uri or f"{document.kind}:{document.id}"
+        name = hit.uri or documents.build_uri(document)
         said = document.text
         if hit.passage is not None and len(said) > RECALLED_CHARS:
             said = f"... {hit.passage.text} ..."
@@ -158,9 +158,10 @@ def _fits(lines: Iterable[str], wanted: ContextRequest) -> bool:
 
 def _resource(hit: Hit) -> Sequence[str]:
     document = hit.document
-    uri = hit.uri or documents.build_uri(document)
-    attributes = [("uri", uri)] if uri else [("kind", document.kind), ("id", document.id)]
-    attributes.append(("relevance", f"{hit.score:.2f}"))
+    attributes = [
+        ("uri", hit.uri or documents.build_uri(document)),
+        ("relevance", f"{hit.score:.2f}"),
+    ]
     if RECENCY in hit.parts:
         attributes.append(("by", RECENCY))
     if document.kind is DocumentKind.MEMORY:

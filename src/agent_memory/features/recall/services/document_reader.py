@@ -125,8 +125,9 @@ class DocumentReader:
         return {document.key: document for document in read}
 
     def locate_hit(self, hit: Hit) -> Hit:
-        """Return the hit with its place in the table of contents."""
+        """Return the hit with its URI and its place in the table of contents."""
         document = hit.document
+        hit = replace(hit, uri=documents.build_uri(document))
         session_id = SessionId(document.session)
         if document.kind is DocumentKind.EVENT:
             at = Position(at_ms=document.at_ms, event_id=EventId(document.id))
@@ -158,7 +159,7 @@ class DocumentReader:
             )
         if document.kind is DocumentKind.MEMORY:
             memory = self.get_memory(document.id)
-            return replace(hit, uri=document.id, event_id="" if memory is None else memory.event_id)
+            return replace(hit, event_id="" if memory is None else memory.event_id)
         return hit
 
     def list_bullets(self, node_id: str) -> tuple[Bullet, ...]:

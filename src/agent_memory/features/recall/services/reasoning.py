@@ -67,7 +67,7 @@ def _evidence(hit: Hit) -> Evidence:
     if hit.passage is not None and hit.passage.text not in text:
         text = f"{hit.passage.text}\n...\n{text}"[:_CHARS]
     return Evidence(
-        name=hit.uri or document.id,
+        name=hit.uri,
         at_ms=document.at_ms,
         text=text,
         dates=resolve_dates(text, document.at_ms),

@@ -78,6 +78,11 @@ class StoredToc:
             )
         ]
 
+    def list_grips(self, prefix: str, /, *, limit: int) -> list[Grip]:
+        start = prefix.encode()
+        rows = self._store.scan(families.GRIPS, start, keys.end_of(start), limit=limit)
+        return [toc_codec.decode_grip(key.decode(), value) for key, value in rows]
+
     def cursor(self) -> int:
         value = self._store.get(families.PROGRESS, _CURSOR)
         if value is None:

@@ -1,0 +1,292 @@
+"""`memory show`: open anything that was remembered, by its URI or id."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import click
+
+from agent_memory.features.index.model import documents
+from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.memories.services.editing import MemoryDetails
+from agent_memory.features.recall.services.opening import (
+    MAX_AROUND,
+    Opened,
+    OpenedEvent,
+    OpenedFact,
+    OpenedGrip,
+    OpenedNode,
+    OpenedSession,
+)
+from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.periods import Level
+from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.services.contents import DEFAULT_CONTEXT
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.capture import resolve_location, show_memory
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.wire.opened import opened_json
+
+TURN_CHARS = 800  # of each turn around the event
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory show decisions:abc123def456:0",
+        "memory show abc123",
+        "memory show subcog://project:my-app/decisions/abc123def456:0 --format json",
+        "memory show memory://events/01M45MQ070ANGB9FVYXZ545A8Y --around 10",
+        "memory show 01M45MQ0 --around 0 --format quiet",
+        "memory show toc:day:2026-01-30",
+    ),
+)
+@click.argument("name", metavar="URI|ID")
+@click.option(
+    "--around",
+    type=click.IntRange(0, MAX_AROUND),
+    default=DEFAULT_CONTEXT,
+    show_default=True,
+    help="Turns to show before and after an event or a grip.",
+)
+@click.option("--full", is_flag=True, help="Show long turns whole.")
+@invocation
+def show(run: Invocation, name: str, around: int, full: bool) -> None:
+    """Show a memory, event, segment, grip, session or fact.
+
+    URI|ID is a URI or an id from `memory recall`, or the beginning of an id, at least four
+    characters of it. A memory is named by its id, its URI, the end of its URI (abc123def456:0)
+    or the beginning of the hash in it.
+
+    An event comes with the turns around it, a session with its segments.
+    """
+    opened = run.services.opening.open(name, resolve_location(run), around=around)
+    if isinstance(opened, MemoryDetails):
+        show_memory(run, opened)
+        return
+    page = _build_page(opened)
+    run.show(
+        opened_json(opened),
+        lambda: "\n".join(_as_text(page, full)),
+        markdown=lambda: "\n".join(_as_markdown(page, full)),
+        essential=rendering.plain(page.essential),
+        page=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn to show. `marked` turns are those that were asked for: they are never cut."""
+
+    event: Event
+    marked: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """What to show of a record, in any format."""
+
+    title: str
+    essential: str
+    fields: list[tuple[str, str]]
+    text: str = ""
+    lists: list[tuple[str, list[str]]] = field(default_factory=list)  # with their headings
+    turns: list[_Turn] = field(default_factory=list)
+
+
+def _build_page(opened: Opened) -> _Page:
+    match opened:
+        case OpenedEvent():
+            return _event_page(opened)
+        case OpenedNode():
+            return _node_page(opened)
+        case OpenedGrip():
+            return _grip_page(opened)
+        case OpenedSession():
+            return _session_page(opened)
+        case OpenedFact():
+            return _fact_page(opened)
+        case _:
+            assert_never(opened)
+
+
+def _event_page(opened: OpenedEvent) -> _Page:
+    event = opened.event
+    return _Page(
+        title=f"Event {event.event_id}",
+        essential=event.text,
+        fields=[
+            ("Session", event.session_id),
+            ("Project", event.metadata.get("project", "")),
+            ("Agent", event.metadata.get("agent", "")),
+            ("URI", opened.uri),
+        ],
+        turns=[
+            *map(_Turn, opened.before),
+            _Turn(event, marked=True),
+            *map(_Turn, opened.after),
+        ],
+    )
+
+
+def _node_page(opened: OpenedNode) -> _Page:
+    node = opened.node
+    bullets = [
+        "\n".join(
+            (
+                bullet.text,
+                *(documents.format_uri(documents.GRIPS, grip) for grip in bullet.grip_ids),
+            )
+        )
+        for bullet in node.bullets
+    ]
+    return _Page(
+        title=node.title,
+        essential=node.summary or node.title,
+        fields=[
+            ("Level", node.level.name.title()),
+            ("Time", _format_range(node)),
+            ("Keywords", ", ".join(node.keywords)),
+            ("URI", opened.uri),
+        ],
+        text=node.summary,
+        lists=[("Bullets", bullets), ("Children", [_outline(child) for child in opened.children])],
+    )
+
+
+def _grip_page(opened: OpenedGrip) -> _Page:
+    grip, expansion = opened.grip, opened.expansion
+    return _Page(
+        title=f"Grip {grip.grip_id}",
+        essential=grip.excerpt,
+        fields=[
+            ("Time", rendering.moment(grip.at_ms)),
+            ("Source", grip.source),
+            ("Segment", documents.format_uri(documents.CONTENTS, grip.node_id)),
+            ("URI", opened.uri),
+        ],
+        text=grip.excerpt,
+        turns=[
+            *map(_Turn, expansion.before),
+            *(_Turn(event, marked=True) for event in expansion.excerpt),
+            *map(_Turn, expansion.after),
+        ],
+    )
+
+
+def _session_page(opened: OpenedSession) -> _Page:
+    said = ((opened.prompt, "First prompt"), (opened.answer, "Last answer"))
+    return _Page(
+        title=f"Session {opened.session_id}",
+        essential=opened.session_id,
+        fields=[
+            ("Start", rendering.moment(opened.start_ms)),
+            ("End", rendering.moment(opened.end_ms)),
+            ("Project", opened.project),
+            ("Agent", opened.agent),
+            ("Events", f"{opened.events:,}"),
+            ("URI", opened.uri),
+        ],
+        lists=[("Segments", [_outline(node) for node in opened.segments])],
+        turns=[_Turn(event, label=label) for event, label in said if event is not None],
+    )
+
+
+def _fact_page(opened: OpenedFact) -> _Page:
+    fact = opened.fact
+    return _Page(
+        title=f"Fact {fact.id}",
+        essential=fact.value,
+        fields=[
+            ("Key", fact.key),
+            ("Type", fact.fact_type),
+            ("Confidence", f"{fact.confidence:.2f}"),
+            ("Confirmed", rendering.count(fact.times_confirmed, "time")),
+            ("Scope", fact.scope),
+            ("Agent", fact.agent_id or ""),
+            ("User", fact.user_id or ""),
+            ("Since", rendering.moment(fact.valued_ms)),
+            ("URI", opened.uri),
+        ],
+        text=fact.value,
+        lists=[
+            (
+                "Earlier values",
+                [
+                    f"{former.value} ({rendering.moment(former.since_ms)[:10]} to"
+                    f" {rendering.moment(former.until_ms)[:10]})"
+                    for former in opened.history
+                ],
+            )
+        ],
+    )
+
+
+def _format_range(node: TocNode) -> str:
+    if node.level is Level.SEGMENT:
+        return f"{rendering.moment(node.start_ms)} to {rendering.moment(node.end_ms)}"
+    first, last = periods.find_day(node.start_ms), periods.find_day(node.end_ms)
+    return f"{first.first} to {last.first}"
+
+
+def _outline(node: TocNode) -> str:
+    return f"{node.title}\n{documents.format_uri(documents.CONTENTS, node.node_id)}"
+
+
+def _as_text(page: _Page, full: bool) -> Iterator[str]:
+    yield rendering.plain(page.title)
+    yield from (f"{name}: {rendering.plain(value)}" for name, value in page.fields if value)
+    if page.text:
+        yield ""
+        yield rendering.plain(page.text)
+    for heading, items in page.lists:
+        if items:
+            yield ""
+            yield f"{heading}:"
+        for item in items:
+            lines = rendering.plain(item).splitlines()
+            yield "  - " + "\n    ".join(lines)
+    for turn in page.turns:
+        mark = ">" if turn.marked else " "
+        yield ""
+        yield f"{mark} {_turn_head(turn)}"
+        lines = rendering.plain(_turn_text(turn, full)).splitlines()
+        yield from (f"{mark}   {line}".rstrip() for line in lines)
+
+
+def _as_markdown(page: _Page, full: bool) -> Iterator[str]:
+    yield f"# {rendering.plain(page.title)}"
+    yield ""
+    yield from (f"- {name}: {rendering.plain(value)}" for name, value in page.fields if value)
+    if page.text:
+        yield ""
+        yield rendering.plain(page.text)
+    for heading, items in page.lists:
+        if items:
+            yield f"\n## {heading}\n"
+        for item in items:
+            yield "- " + "\n  ".join(rendering.plain(item).splitlines())
+    for turn in page.turns:
+        head = _turn_head(turn)
+        yield f"\n## {f'**{head}**' if turn.marked else head}\n"
+        yield rendering.plain(_turn_text(turn, full))
+
+
+def _turn_head(turn: _Turn) -> str:
+    event = turn.event
+    who = event.metadata.get("speaker") or event.role.name.lower()
+    tool = event.metadata.get("tool_name") if event.type is EventType.TOOL_RESULT else ""
+    words = [rendering.moment(event.at_ms), who, *([tool] if tool else [])]
+    head = rendering.plain(" ".join(" | ".join(words).split()))
+    return f"{turn.label}: {head}" if turn.label else head
+
+
+def _turn_text(turn: _Turn, full: bool) -> str:
+    text = turn.event.text
+    if not text.strip():
+        return f"[{turn.event.type.name.lower().replace('_', ' ')}, without text]"
+    if full or turn.marked or len(text) <= TURN_CHARS:
+        return text
+    left = len(text) - TURN_CHARS
+    return f"{text[:TURN_CHARS]}\n[{left:,} more characters: --full shows them]"

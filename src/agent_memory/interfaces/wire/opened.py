@@ -1,0 +1,75 @@
+"""Opened records as JSON, for commands and MCP."""
+
+from typing import Any, assert_never
+
+from agent_memory.features.index.model import documents
+from agent_memory.features.recall.services.opening import (
+    Opened,
+    OpenedEvent,
+    OpenedFact,
+    OpenedGrip,
+    OpenedNode,
+    OpenedSession,
+)
+from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.interfaces.knowledge_json import fact_json, former_json
+from agent_memory.interfaces.wire.events import event_json
+from agent_memory.interfaces.wire.toc import expansion_json, node_json
+
+
+def opened_json(opened: Opened) -> dict[str, Any]:
+    match opened:
+        case OpenedEvent():
+            return {
+                "kind": "event",
+                "uri": opened.uri,
+                "event": event_json(opened.event),
+                "before": [event_json(event) for event in opened.before],
+                "after": [event_json(event) for event in opened.after],
+            }
+        case OpenedNode(node=node):
+            return {
+                "kind": node.level.name.lower(),
+                "uri": opened.uri,
+                **node_json(node),
+                "children": [_outline_json(child) for child in opened.children],
+                "grips": [
+                    {"grip_id": each, "uri": documents.format_uri(documents.GRIPS, each)}
+                    for each in sorted(node.grip_ids())
+                ],
+            }
+        case OpenedGrip():
+            return {"kind": "grip", "uri": opened.uri, **expansion_json(opened.expansion)}
+        case OpenedSession():
+            return {
+                "kind": "session",
+                "uri": opened.uri,
+                "session_id": opened.session_id,
+                "project": opened.project or None,
+                "agent": opened.agent or None,
+                "start_time_ms": opened.start_ms,
+                "end_time_ms": opened.end_ms,
+                "events": opened.events,
+                "segments": [_outline_json(node) for node in opened.segments],
+                "first_prompt": None if opened.prompt is None else event_json(opened.prompt),
+                "last_answer": None if opened.answer is None else event_json(opened.answer),
+            }
+        case OpenedFact():
+            return {
+                "kind": "fact",
+                "uri": opened.uri,
+                **fact_json(opened.fact),
+                "history": [former_json(former) for former in opened.history],
+            }
+        case _:
+            assert_never(opened)
+
+
+def _outline_json(node: TocNode) -> dict[str, Any]:
+    return {
+        "node_id": node.node_id,
+        "uri": documents.format_uri(documents.CONTENTS, node.node_id),
+        "title": node.title,
+        "start_time_ms": node.start_ms,
+        "end_time_ms": node.end_ms,
+    }
