@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from itertools import pairwise
 
 from agent_memory.features.index.model import documents
@@ -64,6 +65,7 @@ class Recall:
     uses: MemoryUses
     on_facts_used: Callable[[Sequence[str]], None]
     clock: Clock
+    zone: tzinfo = UTC
 
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:
         """Return the hits for a query, best first. Being found counts as a use, if `counted`."""
@@ -86,11 +88,11 @@ class Recall:
 
     def resolve_time(self, words: str) -> tuple[Millis, Millis]:
         """Return the first and the last moment of the time that these words mean."""
-        return time_expressions.parse_moments(words, self.clock.now())
+        return time_expressions.parse_moments(words, self.clock.now(), self.zone)
 
     def _search(self, query: Query) -> RecallResult:
         warnings: list[str] = []
-        question = ranking.parse_question(query.text, self.clock.now())
+        question = ranking.parse_question(query.text, self.clock.now(), self.zone)
         statistics = self._statistics(question, query.scope, warnings)
         question = ranking.limit_terms(
             ranking.resolve_speakers(question, statistics.speakers), statistics
