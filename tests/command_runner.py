@@ -106,6 +106,7 @@ class Home:
             "HOME": str(self.folder),
             "TERM": "xterm-256color",
             "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
             "XDG_DATA_HOME": str(self.folder / "data"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "XDG_CACHE_HOME": str(self.folder / "cache"),

@@ -52,6 +52,7 @@ class Daemon:
             "XDG_CONFIG_HOME": str(home / "config"),
             "XDG_CACHE_HOME": str(home / "cache"),
             "XDG_RUNTIME_DIR": str(self._runtime),
+            "TZ": "UTC",
             "MEMORY_GRPC__PORT": "0",
             "MEMORY_HTTP__PORT": "0",
             "MEMORY_EMBEDDER__PROVIDER": embedder,

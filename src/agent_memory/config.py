@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from agent_memory.kernel import spelling, toml_lines
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.platform import time_zone
 from agent_memory.platform.files import read_regular
 
 PROJECT_FILE = "memory.toml"
@@ -44,6 +45,16 @@ class ProjectOverride:
     combine: Callable[[Any, Any], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a text must be, in words, and the test for it."""
+
+    words: str
+    holds: Callable[[str], bool]
+
+
+TIME_ZONE = Rule("empty or the name of a time zone, such as Europe/Berlin", time_zone.is_zone)
+
 SWITCH_OFF = ProjectOverride("switch it off", lambda users, own: users and own)
 LOWER = ProjectOverride("lower it", min)
 CHOOSE_LESS = ProjectOverride("choose less", lambda users, own: min(users, own, key=DETAILS.index))
@@ -55,7 +66,7 @@ EXTEND = ProjectOverride("add some", lambda users, own: list(dict.fromkeys((*use
 
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
-    """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `by_hand`; `project`, a
+    """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `rule`, `by_hand`; `project`, a
     ProjectOverride."""
     metadata = {"doc": doc, "applies": applies, **limits}
     if isinstance(default, list):
@@ -191,6 +202,12 @@ class CliSettings:
     progress: bool = live(True, "Show progress bars on a terminal.", project=SWITCH_OFF)
     pager: bool = live(
         True, "Use a pager for output that is longer than the terminal.", project=SWITCH_OFF
+    )
+    timezone: str = setting(
+        "",
+        "Time zone of dates in questions, options and output, such as `Europe/Berlin`; empty: the"
+        " system's.",
+        rule=TIME_ZONE,
     )
 
 
@@ -418,6 +435,7 @@ class Key:
     minimum: int | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
+    rule: Rule | None = None
     by_hand: bool = False
     project: ProjectOverride | None = None
 
@@ -425,6 +443,8 @@ class Key:
         """Describe a valid value in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
+        if self.rule is not None:
+            return self.rule.words
         if self.type is bool:
             return "true or false"
         if self.type in (int, float):
@@ -692,6 +712,8 @@ def _fits(key: Key, value: Any) -> bool:
         return False
     if key.choices:
         return value in key.choices
+    if key.rule is not None:
+        return key.rule.holds(value)
     if key.minimum is not None and value < key.minimum:
         return False
     return key.maximum is None or value <= key.maximum

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 
 import structlog
@@ -17,6 +18,7 @@ from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform import time_zone
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
@@ -37,6 +39,7 @@ class Platform:
     settings: Settings
     folders: DaemonFolders
     clock: Clock
+    zone: tzinfo  # of the user
     store: CommittedStore
     engine: RocksEngine
     maintenance: StoreMaintenance
@@ -68,6 +71,7 @@ def build_platform(settings: Settings, folders: DaemonFolders) -> Platform:
         settings=settings,
         folders=folders,
         clock=clock,
+        zone=time_zone.find_zone(settings.cli.timezone),
         store=opened.store,
         engine=opened.engine,
         maintenance=opened.maintenance,

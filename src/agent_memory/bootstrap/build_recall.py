@@ -74,6 +74,7 @@ def build_recall(
         uses=memories.uses,
         on_facts_used=knowledge.facts.mark_used,
         clock=platform.clock,
+        zone=platform.zone,
     )
     return RecallFeature(
         recall=recall,

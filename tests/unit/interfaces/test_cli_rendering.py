@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -121,3 +122,15 @@ def test_an_excerpt_cannot_command_a_terminal(text: str) -> None:
     """Recorded text is anyone's: an escape sequence in it could retitle, hide or type."""
     shown = rendering.excerpt(text, 200)
     assert [letter for letter in shown if ord(letter) < 32 or 127 <= ord(letter) < 160] == []
+
+
+def test_a_time_is_that_of_the_users_zone() -> None:
+    at = 1_767_225_600_000  # the first moment of 2026
+    before = rendering.zone.set(ZoneInfo("America/New_York"))
+    try:
+        assert rendering.moment(at) == "2025-12-31 19:00:00"
+        assert rendering.zoned_moment(at) == "2025-12-31 19:00:00 EST"
+        assert rendering.clock_time(at) == "19:00"
+    finally:
+        rendering.zone.reset(before)
+    assert rendering.zoned_moment(at) == "2026-01-01 00:00:00 UTC"

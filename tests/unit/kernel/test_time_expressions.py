@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from time import process_time
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -55,6 +56,19 @@ ONE_TIME = [
     ("yesterday evening", between("2026-11-15T17:00", "2026-11-15T23:59:59.999")),
     ("this morning", between("2026-11-16T05:00", "2026-11-16T11:59:59.999")),
     ("last night", between("2026-11-15T18:00", "2026-11-16T05:59:59.999")),
+    ("last evening", between("2026-11-15T17:00", "2026-11-15T23:59:59.999")),
+    ("yesterday in the evening", between("2026-11-15T17:00", "2026-11-15T23:59:59.999")),
+    ("two days ago in the afternoon", between("2026-11-14T12:00", "2026-11-14T17:59:59.999")),
+    ("on the evening of 11 Feb 2026", between("2026-02-11T17:00", "2026-02-11T23:59:59.999")),
+    ("in the morning of Feb 12th, 2026", between("2026-02-12T05:00", "2026-02-12T11:59:59.999")),
+    ("the afternoon of 2026-02-12", between("2026-02-12T12:00", "2026-02-12T17:59:59.999")),
+    ("12 Feb 2026, in the morning", between("2026-02-12T05:00", "2026-02-12T11:59:59.999")),
+    ("on Feb 12, 2026 at night", between("2026-02-12T18:00", "2026-02-13T05:59:59.999")),
+    ("on Friday in the afternoon", between("2026-11-13T12:00", "2026-11-13T17:59:59.999")),
+    ("on the evening of Friday", between("2026-11-13T17:00", "2026-11-13T23:59:59.999")),
+    ("last weekend", days("2026-11-14", "2026-11-15")),
+    ("over the weekend", days("2026-11-14", "2026-11-15")),
+    ("since the weekend", since("2026-11-14")),
     ("last week", days("2026-11-09", "2026-11-15")),
     ("this week", days("2026-11-16", "2026-11-22")),
     ("last month", days("2026-10-01", "2026-10-31")),
@@ -209,6 +223,8 @@ def test_a_day_without_a_year_is_in_each_of_the_last_years(
         "monday.com and in monday.com",
         "Black Friday, every Monday, on Mondays",
         "next Tuesday, next week, next January, tomorrow",
+        "on the 2nd try, on the 3rd party, on the 40th",
+        "good morning, every evening, at night, weekend mode",
         "Spring Boot in Spring",
         "quantised as Q4, the Q2 model",
         "the last 3 commits, two of 5 may fail",
@@ -223,6 +239,20 @@ def test_a_day_without_a_year_is_in_each_of_the_last_years(
 def test_an_innocent_sentence_names_no_time(sentence: str) -> None:
     assert time_expressions.find(sentence, NOW) == ()
     assert time_expressions.remove_windows(sentence, ()) == sentence
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("what did we do on the 12th?", days("2026-11-12")),
+        ("on the 12th we stopped", days("2026-11-12")),
+        ("on the 31st", days("2026-10-31")),
+        ("on the 12th in the evening", between("2026-11-12T17:00", "2026-11-12T23:59:59.999")),
+    ],
+)
+def test_a_day_without_a_month_is_the_latest(query: str, expected: Range) -> None:
+    (window,) = time_expressions.find(query, NOW)
+    assert window.ranges == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -299,3 +329,86 @@ def test_hostile_text_costs_little(piece: str) -> None:
     began = process_time()
     time_expressions.find(piece * 100_000, NOW)
     assert process_time() - began < 1  # at most about 20 ms when it was written
+
+
+class TestZones:
+    """Days of a zone, also those on which its clocks change."""
+
+    @staticmethod
+    def find(words: str, zone: str, now: str) -> tuple[str, str]:
+        (window,) = time_expressions.find(words, ms(now), ZoneInfo(zone))
+        start, end = window.ranges[-1]
+        return tuple(  # type: ignore[return-value]
+            datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
+            for at in (start, end + 1)
+        )
+
+    @pytest.mark.parametrize(
+        ("words", "zone", "now", "expected"),
+        [
+            ("today", "Europe/Berlin", "2026-07-01T23:30",
+             ("2026-07-01T22:00", "2026-07-02T22:00")),
+            ("today", "Europe/Berlin", "2026-01-01T23:30",
+             ("2026-01-01T23:00", "2026-01-02T23:00")),
+            ("yesterday", "Asia/Kolkata", "2026-07-01T20:00",
+             ("2026-06-30T18:30", "2026-07-01T18:30")),
+            ("today", "America/New_York", "2026-07-01T02:00",
+             ("2026-06-30T04:00", "2026-07-01T04:00")),
+            # the clocks go forward: 23 hours
+            ("on 29 March 2026", "Europe/Berlin", "2026-07-01T00:00",
+             ("2026-03-28T23:00", "2026-03-29T22:00")),
+            ("on March 8, 2026", "America/New_York", "2026-07-01T00:00",
+             ("2026-03-08T05:00", "2026-03-09T04:00")),
+            # and back: 25 hours
+            ("on 25 October 2026", "Europe/Berlin", "2026-11-16T00:00",
+             ("2026-10-24T22:00", "2026-10-25T23:00")),
+            ("yesterday", "America/New_York", "2026-11-02T12:00",
+             ("2026-11-01T04:00", "2026-11-02T05:00")),
+            ("yesterday morning", "Europe/Berlin", "2026-03-30T12:00",
+             ("2026-03-29T03:00", "2026-03-29T10:00")),
+            ("last night", "Europe/Berlin", "2026-03-29T12:00",
+             ("2026-03-28T17:00", "2026-03-29T04:00")),
+            ("last week", "Europe/Berlin", "2026-03-30T12:00",
+             ("2026-03-22T23:00", "2026-03-29T22:00")),
+            ("in March 2026", "America/New_York", "2026-07-01T00:00",
+             ("2026-03-01T05:00", "2026-04-01T04:00")),
+            ("last year", "Asia/Kolkata", "2026-07-01T00:00",
+             ("2024-12-31T18:30", "2025-12-31T18:30")),
+            # it is already the next day, week and year there
+            ("this week", "Asia/Kolkata", "2026-11-15T19:00",
+             ("2026-11-15T18:30", "2026-11-22T18:30")),
+            ("this year", "Asia/Kolkata", "2025-12-31T19:00",
+             ("2025-12-31T18:30", "2026-12-31T18:30")),
+            # a length of time is the same everywhere
+            ("the last 2 hours", "Europe/Berlin", "2026-03-29T02:00",
+             ("2026-03-29T00:00", "2026-03-29T02:00")),
+        ],
+    )  # fmt: skip
+    def test_a_day_begins_at_midnight_there(
+        self, words: str, zone: str, now: str, expected: tuple[str, str]
+    ) -> None:
+        start, end = self.find(words, zone, now)
+        assert (start, end) == expected
+
+    def test_every_moment_of_a_year_is_in_exactly_one_day(self) -> None:
+        zone = ZoneInfo("America/Sao_Paulo")  # its clocks went forward at midnight
+        end = None
+        for number in range(365):
+            day = datetime(2018, 1, 1, tzinfo=UTC).date() + timedelta(days=number)
+            ((start, last),) = time_expressions.find(f"on {day}", NOW, zone)[0].ranges
+            assert end in (None, start - 1)
+            end = last
+
+    @pytest.mark.parametrize(
+        ("written", "start"),
+        [
+            ("2026-07-01T10:00", "2026-07-01T08:00"),
+            ("2026-01-01 10:00", "2026-01-01T09:00"),
+            ("2026-07-01T10:00Z", "2026-07-01T10:00"),
+            ("2026-07-01T10:00+05:30", "2026-07-01T04:30"),
+            ("2026-07-01", "2026-06-30T22:00"),
+        ],
+    )
+    def test_a_moment_without_an_offset_is_in_the_zone(self, written: str, start: str) -> None:
+        zone = ZoneInfo("Europe/Berlin")
+        assert time_expressions.parse_moments(written, NOW, zone)[0] == ms(start)

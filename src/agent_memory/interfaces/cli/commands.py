@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -12,10 +13,14 @@ import click
 import yaml
 
 from agent_memory import config
+from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.services import Services
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.text import time_expressions
+from agent_memory.platform import time_zone
+from agent_memory.platform.clock import SystemClock
 
 FORMATS = ("text", "json", "yaml", "markdown", "quiet")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,6 +61,19 @@ class Invocation:
         call = self.terminal.call
         return config.load(call.environ, file=self.config_file, project_dir=call.cwd)
 
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of the daemon, so that it reads and shows dates alike."""
+        if self.backend.services is not None:
+            return self.backend.services.recall.zone
+        return time_zone.find_zone(self.loaded.settings.cli.timezone, self.terminal.call.environ)
+
+    def resolve_time(self, written: str) -> tuple[int, int]:
+        """Return the first and the last moment of a time in words or in milliseconds."""
+        if written.removeprefix("-").isdecimal():
+            return int(written), int(written)
+        return time_expressions.parse_moments(written, SystemClock().now(), self.zone)
+
     def path(self, path: Path) -> Path:
         """Resolve a path against the caller's folder, not the daemon's."""
         return self.terminal.call.cwd / path.expanduser()
@@ -70,6 +88,7 @@ class Invocation:
         self.terminal.color = self.terminal.color and cli.color
         self.terminal.progress_bars = self.terminal.progress_bars and cli.progress
         self.terminal.pager = self.terminal.pager and cli.pager
+        rendering.zone.set(self.zone)
         for setting in self.loaded.ignored:
             self.terminal.warn(f"note: ignored {setting}\n")
 

@@ -196,8 +196,8 @@ def _store_lines(daemon: DaemonStatus) -> Iterator[str]:
 
 def _backup_lines(backup: BackupStatus) -> Iterator[str]:
     if backup.path:
-        moment = rendering.moment(backup.made_ms)
-        yield f"Last backup: {moment} UTC in {rendering.plain(backup.path)}"
+        moment = rendering.zoned_moment(backup.made_ms)
+        yield f"Last backup: {moment} in {rendering.plain(backup.path)}"
     if backup.before_upgrade:
         yield f"Backup before the last upgrade: {rendering.plain(backup.before_upgrade)}"
 
@@ -216,12 +216,19 @@ def query() -> None:
 
 @query.command(
     examples=(
+        "memory-daemon query events --from 2026-02-11 --to yesterday",
         "memory-daemon query events --from 1738278000000 --to 1738281600000",
         "memory-daemon query events --from 0 --to 9999999999999 -l 5 --format json",
     )
 )
-@click.option("--from", "start", type=int, required=True, metavar="MS", help="Start, in Unix ms.")
-@click.option("--to", "end", type=int, required=True, metavar="MS", help="End, in Unix ms.")
+@click.option(
+    "--from",
+    "first",
+    required=True,
+    metavar="TIME",
+    help="Start: a date, a time, words such as 'last week', or Unix ms.",
+)
+@click.option("--to", "last", required=True, metavar="TIME", help="End; a day is included whole.")
 @click.option(
     "-l", "--limit", type=int, default=50, show_default=True, help="Show at most this many."
 )
@@ -230,13 +237,14 @@ def query() -> None:
 @invocation
 def events(
     run: Invocation,
-    start: int,
-    end: int,
+    first: str,
+    last: str,
     limit: int,
     token: str | None,
     full: bool,
 ) -> None:
     """Show the events of a time range."""
+    start, end = run.resolve_time(first)[0], run.resolve_time(last)[1]
     after = None if token is None else parse_token(token)
     with run.open_service(lambda services: services.timeline) as timeline:
         page = timeline.list_events(start, end, limit=limit, after=after)
@@ -289,7 +297,9 @@ def list_tokens(run: Invocation) -> None:
     run.show(
         [{"name": key.name, "created_ms": key.created_ms} for key in keys],
         lambda: (
-            "\n".join(f"{key.name}  created {rendering.moment(key.created_ms)} UTC" for key in keys)
+            "\n".join(
+                f"{key.name}  created {rendering.zoned_moment(key.created_ms)}" for key in keys
+            )
             or "No keys."
         ),
     )

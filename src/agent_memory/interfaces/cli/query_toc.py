@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 import click
 from rich.console import Console
@@ -10,6 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.services.contents import (
@@ -276,14 +277,15 @@ _STYLES = {
 def _label(node: TocNode) -> Text:
     if node.level is not Level.SEGMENT:
         return Text(node.title, style=_STYLES[node.level])
-    at = datetime.fromtimestamp(node.start_ms / 1000, UTC)
-    return Text.assemble((f"{at:%H:%M} ", "cyan"), rendering.plain(node.title))
+    at = rendering.clock_time(node.start_ms)
+    return Text.assemble((f"{at} ", "cyan"), rendering.plain(node.title))
 
 
 def _range(node: TocNode) -> str:
     if node.level is Level.SEGMENT:
         return f"{rendering.moment(node.start_ms)} to {rendering.moment(node.end_ms)}"
-    return f"{rendering.moment(node.start_ms)[:10]} to {rendering.moment(node.end_ms)[:10]}"
+    first, last = periods.find_day(node.start_ms), periods.find_day(node.end_ms)
+    return f"{first.first} to {last.first}"
 
 
 def _count(number: int, noun: str) -> str:

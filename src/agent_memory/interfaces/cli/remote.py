@@ -19,6 +19,7 @@ from agent_memory.features.log.model.events import Event, EventPage, EventRole, 
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.features.toc.services.contents import Children, Expansion
+from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.wire.search import HIT_FIELDS
 from agent_memory.interfaces.wire.tokens import format_token, parse_offset, parse_token
 from agent_memory.kernel.errors import (
@@ -88,7 +89,9 @@ class RemoteDaemon:
         )
 
     def resolve_time(self, words: str, /) -> tuple[Millis, Millis]:
-        return time_expressions.parse_moments(words, Millis(time.time_ns() // 1_000_000))
+        return time_expressions.parse_moments(
+            words, Millis(time.time_ns() // 1_000_000), rendering.zone.get()
+        )
 
     def list_years(self) -> list[TocNode]:
         return [_node(node) for node in self._client.get_toc_root()]

@@ -1,9 +1,14 @@
 """Format values for people."""
 
 import re
-from datetime import UTC, datetime
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+# The user's zone, for the command that runs in this thread. Passing it as an argument would put it
+# into every function that renders something with a date in it.
+zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
 
 
 def size(number: float) -> str:
@@ -25,9 +30,24 @@ def duration(seconds: float) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """Format a time in UTC: 2026-01-30 10:00:00. Years beyond 9999 are shown in milliseconds."""
+    """Format a time in the user's zone: 2026-01-30 10:00:00."""
+    return _format_time(at_ms, "%Y-%m-%d %H:%M:%S")
+
+
+def zoned_moment(at_ms: int) -> str:
+    """Format a time with the name of the user's zone: 2026-01-30 10:00:00 UTC."""
+    return _format_time(at_ms, "%Y-%m-%d %H:%M:%S %Z")
+
+
+def clock_time(at_ms: int) -> str:
+    """Format a time of day in the user's zone: 10:00."""
+    return _format_time(at_ms, "%H:%M")
+
+
+def _format_time(at_ms: int, form: str) -> str:
+    """Format a time; years beyond 9999 are shown in milliseconds."""
     try:
-        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+        return datetime.fromtimestamp(at_ms / 1000, zone.get()).strftime(form)
     except (ValueError, OverflowError, OSError):
         return f"{at_ms} ms"
 

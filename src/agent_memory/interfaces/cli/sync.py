@@ -157,7 +157,7 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
         yield from _bars("By Domain", counted.by_domain, sorted(counted.by_domain))
     yield ""
     last = counted.last_sync_ms
-    when = "never" if last is None else f"{rendering.moment(last)} UTC"
+    when = "never" if last is None else rendering.zoned_moment(last)
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
     yield f"Recall: {FEATURES[counted.features]}"
     if counted.waiting:

@@ -1,4 +1,8 @@
-"""Time expressions in a query, in English. Times are UTC, weeks start on Monday.
+"""Time expressions in a query, in English. Weeks start on Monday.
+
+Days, and whatever consists of days, are those of a time zone: the calendar is computed on the dates
+of that zone, and each bound is converted by itself. So a day on which the clocks change has 23 or
+25 hours. "The last 3 hours" and other lengths of time do not depend on the zone.
 
 Words that may mean something else (a verb, a version, a number, a company) are not read as a time:
 a missed expression costs a little in the ranking, a false one hides the right answers.
@@ -7,7 +11,7 @@ a missed expression costs a little in the ranking, a false one hides the right a
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
 from agent_memory.kernel.errors import InvalidInput
@@ -22,7 +26,6 @@ _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?P<second>:\d\d(?P<fraction>\.\d{1,6})?)?"
     r"(?:Z|[+-]\d\d:\d\d)?"
 )
-_EPOCH = date(1970, 1, 1)
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 _MONTH_MS = 2_629_800_000  # a twelfth of 365.25 days
@@ -45,7 +48,25 @@ _COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several
 
 TimeRange = tuple[int, int]  # milliseconds, both ends included
 TimeMatch = re.Match[str]
-Read = Callable[[TimeMatch, int], list[TimeRange]]
+
+
+class Present(NamedTuple):
+    """The moment at which a query is read, and the time zone of its days."""
+
+    ms: int
+    zone: tzinfo
+
+    @property
+    def day(self) -> date:
+        return datetime.fromtimestamp(self.ms / 1000, self.zone).date()
+
+    def to_ms(self, day: date, hour: int = 0) -> int:
+        """Return the moment at which a clock in the zone shows this hour; 24 is the next day."""
+        on = day + timedelta(days=hour // 24)
+        return round(datetime.combine(on, time(hour % 24), self.zone).timestamp() * 1000)
+
+
+Read = Callable[[TimeMatch, Present], list[TimeRange]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +80,17 @@ class TimeWindow:
         return any(start <= at_ms <= end for start, end in self.ranges)
 
 
-def find(query: str, now: Millis) -> tuple[TimeWindow, ...]:
+def find(query: str, now: Millis, zone: tzinfo = UTC) -> tuple[TimeWindow, ...]:
     """Return the times that the query names, from left to right."""
+    present = Present(now, zone)
     return tuple(
         TimeWindow(words=query[phrase.start : phrase.end], ranges=ranges)
         for phrase in _phrases(query)
-        if (ranges := _tidy(_meaning(phrase, now)))
+        if (ranges := _tidy(_meaning(phrase, present)))
     )
 
 
-def parse_moments(words: str, now: Millis) -> tuple[Millis, Millis]:
+def parse_moments(words: str, now: Millis, zone: tzinfo = UTC) -> tuple[Millis, Millis]:
     """Parse a date, a moment or words, and return the first and last millisecond it means.
 
     Without a year, the latest match is meant. Raises InvalidInput.
@@ -77,9 +99,10 @@ def parse_moments(words: str, now: Millis) -> tuple[Millis, Millis]:
     if text.isdecimal() and len(text) == _MILLIS_DIGITS:
         return Millis(int(text)), Millis(int(text))
     if match := _MOMENT.fullmatch(text):
-        return _parse_iso(text, 1 if match["fraction"] else 1_000 if match["second"] else 60_000)
+        size = 1 if match["fraction"] else 1_000 if match["second"] else 60_000
+        return _parse_iso(text, size, zone)
     for query in (text, f"on {text}", f"in {text}"):
-        if windows := find(query, now):
+        if windows := find(query, now, zone):
             return windows[0].ranges[-1]
     raise InvalidInput(
         f"{words!r} is not a time: write a date as 2026-03-31, a moment as"
@@ -87,11 +110,11 @@ def parse_moments(words: str, now: Millis) -> tuple[Millis, Millis]:
     )
 
 
-def _parse_iso(moment: str, size: int) -> tuple[Millis, Millis]:
-    """Parse an ISO 8601 moment that lasts `size` milliseconds; without an offset it is UTC."""
+def _parse_iso(moment: str, size: int, zone: tzinfo) -> tuple[Millis, Millis]:
+    """Parse an ISO 8601 moment that lasts `size` milliseconds. `zone` applies without an offset."""
     try:
         at = datetime.fromisoformat(moment)
-        start = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        start = (at if at.tzinfo else at.replace(tzinfo=zone)).timestamp()
     except (ValueError, OverflowError):
         raise InvalidInput(f"{moment!r} is not a valid date and time") from None
     first = min(max(0, round(start * 1000)), MAX_MILLIS)
@@ -113,33 +136,31 @@ def _join(left: str, right: str) -> str:
     return f"{left.rstrip()} {right.lstrip()}".strip()
 
 
-def _day_of(now: int) -> date:
-    return _EPOCH + timedelta(days=now // _DAY_MS)
+def _days(first: date, count: int, now: Present) -> TimeRange:
+    return now.to_ms(first), now.to_ms(first + timedelta(days=count)) - 1
 
 
-def _span(first: date, after: date) -> TimeRange:
-    return (first - _EPOCH).days * _DAY_MS, (after - _EPOCH).days * _DAY_MS - 1
-
-
-def _days(first: date, count: int = 1) -> TimeRange:
-    return _span(first, first + timedelta(days=count))
-
-
-def _months(first: int, count: int) -> TimeRange:
+def _months(first: int, count: int, now: Present) -> TimeRange:
     """Return the range of whole months; `first` counts from January of the year 0."""
-    bounds = (date(max(month // 12, 1), month % 12 + 1, 1) for month in (first, first + count))
-    return _span(*bounds)
+    start, after = (
+        date(max(month // 12, 1), month % 12 + 1, 1) for month in (first, first + count)
+    )
+    return now.to_ms(start), now.to_ms(after) - 1
 
 
-def _calendar(unit: str, now: int, back: int) -> TimeRange:
-    """Return the day, week, month, quarter or year that is `back` before the present one."""
-    today = _day_of(now)
-    if unit == "day":
-        return _days(today - timedelta(days=back))
+def _calendar(unit: str, now: Present, back: int) -> TimeRange:
+    """Return the week, month, quarter or year that is `back` before the present one."""
     if unit == "week":
-        return _days(today - timedelta(days=today.weekday() + 7 * back), 7)
+        return _days(now.day - timedelta(days=now.day.weekday() + 7 * back), 7, now)
     size = _MONTHS_IN[unit]
-    return _months(((today.year * 12 + today.month - 1) // size - back) * size, size)
+    return _months(((now.day.year * 12 + now.day.month - 1) // size - back) * size, size, now)
+
+
+def _day_or_part(match: TimeMatch, day: date, now: Present, part: str = "") -> TimeRange:
+    """Return a day, or the part of it that is named before it or after it."""
+    part = part or _get_group(match, "part") or _get_group(match, "part_of")
+    first, after = _PARTS[part] if part else (0, 24)
+    return now.to_ms(day, first), now.to_ms(day, after) - 1
 
 
 def _tidy(spans: Iterable[TimeRange]) -> tuple[tuple[Millis, Millis], ...]:
@@ -165,10 +186,10 @@ def _month_number(match: TimeMatch) -> int:
 
 
 def _yearly(
-    match: TimeMatch, now: int, spans_in: Callable[[int], Iterable[TimeRange]]
+    match: TimeMatch, now: Present, spans_in: Callable[[int], Iterable[TimeRange]]
 ) -> list[TimeRange]:
     """Return the ranges in the year that is named, or in each of the last years."""
-    this = _day_of(now).year
+    this = now.day.year
     year, which = _get_group(match, "year"), _get_group(match, "which")
     if year.isdigit():
         return [*spans_in(int(year))]
@@ -177,35 +198,52 @@ def _yearly(
     if year or which == "this":
         return [*spans_in(this - 1 if year.startswith("last") else this)]
     spans = {span for number in range(this - YEARS_BACK, this + 1) for span in spans_in(number)}
-    begun = sorted(span for span in spans if span[0] <= now)
+    begun = sorted(span for span in spans if span[0] <= now.ms)
     if which == "last":
-        return [span for span in begun if span[1] < now][-1:]
+        return [span for span in begun if span[1] < now.ms][-1:]
     return begun[-YEARS_BACK:]
 
 
-def _date(year: int, month: int, day: int) -> list[TimeRange]:
+def _dates(year: int, month: int, day: int) -> list[date]:
     try:
-        return [_days(date(year, month, day))]
+        return [date(year, month, day)]
     except ValueError:  # the 31st of June
         return []
 
 
-def _on_day(match: TimeMatch, now: int) -> list[TimeRange]:
+def _on_day(match: TimeMatch, now: Present) -> list[TimeRange]:
     month, day = _month_number(match), int(match["day"])
-    if _get_group(match, "slash"):  # 03/06/2026 is either
-        return _yearly(match, now, lambda year: _date(year, month, day) + _date(year, day, month))
-    return _yearly(match, now, lambda year: _date(year, month, day))
 
-
-def _days_of_month(match: TimeMatch, now: int) -> list[TimeRange]:
     def spans_in(year: int) -> list[TimeRange]:
-        first, last = (_date(year, _month_number(match), int(match[of])) for of in ("day", "last"))
-        return [(first[0][0], last[0][1])] if first and last and first <= last else []
+        on = _dates(year, month, day)
+        if _get_group(match, "slash"):  # 03/06/2026 is either
+            on += _dates(year, day, month)
+        return [_day_or_part(match, each, now) for each in on]
 
     return _yearly(match, now, spans_in)
 
 
-def _part_of_year(match: TimeMatch, now: int) -> list[TimeRange]:
+def _day_of_month(match: TimeMatch, now: Present) -> list[TimeRange]:
+    """Return the latest day with this number: "on the 12th"."""
+    month = now.day.year * 12 + now.day.month - 1
+    for back in range(3):  # the 31st may be in none of two months
+        for day in _dates((month - back) // 12, (month - back) % 12 + 1, int(match["day"])):
+            if day <= now.day:
+                return [_day_or_part(match, day, now)]
+    return []
+
+
+def _days_of_month(match: TimeMatch, now: Present) -> list[TimeRange]:
+    def spans_in(year: int) -> list[TimeRange]:
+        first, last = (_dates(year, _month_number(match), int(match[of])) for of in ("day", "last"))
+        if not first or not last or first > last:
+            return []
+        return [(now.to_ms(first[0]), now.to_ms(last[0], 24) - 1)]
+
+    return _yearly(match, now, spans_in)
+
+
+def _part_of_year(match: TimeMatch, now: Present) -> list[TimeRange]:
     """Return a month, a quarter or a season."""
     if season := _get_group(match, "season"):
         first, count = _SEASONS[season], 3
@@ -214,32 +252,40 @@ def _part_of_year(match: TimeMatch, now: int) -> list[TimeRange]:
     else:
         first, count = _month_number(match), 1
     firsts = (0, 12) if season == "winter" else (first,)  # a winter belongs to two years
-    return _yearly(match, now, lambda year: [_months(year * 12 + at - 1, count) for at in firsts])
+    return _yearly(
+        match, now, lambda year: [_months(year * 12 + at - 1, count, now) for at in firsts]
+    )
 
 
-def _years(match: TimeMatch, now: int) -> list[TimeRange]:
+def _years(match: TimeMatch, now: Present) -> list[TimeRange]:
     first = int(match["year"])
     last = int(_get_group(match, "last") or first)
-    begun = first <= _day_of(now).year  # 2048 is a size: no event has a later year than now
-    return [_months(first * 12, (last - first + 1) * 12)] if begun and first <= last else []
+    begun = first <= now.day.year  # 2048 is a size: no event has a later year than now
+    return [_months(first * 12, (last - first + 1) * 12, now)] if begun and first <= last else []
 
 
-def _near_day(match: TimeMatch, now: int) -> list[TimeRange]:
+def _near_day(match: TimeMatch, now: Present) -> list[TimeRange]:
     """Return a day named by its weekday or relative to today, or a part of that day."""
     word, week = _get_group(match, "word"), _get_group(match, "week")
-    back = {"yesterday": 1, "last night": 1, "the day before yesterday": 2}.get(word, 0)
+    back = {"yesterday": 1, "last night": 1, "last evening": 1, "the day before yesterday": 2}.get(
+        word, 0
+    )
     if weekday := _get_group(match, "weekday"):
-        back = _day_of(now).weekday() - _WEEKDAYS.index(weekday[:3])
+        back = now.day.weekday() - _WEEKDAYS.index(weekday[:3])
         if week:
             back += 7 * (week == "last")
         else:
             back = back % 7 or 7 * (_get_group(match, "which") == "last")
-    start, end = _calendar("day", now, back)
-    part = "night" if "night" in word else _get_group(match, "part")
-    if not part:
-        return [(start, end)]
-    first, after = _PARTS[part]
-    return [(start + first * _HOUR_MS, start + after * _HOUR_MS - 1)]
+    part = {"tonight": "night", "last night": "night", "last evening": "evening"}.get(word, "")
+    return [_day_or_part(match, now.day - timedelta(days=back), now, part)]
+
+
+def _weekend(match: TimeMatch, now: Present) -> list[TimeRange]:
+    """Return the latest weekend that has begun, or the one of this week."""
+    saturday = now.day - timedelta(days=(now.day.weekday() - 5) % 7)
+    if _get_group(match, "which") == "last" and now.day.weekday() >= 5:
+        saturday -= timedelta(days=7)
+    return [_days(saturday, 2, now)]
 
 
 def _amount(match: TimeMatch) -> tuple[str, int, int]:
@@ -252,21 +298,24 @@ def _amount(match: TimeMatch) -> tuple[str, int, int]:
     return _ABBREVIATED.get(unit, unit), low, high
 
 
-def _ago(match: TimeMatch, now: int) -> list[TimeRange]:
+def _ago(match: TimeMatch, now: Present) -> list[TimeRange]:
     unit, low, high = _amount(match)
     if unit in ("minute", "hour"):
         size = _LENGTHS[unit]
         slack = max(size // 2, high * size // 5)  # "20 minutes ago" is not exact to the minute
-        return [(now - high * size - slack, min(now, now - low * size + slack))]
+        return [(now.ms - high * size - slack, min(now.ms, now.ms - low * size + slack))]
+    if unit == "day":
+        first, last = (now.day - timedelta(days=count) for count in (high, low))
+        return [(_day_or_part(match, first, now)[0], _day_or_part(match, last, now)[1])]
     return [(_calendar(unit, now, high)[0], _calendar(unit, now, low)[1])]
 
 
-def _up_to_now(match: TimeMatch, now: int) -> list[TimeRange]:
+def _up_to_now(match: TimeMatch, now: Present) -> list[TimeRange]:
     unit, _, high = _amount(match)
-    return [(now - high * _LENGTHS[unit], now)]
+    return [(now.ms - high * _LENGTHS[unit], now.ms)]
 
 
-def _whole(match: TimeMatch, now: int) -> list[TimeRange]:
+def _whole(match: TimeMatch, now: Present) -> list[TimeRange]:
     return [_calendar(_get_group(match, "unit"), now, int(_get_group(match, "which") == "last"))]
 
 
@@ -304,9 +353,13 @@ _LAST_Y = _Y.replace("year", "last")
 _NO_YEAR = r"(?![.,]? \d{4}\b)"  # 3 June 1850 is not 3 June
 _MAYBE_YEAR = rf"(?:,? (?:of )?{_YEAR}|{_NO_YEAR})"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_ISO_DAY = rf"{_Y}(?P<sep>[-/])(?P<number>\d\d?)(?P=sep){_DAY}"
+_NUMBERED = r"(?P<day>\d{1,2})(?:st|nd|rd|th)"
+_NO_NOUN = r"(?=\s*(?:$|[.?!,;:)]|(?:we|i|you|did|was|were)\b))"  # not: on the 2nd try
 _TO = r"(?: (?:to|until|till|through) (?:the )?|\s?[-\u2013]\s?)"
 _LAST = r"(?P<last>\d{1,2})(?:st|nd|rd|th)?"
-_PART = "(?: (?P<part>morning|afternoon|evening|night))?"
+_PART = "(?:,? (?:in the |at )?(?P<part>morning|afternoon|evening|night))?"
+_PART_OF = "(?:(?:the )?(?P<part_of>morning|afternoon|evening|night) (?:of|on) (?:the )?)?"
 _COUNT = rf"(?P<count>\d{{1,4}}|(?:a )?few|(?:a )?couple(?: of)?|{'|'.join(_COUNTS)})\s{{0,3}}"
 _UNITS = "(?P<unit>minute|min|hour|hr|h|day|d|week|month|quarter|year|yr)s?"
 _NOT_OF = rf"(?! of\b| in {_NAME}| \d)"  # the last week of May, past week 3
@@ -332,12 +385,12 @@ def _form(body: str, read: Read, lead: str = _ANY_LEAD) -> _Form:
 
 # fmt: off
 _FORMS = (  # if two match the same words, the first wins
-    _form(rf"{_Y}(?P<sep>[-/])(?P<number>\d\d?)(?P=sep){_DAY}(?:T\d\d:\d\d[\d:.]*Z?)?", _on_day),
+    _form(rf"{_PART_OF}{_ISO_DAY}(?:T\d\d:\d\d[\d:.]*Z?)?{_PART}", _on_day),
     _form(rf"{_DAY}\.(?P<number>\d\d?)\.{_Y}", _on_day),
     _form(rf"{_DAY}(?P<slash>/)(?P<number>\d\d?)/{_Y}", _on_day),
     _form(rf"{_DAY}-{_NAME}-{_Y}", _on_day),
-    _form(rf"{_BEFORE_DATE}{_DAY}(?: of)? {_NAME}{_MAYBE_YEAR}", _on_day),
-    _form(rf"{_BEFORE_DATE}{_NAME} (?:the )?{_DAY}{_MAYBE_YEAR}", _on_day),
+    _form(rf"{_PART_OF}{_BEFORE_DATE}{_DAY}(?: of)? {_NAME}{_MAYBE_YEAR}{_PART}", _on_day),
+    _form(rf"{_PART_OF}{_BEFORE_DATE}{_NAME} (?:the )?{_DAY}{_MAYBE_YEAR}{_PART}", _on_day),
     _form(rf"{_DAY}{_TO}{_LAST}(?: of)? {_NAME}{_MAYBE_YEAR}", _days_of_month, "(?:from |on )?"),
     _form(rf"{_NAME} {_DAY}{_TO}{_LAST}{_MAYBE_YEAR}", _days_of_month, "(?:from |on )?"),
     _form(rf"{_DAY} and {_LAST}(?: of)? {_NAME}{_MAYBE_YEAR}", _days_of_month, "between "),
@@ -356,16 +409,20 @@ _FORMS = (  # if two match the same words, the first wins
     _form(rf"{_Y} and {_LAST_Y}{_NO_AMOUNT}", _years, "between "),
     _form(rf"{_Y}{_TO}{_LAST_Y}{_NO_AMOUNT}", _years, "from "),
     _form(rf"(?P<word>today|yesterday|the day before yesterday){_PART}", _near_day),
-    _form("(?P<word>tonight|last night)|this (?P<part>morning|afternoon|evening)", _near_day),
+    _form("(?P<word>tonight|last night|last evening)", _near_day),
+    _form("this (?P<part>morning|afternoon|evening)", _near_day),
+    _form("(?P<which>last|this(?: past)?) weekend", _weekend),
+    _form("weekend", _weekend, "(?P<lead>at|on|over|during|since|before) (?:the )?"),
     _form(rf"{_WEEKDAY}{_PART} (?P<week>last|this) week", _near_day),
     _form(rf"(?P<which>last) {_WEEKDAY}{_PART}", _near_day),
-    _form(rf"{_WEEKDAY}{_PART}", _near_day, _LEAD),
-    _form(rf"{_COUNT}{_UNITS} ago", _ago),
+    _form(rf"{_PART_OF}{_WEEKDAY}{_PART}", _near_day, _LEAD),
+    _form(rf"{_NUMBERED}{_PART}{_NO_NOUN}", _day_of_month, "(?P<lead>on|since|before|after) the "),
+    _form(rf"{_PART_OF}{_COUNT}{_UNITS} ago{_PART}", _ago),
     _form(rf"(?:(?:the|this|these) )?(?:last|past) {_COUNT}{_UNITS}{_NOT_OF}", _up_to_now),
     _form(rf"(?:the |this )?past (?P<unit>hour|week|month|year){_NOT_OF}", _up_to_now),
     _form(rf"the last (?P<unit>hour|week|month|quarter|year){_NOT_OF}", _up_to_now),
     _form(rf"(?P<which>last|this) (?P<unit>week|month|quarter|year){_NOT_OF}", _whole),
-    _form("now", lambda _, now: [(now, now)], "(?P<lead>and|to) "),
+    _form("now", lambda _, now: [(now.ms, now.ms)], "(?P<lead>and|to) "),
 )
 # fmt: on
 
@@ -451,13 +508,15 @@ def _reaching(words: Sequence[str]) -> str:
     return ""
 
 
-def _meaning(phrase: _TimePhrase, now: int) -> list[TimeRange]:
+def _meaning(phrase: _TimePhrase, now: Present) -> list[TimeRange]:
     (read, match), (read_last, match_last) = phrase.times[0], phrase.times[-1]
     spans = sorted(read_last(match_last, now))
     if len(phrase.times) == 1 or not spans:
-        return _apply_direction(phrase.direction, spans, now)
+        return _apply_direction(phrase.direction, spans, now.ms)
     # "from Monday to Friday", "between May and July 1990": the first time precedes the last.
-    return _between(read(match, now), spans) or _between(read(match, spans[-1][1]), spans)
+    return _between(read(match, now), spans) or _between(
+        read(match, now._replace(ms=spans[-1][1])), spans
+    )
 
 
 def _between(firsts: list[TimeRange], lasts: list[TimeRange]) -> list[TimeRange]:

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -111,9 +112,9 @@ class Ranked(NamedTuple):
         return {name: part for name, part in named.items() if part}
 
 
-def parse_question(question: str, now: Millis) -> ParsedQuestion:
+def parse_question(question: str, now: Millis, zone: tzinfo = UTC) -> ParsedQuestion:
     """Parse a question without knowing the speakers; see `resolve_speakers`."""
-    windows = time_expressions.find(question, now)
+    windows = time_expressions.find(question, now, zone)
     said = _WORD.findall(_POSSESSIVE.sub(" ", time_expressions.remove_windows(question, windows)))
     words = tuple((word, term) for word in said for term in analysis.extract_terms(word))
     content = tuple((word, term) for word, term in words if word.lower() not in ASKING) or words

@@ -1,6 +1,7 @@
 """Answer a question with a model, from what recall finds, and name the sources."""
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.queries import Hit, Query, RecallResult
@@ -43,25 +44,25 @@ class Reasoning:
                 " anthropic, and restart the daemon; or leave --reason out to search"
             )
         found = self.recall.search(replace(query, limit=query.limit or EVIDENCE))
-        dates = resolve_dates(query.text, self.clock.now())
+        dates = resolve_dates(query.text, self.clock.now(), self.recall.zone)
         if not found.hits:
             return Conclusion(answer=NOTHING, sources=(), dates=dates, found=found)
-        evidence = [_evidence(hit) for hit in found.hits]
+        evidence = [_evidence(hit, self.recall.zone) for hit in found.hits]
         reasoned = self.reasoner.answer(query.text, dates, evidence, self.clock.now())
         by_name = {each.name: hit for each, hit in zip(evidence, found.hits, strict=True)}
         sources = tuple(by_name[name] for name in reasoned.sources if name in by_name)
         return Conclusion(answer=reasoned.answer, sources=sources, dates=dates, found=found)
 
 
-def resolve_dates(text: str, said_at: Millis) -> tuple[str, ...]:
+def resolve_dates(text: str, said_at: Millis, zone: tzinfo = UTC) -> tuple[str, ...]:
     """Resolve the times that a text names to the dates that they meant when it was said."""
     return tuple(
-        f"{window.words}: {_day(window.ranges[-1][0])} to {_day(window.ranges[-1][1])}"
-        for window in time_expressions.find(text, said_at)[:_DATES]
+        f"{window.words}: {_day(window.ranges[-1][0], zone)} to {_day(window.ranges[-1][1], zone)}"
+        for window in time_expressions.find(text, said_at, zone)[:_DATES]
     )
 
 
-def _evidence(hit: Hit) -> Evidence:
+def _evidence(hit: Hit, zone: tzinfo) -> Evidence:
     document = hit.document
     text = documents.join_text(document)[:_CHARS]
     if hit.passage is not None and hit.passage.text not in text:
@@ -70,9 +71,9 @@ def _evidence(hit: Hit) -> Evidence:
         name=hit.uri,
         at_ms=document.at_ms,
         text=text,
-        dates=resolve_dates(text, document.at_ms),
+        dates=resolve_dates(text, document.at_ms, zone),
     )
 
 
-def _day(at_ms: Millis) -> str:
-    return documents.format_iso(at_ms)[:10]
+def _day(at_ms: Millis, zone: tzinfo) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, zone).date().isoformat()

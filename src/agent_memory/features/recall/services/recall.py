@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from itertools import pairwise
 
 from agent_memory.features.index.model import documents
@@ -24,9 +25,11 @@ from agent_memory.features.index.model.queries import (
 from agent_memory.features.index.ports import Embedder, LexicalIndex, VectorIndex
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.ports import MemoryUses
-from agent_memory.features.recall.model import passages, ranking
+from agent_memory.features.recall.model import intents, ranking
+from agent_memory.features.recall.model.intents import Intent, IntentKind
 from agent_memory.features.recall.model.ranking import Candidate, ParsedQuestion, Ranked
 from agent_memory.features.recall.services.document_reader import DocumentReader
+from agent_memory.features.recall.services.overview import Overview
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
@@ -35,6 +38,7 @@ from agent_memory.platform.ports import Clock
 
 TOP_HITS = 20  # top hits of each index whose neighboring turns are read
 DATED_HITS = 24  # more hits of each index from a time that the question names
+MOST_LISTED = 50  # memories of a kind that come before the ranked hits
 BACKLOG = 200  # changes waiting to be embedded that count as a backlog
 EMBEDDING_SECONDS = 5.0  # how long a question waits for its vector
 _WINDOWS = 4  # time expressions used per question
@@ -64,6 +68,7 @@ class Recall:
     uses: MemoryUses
     on_facts_used: Callable[[Sequence[str]], None]
     clock: Clock
+    zone: tzinfo = UTC
 
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:
         """Return the hits for a query, best first. Being found counts as a use, if `counted`."""
@@ -73,11 +78,7 @@ class Recall:
             return self._list(query)
         answer = self._search(query)
         if counted:
-            found = [
-                self.documents.get_memory(hit.uri)
-                for hit in answer.hits
-                if hit.document.kind is DocumentKind.MEMORY
-            ]
+            found = [self.documents.get_memory(hit.uri) for hit in answer.hits if hit.uri]
             self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
             self.on_facts_used(
                 [
@@ -90,11 +91,12 @@ class Recall:
 
     def resolve_time(self, words: str) -> tuple[Millis, Millis]:
         """Return the first and the last moment of the time that these words mean."""
-        return time_expressions.parse_moments(words, self.clock.now())
+        return time_expressions.parse_moments(words, self.clock.now(), self.zone)
 
     def _search(self, query: Query) -> RecallResult:
         warnings: list[str] = []
-        question = ranking.parse_question(query.text, self.clock.now())
+        question = ranking.parse_question(query.text, self.clock.now(), self.zone)
+        intent = intents.read_intent(query.text, question.windows)
         statistics = self._statistics(question, query.scope, warnings)
         question = ranking.limit_terms(
             ranking.resolve_speakers(question, statistics.speakers), statistics
@@ -109,40 +111,46 @@ class Recall:
             pool.add(near.found)
         elif query.mode is SearchMode.VECTOR:
             pool.add(self._by_words(question, query, warnings))
+        for scope in intents.narrow_to_kind(intent, query.scope):
+            alike = replace(query, scope=scope, candidates=DATED_HITS)
+            pool.add(self._by_words(question, alike, warnings=[]))
         candidates = pool.candidates(near)
         ranked = ranking.rank(question, candidates, statistics, mode)
         telling = [e for e in ranked if e.score >= query.min_score and ranking.is_relevant(e)]
-        once = list(_fold_duplicates(telling, candidates, query.scope))
-        end = query.offset + query.limit
-        weights = ranking.weigh_terms(question, statistics)
-        hits = (
+        ranked_hits = [
             Hit(
                 document=candidates[each.place].document,
                 score=each.score,
                 parts=each.parts,
                 grip_id=grip_id,
             )
-            for each, grip_id in once[query.offset : end]
-        )
+            for each, grip_id in _fold_duplicates(telling, candidates, query.scope)
+        ]
+        answers = self._answer_intent(intent, query)
+        ordered = intents.order_hits(intent, answers, ranked_hits)
+        hits = [hit for hit in ordered if hit.score >= query.min_score]
+        end = query.offset + query.limit
         return RecallResult(
-            hits=tuple(self._place(hit, weights) for hit in hits),
-            total=len(once),
-            next=end if end < len(once) else None,
+            hits=tuple(self.documents.locate_hit(hit) for hit in hits[query.offset : end]),
+            total=len(hits),
+            next=end if end < len(hits) else None,
             warning="; ".join(warnings) or None,
         )
 
-    def _place(self, hit: Hit, weights: Mapping[str, float]) -> Hit:
-        """Return the hit with its place in the table of contents and the passage that answers."""
-        hit = self.documents.locate_hit(hit)
-        document = hit.document
-        if document.kind is DocumentKind.MEMORY:
-            return replace(hit, passage=passages.find_in_memory(document, weights))
-        if document.kind is DocumentKind.SEGMENT:
-            bullets = self.documents.list_bullets(document.id)
-            if bullets:
-                bullet, passage = passages.find_bullet(document.text, bullets, weights)
-                return replace(hit, passage=passage, grip_id=next(iter(bullet.grip_ids), ""))
-        return replace(hit, passage=passages.find_passage(document.text, weights))
+    def _answer_intent(self, intent: Intent | None, query: Query) -> list[Document]:
+        """Return what answers a question about a time or a kind, best first."""
+        if intent is None:
+            return []
+        if intent.kind in (IntentKind.OVERVIEW, IntentKind.LAST):
+            overview = Overview(self.log, self.documents.toc)
+            return overview.find(intent, query.scope, self.clock.now())
+        if intent.topic:
+            return []
+        listed = (
+            self._list(replace(query, text="", scope=scope, offset=0, limit=MOST_LISTED)).hits
+            for scope in intents.narrow_to_kind(intent, query.scope)
+        )
+        return [hit.document for hits in listed for hit in hits]
 
     def _list(self, query: Query) -> RecallResult:
         warnings: list[str] = []
@@ -161,7 +169,7 @@ class Recall:
         wanted = newest[query.offset : end]
         read = self.documents.read(wanted)
         placed = (
-            self._place(Hit(document=read[each.key], score=0.0, parts={}), {})
+            self.documents.locate_hit(Hit(document=read[each.key], score=0.0, parts={}))
             for each in wanted
             if each.key in read
         )
