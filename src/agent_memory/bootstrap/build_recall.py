@@ -65,6 +65,7 @@ def build_recall(
         documents=documents,
         log=log.events,
         lexical=index.lexical,
+        terms=index.terms,
         unindexed=UnindexedDocuments(documents, log.events, log.outbox, index.lexical),
         vectors=None
         if vectors is None

@@ -47,6 +47,7 @@ class Embedder(Protocol):
     """A model that embeds texts as unit vectors. Similar texts have near vectors."""
 
     model: str  # only vectors of the same model are comparable
+    unrelated: float  # the cosine of two texts that have nothing to do with each other
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
         """Return a unit vector for each text, in order.
@@ -125,6 +126,14 @@ class TermVectors(Protocol):
         ...
 
 
+class PartCosines(NamedTuple):
+    """The cosines of a query and the parts of a document."""
+
+    nearest: float
+    average: float
+    part: int  # the number of the nearest part
+
+
 class VectorIndex(Protocol):
     """An index of documents by their meaning. It is derived and can be filled again at any time."""
 
@@ -161,8 +170,10 @@ class VectorIndex(Protocol):
         """
         ...
 
-    def compute_cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
-        """Return the cosine of the query and each document, or None if it is not indexed."""
+    def compute_cosines(
+        self, query: Vector, keys: Sequence[DocumentKey], /
+    ) -> list[PartCosines | None]:
+        """Return the cosines of the query and each document, or None if it is not indexed."""
         ...
 
     def reset(self) -> None:

@@ -45,6 +45,7 @@ class MiniLm:
     """An embedder that loads its model on first use: half a second, about 170 MB."""
 
     model = f"{NAME}/{MAX_TOKENS}"
+    unrelated = 0.0
 
     def __init__(self) -> None:
         self._loading = threading.Lock()

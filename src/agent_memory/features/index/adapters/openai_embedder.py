@@ -30,6 +30,8 @@ class _EmbeddingsReply(msgspec.Struct, frozen=True):
 class OpenAiEmbedder:
     """An embedder that calls `/v1/embeddings` of OpenAI, llama-server or a compatible server."""
 
+    unrelated = 0.0  # unknown: it depends on the model
+
     def __init__(self, *, base_url: str = "", model: str = "", api_key: str = "") -> None:
         url = chat.resolve_api(base_url)
         self._server = chat.ModelEndpoint(url, "/embeddings", chat.bearer(api_key))

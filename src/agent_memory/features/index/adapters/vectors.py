@@ -37,6 +37,7 @@ from agent_memory.features.index.model.documents import (
 )
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchScope, domain_names
+from agent_memory.features.index.ports import PartCosines
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.status import IndexStats
@@ -343,7 +344,9 @@ class FlatVectors:
                 break
         return list(hits.values())
 
-    def compute_cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
+    def compute_cosines(
+        self, query: Vector, keys: Sequence[DocumentKey], /
+    ) -> list[PartCosines | None]:
         view = self._view
         numbers = [
             [number for number in view.rows.by_key.get(key, ()) if number < view.count]
@@ -352,9 +355,19 @@ class FlatVectors:
         known = [number for parts in numbers for number in parts]
         if not known or len(query) != 4 * view.matrix.shape[1]:  # none is known or comparable
             return [None] * len(keys)
-        scores = view.matrix[known].astype(np.float32) @ np.frombuffer(query, "<f4")
-        by_number = dict(zip(known, scores.tolist(), strict=True))
-        return [max((by_number[number] for number in parts), default=None) for parts in numbers]
+        scores = (view.matrix[known].astype(np.float32) @ np.frombuffer(query, "<f4")).tolist()
+        cosines: list[PartCosines | None] = []
+        start = 0
+        for parts in numbers:
+            own = scores[start : start + len(parts)]
+            start += len(parts)
+            if not own:
+                cosines.append(None)
+                continue
+            best = max(own)
+            part = int(view.rows.part[parts[own.index(best)]])
+            cosines.append(PartCosines(nearest=best, average=sum(own) / len(own), part=part))
+        return cosines
 
     def stats(self) -> IndexStats:
         return IndexStats(

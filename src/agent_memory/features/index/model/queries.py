@@ -80,6 +80,20 @@ class SearchScope:
             and self.since <= document.at_ms <= self.until
         )
 
+    @property
+    def filters_turns(self) -> bool:
+        """Whether a turn beside a hit may fail a filter that only its record tells."""
+        rest = self.tags or self.domains or self.statuses
+        return bool(rest or self.exact().keys() - {"session"})
+
+    def admits_turn(self, hit: "IndexHit") -> bool:
+        """Tell whether an event passes the filters on kind, session and time."""
+        return (
+            (not self.kinds or hit.kind in self.kinds)
+            and (not self.session or hit.session == self.session)
+            and self.since <= hit.at_ms <= self.until
+        )
+
     def admits_status(self, status: str) -> bool:
         return status in self.statuses if self.statuses else status not in self.hidden
 

@@ -1,94 +1,88 @@
 """Ranking: how well each of some candidates answers a question. Pure, with all weights here.
 
-    score = words + MEANING x meaning + SPEAKER x named + TIME x nearness
+    evidence = words + MEANING x meaning + SPEAKER x named + TIME x nearness
 
-*words* is BM25 in which a turn of a conversation also carries the words of the turns around it, as
+*words* is BM25 in which a turn of a conversation also carries the words of the turns before it, as
 a share of the most that the question could get; *meaning* is a cosine, evened out over the turns
-around. Both are on scales of their own, so that a score does not depend on what else was found.
+around. Both are on scales of their own, so that the evidence does not depend on what else was
+found. A score is the share of hits with this evidence that were right in our measurements.
 What each ingredient brings is written down in docs/decisions.
 """
 
 import math
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
+from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
-from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, DocumentKind
-from agent_memory.features.index.model.queries import SearchMode, TermStatistics
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_memory.features.index.model import term_vectors
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import IndexHit, SearchMode, TermStatistics
+from agent_memory.features.index.model.term_vectors import TermVector
+from agent_memory.features.recall.model import questions
+from agent_memory.features.recall.model.questions import ParsedQuestion
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.text import analysis, time_expressions
+from agent_memory.kernel.text import analysis
 from agent_memory.kernel.text.time_expressions import TimeWindow
 from agent_memory.kernel.text.vocabulary import ASKING
 
 BM25_K1 = 1.0  # BM25's k1: small, so that a word counts once, roughly
 BM25_B = 0.75  # BM25's b
-# shares of its words that a turn takes from the one, two and three turns before
-BEFORE = (0.4, 0.2, 0.1)
-AFTER = (0.2, 0.1, 0.05)
+# BM25's average length, which is fixed: in a store of long texts, an average of its own would let
+# an essay that has every word win over the sentence that answers.
+TYPICAL_WORDS = 100
+BEFORE = (0.5, 0.25)  # shares of its words that a turn takes from the one and two turns before
 QUESTION_BOOST = 2.5  # times the share from the turn before, where that turn asks something
-ASKING_TURN = 0.25  # what a turn that ends with a question loses: it asks and does not answer
-LONG_TURN_WORDS = 50  # words: a longer turn takes less from the turns around it
-COVERAGE_WEIGHT = 0.4  # how much of the word score depends on how much of the question is met
-MEANING = 0.8
+SHORT_QUESTION_WORDS = 15  # words: a longer turn that ends with a question also tells something
+ASKING_TURN = 0.25  # what a short turn that ends with a question loses: it does not answer
+LONG_TURN_WORDS = 50  # words: a longer turn takes less from the turns around it and gives less
+MEANING = 1.2
 MEANING_BEFORE = (0.3, 0.15)
 MEANING_AFTER = (0.2, 0.1)
-LEAST_MEANING = 0.15  # a cosine below it means that two texts are unrelated
-SPEAKER = 0.1
+LEAST_MEANING = 0.15  # below it two texts are unrelated
+SPEAKER = 0.15
 TIME = 0.3
-MOST_TERMS = 48  # terms of a question
+DECIDED = 1.15  # times the evidence of a memory: what was decided stands before what was said
+SUMMARIZED = 0.9  # times that of a segment: the event itself stands before its summary
+ECHO = 0.2  # times that of a turn that asks what the question asks
+SAME_QUESTION = 0.6  # share of their words that two questions have in common if they are the same
 LATER_DAYS_SHARE = (
     0.5  # share of the time bonus in the days after a time: things are reported later
 )
 TOLD_LATER_DAYS = 7.0
 RECENT_DAYS = 30.0
-MOST_WORDS = 1_024  # words of one text that are tokenized; longer texts are sampled
 
-REACH = max(len(BEFORE), len(AFTER))  # turns to either side that count
-_ENDING = 20  # characters
+REACH = max(len(BEFORE), len(MEANING_BEFORE), len(MEANING_AFTER))  # turns to either side
 _DAY_MS = 86_400_000
-_SMALL = 20_000  # characters of a text that is tokenized whole
-_LEAST_SAMPLE = 64  # words sampled per term, however many terms there are
 _TIES = 4  # decimal places of a score that count; equal scores are ties
+_USER = "user"
+_AS_USER = tuple(map(term_vectors.hash_term, analysis.extract_terms(_USER)))
+_ASKING_HASHES = np.array(
+    sorted({term_vectors.hash_term(t) for w in ASKING for t in analysis.extract_terms(w)}),
+    np.uint32,
+)
 
-_ROLES = frozenset({"assistant"})  # roles that are names, however they are written
-# roles that are ordinary words of a question
-_NO_NAMES = frozenset({"user", "tool", "system", "human"})
-_WORD = re.compile(r"[^\W_]+")
-_POSSESSIVE = re.compile(r"['\u2019]s\b")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedQuestion:
-    """A question split into what ranking needs."""
-
-    words: tuple[tuple[str, str], ...]  # words that carry meaning, each with its term
-    names: frozenset[str]  # speakers that the question names
-    windows: tuple[TimeWindow, ...]
-    meaning: str  # text to embed
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(term for _, term in self.words))
-
-    @property
-    def needles(self) -> tuple[str, ...]:
-        """Return strings of which every matching text, folded, contains at least one."""
-        return tuple(dict.fromkeys(_needle(term) for term in self.terms))
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 
 @dataclass(slots=True, kw_only=True)
 class Candidate:
-    """A hit or a turn beside one. `before` and `after` are indexes into the pool, nearest first."""
+    """A hit or a turn beside one. `before` and `after` are indexes into the pool, nearest first.
 
-    document: Document
-    cosine: float | None = None
+    `meaning` is its nearness in meaning, from 0 for texts that are unrelated to 1.
+    """
+
+    hit: IndexHit
+    vector: TermVector
+    meaning: float | None = None
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
+    ends_session: bool = False
+    part: int = 0  # the number of its part that is nearest in meaning
 
 
 class Ranked(NamedTuple):
@@ -112,51 +106,6 @@ class Ranked(NamedTuple):
         return {name: part for name, part in named.items() if part}
 
 
-def parse_question(question: str, now: Millis, zone: tzinfo = UTC) -> ParsedQuestion:
-    """Parse a question without knowing the speakers; see `resolve_speakers`."""
-    windows = time_expressions.find(question, now, zone)
-    said = _WORD.findall(_POSSESSIVE.sub(" ", time_expressions.remove_windows(question, windows)))
-    words = tuple((word, term) for word in said for term in analysis.extract_terms(word))
-    content = tuple((word, term) for word, term in words if word.lower() not in ASKING) or words
-    return ParsedQuestion(words=content, windows=windows, names=frozenset(), meaning=question)
-
-
-def resolve_speakers(question: ParsedQuestion, speakers: frozenset[str]) -> ParsedQuestion:
-    """Return the question with some terms marked as speakers: who said something is not part of
-    what was said."""
-    names = frozenset(
-        term
-        for word, term in question.words
-        if term in speakers - _NO_NAMES and (word[0].isupper() or term in _ROLES)
-    )
-    if not names:
-        return question
-    rest = tuple((word, term) for word, term in question.words if term not in names)
-    kept = [word for word in question.meaning.split() if not _any_of(names, word)]
-    tells = any(part.lower() not in ASKING for part in _WORD.findall(" ".join(kept)))
-    return replace(
-        question,
-        words=rest or question.words,
-        names=names,
-        meaning=" ".join(kept) if tells else question.meaning,
-    )
-
-
-def limit_terms(question: ParsedQuestion, statistics: TermStatistics) -> ParsedQuestion:
-    """Return the question with at most MOST_TERMS terms: the rarest that occur at all."""
-    if len(question.terms) <= MOST_TERMS:
-        return question
-    count = statistics.frequencies
-    rarest = sorted(question.terms, key=lambda term: (not count.get(term), count.get(term, 0)))
-    kept = frozenset(rarest[:MOST_TERMS])
-    return replace(question, words=tuple(each for each in question.words if each[1] in kept))
-
-
-def weigh_terms(question: ParsedQuestion, statistics: TermStatistics) -> dict[str, float]:
-    """Return how rare each term of the question is."""
-    return {term: _rarity(term, statistics) for term in question.terms}
-
-
 def rank(
     question: ParsedQuestion,
     pool: Sequence[Candidate],
@@ -164,29 +113,43 @@ def rank(
     mode: SearchMode,
 ) -> list[Ranked]:
     """Rank the pool, best first. The order does not depend on how the pool is arranged."""
-    words = (
-        [0.0] * len(pool) if mode is SearchMode.VECTOR else _score_words(question, pool, statistics)
+    if not pool:
+        return []
+    turns = _Turns(pool)
+    words = np.zeros(len(pool))
+    meaning = np.zeros(len(pool))
+    if mode is not SearchMode.VECTOR:
+        words = _score_words(question, turns, statistics)
+    if mode is not SearchMode.BM25:
+        meaning = _score_meaning(turns)
+    named = SPEAKER * _find_named(question, turns)
+    time = np.array(
+        [TIME * _score_nearness(question.windows, each.hit.at_ms) for each in pool]
+        if question.windows
+        else [0.0] * len(pool)
     )
-    meaning = [0.0] * len(pool) if mode is SearchMode.BM25 else _score_meaning(pool)
-    weights = {
-        SearchMode.HYBRID: (1.0, MEANING),
-        SearchMode.BM25: (1.0, 0.0),
-        SearchMode.VECTOR: (0.0, 1.0),
-    }
-    for_words, for_meaning = weights[mode]
-    found = []
-    for place, candidate in enumerate(pool):
-        document = candidate.document
-        named = SPEAKER if _is_named(question.names, document) else 0.0
-        time = TIME * _score_nearness(question.windows, document.at_ms) if question.windows else 0.0
-        raw = for_words * words[place] + for_meaning * meaning[place] + named + time
-        score = min(1.0, max(0.0, raw / (for_words + for_meaning)))
+    for_words, for_meaning = _WEIGHTS[mode]
+    evidence = for_words * words + for_meaning * meaning + named + time
+    evidence *= [_KINDS.get(each.hit.kind, 1.0) for each in pool]
+    evidence[_find_echoes(question, turns)] *= ECHO
+    scores = _to_score(evidence, mode)
+    ranked = [
         # Of equal scores, the newer comes first.
-        order = -round(score, _TIES), -document.at_ms, document.kind, document.id
-        ranked = Ranked(place, score, words[place], meaning[place], named, time)
-        found.append((order, ranked))
-    found.sort(key=itemgetter(0))
-    return [ranked for _, ranked in found]
+        ((-round(score, _TIES), -each.hit.at_ms, each.hit.kind, each.hit.id), Ranked(*parts))
+        for each, score, *parts in zip(
+            pool,
+            scores.tolist(),
+            range(len(pool)),
+            scores.tolist(),
+            words.tolist(),
+            meaning.tolist(),
+            named.tolist(),
+            time.tolist(),
+            strict=True,
+        )
+    ]
+    ranked.sort(key=itemgetter(0))
+    return [each for _, each in ranked]
 
 
 def score_recency(at_ms: Millis, now: Millis) -> float:
@@ -203,88 +166,113 @@ def is_relevant(ranked: Ranked) -> bool:
     return bool(ranked.words or ranked.time) or ranked.meaning >= LEAST_MEANING
 
 
-def _score_words(
-    question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
-) -> list[float]:
+_WEIGHTS = {
+    SearchMode.HYBRID: (1.0, MEANING),
+    SearchMode.BM25: (1.0, 0.0),
+    SearchMode.VECTOR: (0.0, 1.0),
+}
+_KINDS = {DocumentKind.MEMORY: DECIDED, DocumentKind.SEGMENT: SUMMARIZED}
+
+
+def _to_score(evidence: Floats, mode: SearchMode) -> Floats:
+    return np.clip(evidence / sum(_WEIGHTS[mode]), 0.0, 1.0)
+
+
+class _Turns:
+    """The pool as arrays. A place of -1 means that there is no such turn."""
+
+    def __init__(self, pool: Sequence[Candidate]) -> None:
+        self.pool = pool
+        self.vectors = [candidate.vector for candidate in pool]
+        self.words = np.array([max(1, vector.words) for vector in self.vectors], np.float64)
+        self.asks = np.array([vector.asks for vector in self.vectors])
+        self.ends_asking = np.array([vector.ends_asking for vector in self.vectors])
+        self.is_user = np.array([vector.role == _USER for vector in self.vectors])
+        self.before = _to_places([candidate.before for candidate in pool])
+        self.after = _to_places([candidate.after for candidate in pool])
+        self.gates = np.minimum(1.0, LONG_TURN_WORDS / self.words)
+
+
+def _to_places(links: Sequence[tuple[int, ...]]) -> Places:
+    places = np.full((len(links), REACH), -1, np.intp)
+    for row, linked in enumerate(links):
+        if linked:
+            places[row, : len(linked)] = linked
+    return places
+
+
+def _score_words(question: ParsedQuestion, turns: _Turns, statistics: TermStatistics) -> Floats:
     """Score how much of the question each candidate has in words, from 0 to 1."""
-    weights = weigh_terms(question, statistics)
-    total = sum(weights.values()) or 1.0
-    own, gates = _count_terms(question, pool, statistics)
-    found: list[float] = []
-    for place, candidate in enumerate(pool):
-        carried = dict(own[place])
-        for sources, shares, asks in (
-            (candidate.before, BEFORE, True),
-            (candidate.after, AFTER, False),
-        ):
-            for number, (source, share) in enumerate(zip(sources, shares, strict=False)):
-                if not own[source]:
-                    continue
-                given = share * gates[place]
-                if asks and number == 0 and "?" in pool[source].document.text:
-                    given *= QUESTION_BOOST
-                for term, count in own[source].items():
-                    carried[term] = carried.get(term, 0.0) + given * count
-        score = sum(weights[term] * n / (n + BM25_K1) for term, n in carried.items())
-        met = sum(weights[term] for term in carried) / total
-        share = score / total * (1.0 - COVERAGE_WEIGHT + COVERAGE_WEIGHT * met)
-        if candidate.document.text[-_ENDING:].rstrip().endswith("?"):
-            share *= 1.0 - ASKING_TURN * gates[place]
-        found.append(share)
-    return found
+    rarities = questions.weigh_terms(question, statistics)
+    weights = np.array(list(rarities.values()))
+    if not weights.size:
+        return np.zeros(len(turns.pool))
+    counts = term_vectors.count(turns.vectors, list(rarities)).astype(np.float64)
+    counts /= (1.0 - BM25_B + BM25_B * turns.words / TYPICAL_WORDS)[:, None]
+    given = counts * turns.gates[:, None]
+    carried = counts.copy()
+    for step, share in enumerate(BEFORE):
+        source = turns.before[:, step]
+        taken = share * turns.gates * (source >= 0)
+        if step == 0:
+            taken = np.where(turns.asks[source], QUESTION_BOOST, 1.0) * taken
+        carried += taken[:, None] * given[source]
+    score: Floats = carried / (carried + BM25_K1) @ weights / weights.sum()
+    short = np.minimum(1.0, SHORT_QUESTION_WORDS / turns.words)
+    score *= 1.0 - ASKING_TURN * short * turns.ends_asking
+    return score
 
 
-def _count_terms(
-    question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
-) -> tuple[list[dict[str, float]], list[float]]:
-    """Count each term in each candidate, for its length, and what it takes from the turns around
-    it."""
-    terms = question.terms
-    average = max(1.0, statistics.average_length)
-    counts: list[dict[str, float]] = []
-    gates: list[float] = []
-    for candidate in pool:
-        text = documents.join_text(candidate.document)
-        size = analysis.estimate_length(text)
-        gates.append(min(1.0, LONG_TURN_WORDS / size))
-        share = 1.0 / (1.0 - BM25_B + BM25_B * size / average)
-        occurrences = _occurrences(terms, text)
-        counts.append({term: share * count for term, count in occurrences.items() if count})
-    return counts, gates
-
-
-def _score_meaning(pool: Sequence[Candidate]) -> list[float]:
-    """Return the cosine of each candidate and its neighbors, weighted. An unknown cosine counts
-    as an average one."""
-    known = [candidate.cosine for candidate in pool if candidate.cosine is not None]
+def _score_meaning(turns: _Turns) -> Floats:
+    """Return the meaning of each candidate and its neighbors, weighted. An unknown one counts as
+    an average one."""
+    known = [candidate.meaning for candidate in turns.pool if candidate.meaning is not None]
     usual = math.fsum(known) / len(known) if known else 0.0
-    cosines = [usual if each.cosine is None else each.cosine for each in pool]
-    found = []
-    for place, candidate in enumerate(pool):
-        total, weight = cosines[place], 1.0
-        for sources, shares in (
-            (candidate.before, MEANING_BEFORE),
-            (candidate.after, MEANING_AFTER),
-        ):
-            for source, share in zip(sources, shares, strict=False):
-                total += share * cosines[source]
-                weight += share
-        found.append(total / weight)
-    return found
+    own = np.array([usual if c.meaning is None else c.meaning for c in turns.pool])
+    total, weight = own.copy(), np.ones(len(own))
+    for places, shares in ((turns.before, MEANING_BEFORE), (turns.after, MEANING_AFTER)):
+        for step, share in enumerate(shares):
+            source = places[:, step]
+            taken = share * turns.gates * turns.gates[source] * (source >= 0)
+            total += taken * own[source]
+            weight += taken
+    return total / weight
 
 
-def _rarity(term: str, statistics: TermStatistics) -> float:
-    """Return BM25's weight of a term."""
-    documents = statistics.frequencies.get(term, 0)
-    return math.log(
-        1.0 + (max(statistics.documents, documents) - documents + 0.5) / (documents + 0.5)
-    )
+def _find_named(question: ParsedQuestion, turns: _Turns) -> NDArray[np.bool_]:
+    """Tell who is named: a speaker by name, or the user who asks about what they said."""
+    if question.names:
+        names = frozenset(map(term_vectors.hash_term, question.names))
+        return np.array(
+            [
+                each.hit.kind is DocumentKind.EVENT and not names.isdisjoint(each.vector.speaker)
+                for each in turns.pool
+            ]
+        )
+    return turns.is_user if question.first_person else np.zeros(len(turns.pool), np.bool_)
 
 
-def _is_named(names: frozenset[str], document: Document) -> bool:
-    if not names or document.kind is not DocumentKind.EVENT:
-        return False
-    return not names.isdisjoint(analysis.extract_terms(document.speaker or document.role))
+def _find_echoes(question: ParsedQuestion, turns: _Turns) -> list[int]:
+    """Return the turns of a user that ask and do not answer: the same question, and questions
+    that nobody answered. Only prompts count, not what named persons say to each other."""
+    asked = np.array([term_vectors.hash_term(term) for term in question.terms], np.uint32)
+    echoes = []
+    for place in np.flatnonzero(turns.is_user).tolist():
+        candidate, vector = turns.pool[place], turns.vectors[place]
+        if vector.speaker != _AS_USER:
+            continue
+        following = candidate.after[0] if candidate.after else None
+        unanswered = candidate.ends_session or (
+            following is not None and turns.vectors[following].role == _USER
+        )
+        if unanswered and vector.asks:
+            echoes.append(place)
+        elif vector.asks or unanswered:
+            own = np.setdiff1d(vector.hashes, _ASKING_HASHES, assume_unique=True)
+            shared = np.isin(asked, own).sum()
+            if shared >= SAME_QUESTION * (len(own) + len(asked) - shared):
+                echoes.append(place)
+    return echoes
 
 
 def _score_nearness(windows: Sequence[TimeWindow], at_ms: Millis) -> float:
@@ -297,66 +285,3 @@ def _after(window: TimeWindow, at_ms: Millis) -> float:
         return 1.0
     late = [at_ms - end for start, end in window.ranges if start > 0 and at_ms > end]
     return LATER_DAYS_SHARE * math.exp(-min(late) / _DAY_MS / TOLD_LATER_DAYS) if late else 0.0
-
-
-def _needle(term: str) -> str:
-    """Return the prefix that all forms of a word share. Only the y of a stem may be missing in
-    the word."""
-    return _without_y(analysis.fold(term))
-
-
-def _needle_in_place(term: str) -> str:
-    """Return the same prefix for a text that is folded in place."""
-    return _without_y(analysis.fold_in_place(term))
-
-
-def _without_y(start: str) -> str:
-    return start[:-1] if start.endswith("y") and len(start) > 1 else start
-
-
-def _occurrences(terms: Sequence[str], text: str) -> Mapping[str, float]:
-    """Count each term in a text.
-
-    Tokenizing a whole text would dominate the cost of ranking, so only words with a needle in them
-    are looked at, and only a sample where there are very many.
-    """
-    folded, needle = analysis.fold(text), _needle
-    if len(folded) != len(text):  # offsets in one are not offsets in the other
-        if len(text) <= _SMALL:
-            return _count_all(terms, text) if any(_needle(t) in folded for t in terms) else {}
-        folded, needle = analysis.fold_in_place(text), _needle_in_place
-    most = max(_LEAST_SAMPLE, MOST_WORDS // max(1, len(terms)))
-    return {term: _occurrences_of(term, needle(term), text, folded, most) for term in terms}
-
-
-def _count_all(terms: Sequence[str], text: str) -> Mapping[str, float]:
-    wanted = frozenset(terms)
-    return Counter(term for term in analysis.extract_terms(text) if term in wanted)
-
-
-def _occurrences_of(term: str, needle: str, text: str, folded: str, most: int) -> float:
-    """Count a term by looking at up to `most` words with its needle, spread over the whole text."""
-    hits = folded.count(needle)
-    stride = len(text) // most if hits > most else 0
-    count = seen = 0
-    at = folded.find(needle)
-    while at >= 0:
-        start, end = _word_around(at, at + len(needle), text)
-        count += analysis.extract_terms(text[start:end]).count(term)
-        seen += 1
-        at = folded.find(needle, max(end, at + stride, at + 1))
-    return count * max(1.0, hits / seen) if stride else count
-
-
-def _word_around(start: int, end: int, text: str) -> tuple[int, int]:
-    """Extend a range to the word around it, or to more of it than any term has."""
-    first, last = max(0, start - analysis.LONGEST), min(len(text), end + analysis.LONGEST)
-    while start > first and text[start - 1].isalnum():
-        start -= 1
-    while end < last and text[end].isalnum():
-        end += 1
-    return start, end
-
-
-def _any_of(names: frozenset[str], word: str) -> bool:
-    return not names.isdisjoint(analysis.extract_terms(_POSSESSIVE.sub(" ", word)))

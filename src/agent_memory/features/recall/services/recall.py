@@ -1,14 +1,12 @@
 """Recall: answer a query with the moments that fit best."""
 
-import string
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
-from itertools import pairwise
 
-from agent_memory.features.index.model import documents
+from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import (
@@ -22,30 +20,28 @@ from agent_memory.features.index.model.queries import (
     SearchScope,
     TermStatistics,
 )
-from agent_memory.features.index.ports import Embedder, LexicalIndex, VectorIndex
+from agent_memory.features.index.ports import Embedder, LexicalIndex, TermVectors, VectorIndex
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.ports import MemoryUses
-from agent_memory.features.recall.model import intents, ranking
+from agent_memory.features.recall.model import intents, passages, questions, ranking
 from agent_memory.features.recall.model.intents import Intent, IntentKind
-from agent_memory.features.recall.model.ranking import Candidate, ParsedQuestion, Ranked
+from agent_memory.features.recall.model.questions import ParsedQuestion
+from agent_memory.features.recall.model.ranking import Candidate, Ranked
+from agent_memory.features.recall.services.candidate_pool import CandidatePool, NearDocuments
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.overview import Overview
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
-from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import time_expressions
 from agent_memory.platform.ports import Clock
 
-TOP_HITS = 20  # top hits of each index whose neighboring turns are read
 DATED_HITS = 24  # more hits of each index from a time that the question names
 MOST_LISTED = 50  # memories of a kind that come before the ranked hits
 BACKLOG = 200  # changes waiting to be embedded that count as a backlog
 EMBEDDING_SECONDS = 5.0  # how long a question waits for its vector
 _WINDOWS = 4  # time expressions used per question
 _RANGES = 3  # ranges used per time expression, the latest
-_COMPARED = 2_000  # characters compared
-_MARKS = (string.punctuation + string.whitespace).encode()
-_DISTINCT = 30  # letters a text needs to count as a duplicate of another
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +59,7 @@ class Recall:
     documents: DocumentReader
     log: EventLog
     lexical: LexicalIndex
+    terms: TermVectors
     unindexed: UnindexedDocuments
     vectors: VectorSearch | None
     uses: MemoryUses
@@ -95,14 +92,11 @@ class Recall:
 
     def _search(self, query: Query) -> RecallResult:
         warnings: list[str] = []
-        question = ranking.parse_question(query.text, self.clock.now(), self.zone)
+        question = questions.parse_question(query.text, self.clock.now(), self.zone)
         intent = intents.read_intent(query.text, question.windows)
-        statistics = self._statistics(question, query.scope, warnings)
-        question = ranking.limit_terms(
-            ranking.resolve_speakers(question, statistics.speakers), statistics
-        )
+        question, statistics = self._understand(question, query.scope, warnings)
         embedded = None if query.mode is SearchMode.BM25 else self._embedding(question, warnings)
-        pool = _Pool(self.log, self.documents)
+        pool = CandidatePool(self.log, self.documents, self.terms)
         if query.mode is not SearchMode.VECTOR:  # another thread embeds the question meanwhile
             pool.add(self._by_words(question, query, warnings))
         near = self._by_meaning(question, embedded, query, warnings)
@@ -114,28 +108,59 @@ class Recall:
         for scope in intents.narrow_to_kind(intent, query.scope):
             alike = replace(query, scope=scope, candidates=DATED_HITS)
             pool.add(self._by_words(question, alike, warnings=[]))
-        candidates = pool.candidates(near)
-        ranked = ranking.rank(question, candidates, statistics, mode)
-        telling = [e for e in ranked if e.score >= query.min_score and ranking.is_relevant(e)]
-        ranked_hits = [
-            Hit(
-                document=candidates[each.place].document,
-                score=each.score,
-                parts=each.parts,
-                grip_id=grip_id,
-            )
-            for each, grip_id in _fold_duplicates(telling, candidates, query.scope)
+        candidates = pool.build(near)
+        ranked = [
+            each
+            for each in ranking.rank(question, candidates, statistics, mode)
+            if each.score >= query.min_score and ranking.is_relevant(each)
         ]
-        answers = self._answer_intent(intent, query)
-        ordered = intents.order_hits(intent, answers, ranked_hits)
-        hits = [hit for hit in ordered if hit.score >= query.min_score]
+        found = list(_fold_duplicates(ranked, candidates, pool, query.scope))
         end = query.offset + query.limit
+        if intent is None:
+            total = len(found)
+            hits = _read_hits(found[query.offset : end], candidates, pool)
+        else:
+            answers = self._answer_intent(intent, query)
+            ordered = intents.order_hits(intent, answers, _read_hits(found, candidates, pool))
+            telling = [hit for hit in ordered if hit.score >= query.min_score]
+            total, hits = len(telling), telling[query.offset : end]
+        weights = questions.weigh_terms(question, statistics)
+        parts = {candidate.hit.key: candidate.part for candidate in candidates}
         return RecallResult(
-            hits=tuple(self.documents.locate_hit(hit) for hit in hits[query.offset : end]),
-            total=len(hits),
-            next=end if end < len(hits) else None,
+            hits=tuple(self._place(hit, weights, parts.get(hit.document.key, 0)) for hit in hits),
+            total=total,
+            next=end if end < total else None,
             warning="; ".join(warnings) or None,
         )
+
+    def _understand(
+        self, question: ParsedQuestion, scope: SearchScope, warnings: list[str]
+    ) -> tuple[ParsedQuestion, TermStatistics]:
+        """Return the question with its spelling corrected and its speakers known."""
+        statistics = self._statistics(question.terms, scope, warnings)
+        spelled = questions.correct_spelling(
+            question,
+            statistics.frequencies,
+            lambda terms: self._statistics(terms, scope, warnings).frequencies,
+        )
+        if spelled is not question:
+            statistics = self._statistics(spelled.terms, scope, warnings)
+        spoken = questions.resolve_speakers(spelled, statistics.speakers)
+        return questions.limit_terms(spoken, statistics), statistics
+
+    def _place(self, hit: Hit, weights: Mapping[str, float], part: int) -> Hit:
+        """Return the hit with its place in the table of contents and the passage that answers."""
+        hit = self.documents.locate_hit(hit)
+        document = hit.document
+        if document.kind is DocumentKind.MEMORY:
+            return replace(hit, passage=passages.find_in_memory(document, weights))
+        if document.kind is DocumentKind.SEGMENT:
+            bullets = self.documents.list_bullets(document.id)
+            if bullets:
+                bullet, passage = passages.find_bullet(document.text, bullets, weights)
+                return replace(hit, passage=passage, grip_id=next(iter(bullet.grip_ids), ""))
+        focus = embeddings.locate_part(document, part)
+        return replace(hit, passage=passages.find_passage(document.text, weights, focus=focus))
 
     def _answer_intent(self, intent: Intent | None, query: Query) -> list[Document]:
         """Return what answers a question about a time or a kind, best first."""
@@ -169,7 +194,7 @@ class Recall:
         wanted = newest[query.offset : end]
         read = self.documents.read(wanted)
         placed = (
-            self.documents.locate_hit(Hit(document=read[each.key], score=0.0, parts={}))
+            self._place(Hit(document=read[each.key], score=0.0, parts={}), {}, 0)
             for each in wanted
             if each.key in read
         )
@@ -193,11 +218,11 @@ class Recall:
             wanted *= 2
 
     def _statistics(
-        self, question: ParsedQuestion, scope: SearchScope, warnings: list[str]
+        self, terms: Sequence[str], scope: SearchScope, warnings: list[str]
     ) -> TermStatistics:
-        fresh = self.unindexed.statistics(question.terms, scope)
+        fresh = self.unindexed.statistics(terms, scope)
         try:
-            return self.lexical.get_statistics(question.terms).plus(fresh)
+            return self.lexical.get_statistics(terms).plus(fresh)
         except IndexFailed:
             _note_failed(warnings)
             return fresh
@@ -233,7 +258,7 @@ class Recall:
         embedded: "Future[list[Vector]] | None",
         query: Query,
         warnings: list[str],
-    ) -> "_Near | None":
+    ) -> NearDocuments | None:
         if self.vectors is None or embedded is None:
             return None
         try:
@@ -254,66 +279,8 @@ class Recall:
         if waiting > min(BACKLOG, index.stats().documents):
             what = "change is" if waiting == 1 else "changes are"
             warnings.append(f"{waiting:,} {what} not embedded yet")
-        return _Near(vector=vector, index=index, found=found)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Near:
-    """The documents nearest to a question in meaning, and a way to compare any other."""
-
-    vector: Vector
-    index: VectorIndex
-    found: Sequence[Sequence[IndexHit]]
-
-
-class _Pool:
-    """The candidates, and the turns around the foremost events."""
-
-    def __init__(self, log: EventLog, documents: DocumentReader) -> None:
-        self._log = log
-        self._documents = documents
-        self._runs: dict[EventId, list[EventId]] = {}  # consecutive turns
-        self._turns: dict[EventId, Document] = {}
-        self._others: dict[DocumentKey, Document] = {}
-
-    def add(self, answers: Iterable[Sequence[IndexHit]]) -> None:
-        """Add the hits of an index, best first."""
-        wide: dict[EventId, IndexHit] = {}
-        wanted: dict[EventId, Position] = {}
-        others: dict[DocumentKey, IndexHit] = {}
-        for answer in answers:
-            for number, each in enumerate(answer):
-                if each.kind is not DocumentKind.EVENT:
-                    others.setdefault(each.key, each)
-                elif number < TOP_HITS:
-                    wide[EventId(each.id)] = each
-                else:
-                    wanted[EventId(each.id)] = each.position
-        new = [each for event_id, each in wide.items() if event_id not in self._runs]
-        places = [(SessionId(each.session), each.position) for each in new]
-        for each, run in zip(
-            new, self._log.get_neighbors(places, reach=ranking.REACH), strict=True
-        ):
-            wanted |= {at.event_id: at for at in run}
-            self._runs[EventId(each.id)] = [at.event_id for at in run]
-        unread = [at for event_id, at in wanted.items() if event_id not in self._turns]
-        for event in self._log.get_at(unread):
-            for document in documents.from_event(event):
-                self._turns[event.event_id] = document
-        self._others |= self._documents.read(
-            [e for k, e in others.items() if k not in self._others]
-        )
-
-    def candidates(self, near: _Near | None) -> list[Candidate]:
-        pool = [Candidate(document=document) for document in self._turns.values()]
-        _link(pool, {name: place for place, name in enumerate(self._turns)}, self._runs.values())
-        pool += [Candidate(document=document) for document in self._others.values()]
-        if near is not None:
-            keys = [candidate.document.key for candidate in pool]
-            cosines = near.index.compute_cosines(near.vector, keys)
-            for candidate, cosine in zip(pool, cosines, strict=True):
-                candidate.cosine = cosine
-        return pool
+        unrelated = self.vectors.embedder.unrelated
+        return NearDocuments(vector=vector, index=index, unrelated=unrelated, found=found)
 
 
 def _narrow_to_times(question: ParsedQuestion, scope: SearchScope) -> Iterator[SearchScope]:
@@ -329,86 +296,89 @@ def _narrow_to_times(question: ParsedQuestion, scope: SearchScope) -> Iterator[S
             yield replace(scope, since=since, until=until)
 
 
-def _link(
-    pool: Sequence[Candidate],
-    places: Mapping[EventId, int],
-    runs: Iterable[Sequence[EventId]],
-) -> None:
-    """Link each turn to those before and after it."""
-    follows: dict[int, int] = {}
-    for run in runs:
-        follows |= pairwise([places[name] for name in run if name in places])
-    precedes = {later: earlier for earlier, later in follows.items()}
-    for place, candidate in enumerate(pool):
-        if place in precedes:
-            candidate.before = _walk_links(place, precedes)
-        if place in follows:
-            candidate.after = _walk_links(place, follows)
-
-
-def _walk_links(place: int, links: Mapping[int, int]) -> tuple[int, ...]:
-    steps: list[int] = []
-    while len(steps) < ranking.REACH and place in links:
-        place = links[place]
-        steps.append(place)
-    return tuple(steps)
+def _read_hits(
+    found: Sequence[tuple[Ranked, str]], candidates: Sequence[Candidate], pool: CandidatePool
+) -> list[Hit]:
+    hits = [candidates[ranked.place].hit for ranked, _ in found]
+    documents = pool.read(hits)
+    return [
+        Hit(document=documents[hit.key], score=ranked.score, parts=ranked.parts, grip_id=grip_id)
+        for hit, (ranked, grip_id) in zip(hits, found, strict=True)
+        if hit.key in documents
+    ]
 
 
 def _fold_duplicates(
-    ranked: Iterable[Ranked], pool: Sequence[Candidate], scope: SearchScope
+    ranked: Sequence[Ranked],
+    candidates: Sequence[Candidate],
+    pool: CandidatePool,
+    scope: SearchScope,
 ) -> Iterator[tuple[Ranked, str]]:
     """Yield hits in scope, each once: leave out a hit that says the same as a better one, and
     the lesser of an event and a grip in it. Each comes with the id of a grip in it, if there is
     one."""
-    together = _pair_events_with_grips(pool)
-    said: set[bytes] = set()
+    together = _pair_events_with_grips(candidates, pool)
+    admitted = _admit(candidates, pool, scope)
+    said: set[int] = set()
     covered: set[DocumentKey] = set()
     for each in ranked:
-        document = pool[each.place].document
-        if document.kind in (DocumentKind.EVENT, DocumentKind.MEMORY) and not scope.admits(
-            document
-        ):
-            continue  # a neighboring turn, or a memory that has changed since it was indexed
-        if document.kind is DocumentKind.MEMORY:
+        candidate = candidates[each.place]
+        key = candidate.hit.key
+        if key not in admitted:
+            continue
+        if candidate.hit.kind is DocumentKind.MEMORY:
             yield each, ""  # two memories with the same content are two memories
             continue
-        bare = _normalize(document.text)
-        if bare in said:
+        if candidate.vector.digest in said or key in covered:
             continue
         grip_id = ""
-        if together:
-            if document.key in covered:
-                continue
-            for other in together.get(document.key, ()):
-                covered.add(other.key)
-                grip_id = grip_id or (other.id if other.kind is DocumentKind.GRIP else "")
-        if len(bare) >= _DISTINCT:
-            said.add(bare)
+        for other in together.get(key, ()):
+            covered.add(other.key)
+            grip_id = grip_id or (other.id if other.kind is DocumentKind.GRIP else "")
+        if candidate.vector.digest:
+            said.add(candidate.vector.digest)
         yield each, grip_id
 
 
-def _normalize(text: str) -> bytes:
-    """Reduce a text to what is left without case, blanks and punctuation."""
-    return text[:_COMPARED].lower().encode().translate(None, _MARKS)
+def _admit(
+    candidates: Sequence[Candidate], pool: CandidatePool, scope: SearchScope
+) -> frozenset[DocumentKey]:
+    """Return what is in scope. A neighboring turn may not be, nor a memory that has changed since
+    it was indexed."""
+    hits = [candidate.hit for candidate in candidates]
+    doubtful = [hit for hit in hits if hit.kind is DocumentKind.MEMORY or not pool.is_found(hit)]
+    if not scope.filters_turns:  # all that a neighboring turn can fail is known without its text
+        turns = [hit for hit in doubtful if hit.kind is DocumentKind.EVENT]
+        out = {hit.key for hit in turns if not scope.admits_turn(hit)}
+        doubtful = [hit for hit in doubtful if hit.kind is not DocumentKind.EVENT]
+    else:
+        out = set()
+    read = pool.read(doubtful)
+    out |= {hit.key for hit in doubtful if hit.key not in read or not scope.admits(read[hit.key])}
+    return frozenset(hit.key for hit in hits) - out
 
 
-def _pair_events_with_grips(pool: Sequence[Candidate]) -> dict[DocumentKey, list[Document]]:
+def _pair_events_with_grips(
+    candidates: Sequence[Candidate], pool: CandidatePool
+) -> dict[DocumentKey, list[IndexHit]]:
     """Map events to the grips in them, and grips to their events."""
-    events: dict[tuple[str, Millis], list[Document]] = defaultdict(list)
-    grips: list[Document] = []
-    for candidate in pool:
-        document = candidate.document
-        if document.kind is DocumentKind.EVENT:
-            events[document.session, document.at_ms].append(document)
-        elif document.kind is DocumentKind.GRIP:
-            grips.append(document)
-    found: dict[DocumentKey, list[Document]] = defaultdict(list)
+    hits = [candidate.hit for candidate in candidates]
+    grips = [hit for hit in hits if hit.kind is DocumentKind.GRIP]
+    if not grips:
+        return {}
+    moments = {(grip.session, grip.at_ms) for grip in grips}
+    events: dict[tuple[str, Millis], list[IndexHit]] = defaultdict(list)
+    for hit in hits:
+        if hit.kind is DocumentKind.EVENT and (hit.session, hit.at_ms) in moments:
+            events[hit.session, hit.at_ms].append(hit)
+    read = pool.read([*grips, *(hit for held in events.values() for hit in held)])
+    together: dict[DocumentKey, list[IndexHit]] = defaultdict(list)
     for grip in grips:
         for event in events[grip.session, grip.at_ms]:
-            if grip.text in event.text:
-                found[grip.key].append(event)
-                found[event.key].append(grip)
-    return found
+            if read[grip.key].text in read[event.key].text:
+                together[grip.key].append(event)
+                together[event.key].append(grip)
+    return together
 
 
 def _note_missing(count: int, warnings: list[str]) -> None:

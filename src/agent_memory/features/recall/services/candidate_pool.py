@@ -1,0 +1,141 @@
+"""The candidates of a question: what the indexes found, and the turns around the foremost."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from agent_memory.features.index.model import documents, term_vectors
+from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.model.queries import IndexHit
+from agent_memory.features.index.model.term_vectors import TermVector
+from agent_memory.features.index.ports import PartCosines, TermVectors, VectorIndex
+from agent_memory.features.log.ports import EventLog
+from agent_memory.features.recall.model import ranking
+from agent_memory.features.recall.model.ranking import Candidate
+from agent_memory.features.recall.services.document_reader import DocumentReader
+from agent_memory.kernel.ids import Position, SessionId
+
+TOP_HITS = 20  # top hits of each index whose neighboring turns are candidates too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearDocuments:
+    """The documents nearest to a question in meaning, and a way to compare any other."""
+
+    vector: Vector
+    index: VectorIndex
+    unrelated: float  # the cosine of two texts that have nothing to do with each other
+    found: Sequence[Sequence[IndexHit]]
+
+    def measure(self, keys: Sequence[DocumentKey]) -> list[tuple[float | None, int]]:
+        """Return how near each document is, from 0 to 1, and its nearest part."""
+        return [
+            (None, 0) if each is None else (self._measure(each), each.part)
+            for each in self.index.compute_cosines(self.vector, keys)
+        ]
+
+    def _measure(self, cosines: PartCosines) -> float:
+        # The nearest part alone would favor long texts, which have more parts.
+        cosine = (cosines.nearest + cosines.average) / 2
+        return max(0.0, (cosine - self.unrelated) / (1.0 - self.unrelated))
+
+
+class CandidatePool:
+    """Candidates by their words and meaning. Texts are read only where they are needed."""
+
+    def __init__(self, log: EventLog, reader: DocumentReader, terms: TermVectors) -> None:
+        self._log = log
+        self._reader = reader
+        self._terms = terms
+        self._found: dict[DocumentKey, IndexHit] = {}
+        self._turns: dict[DocumentKey, IndexHit] = {}  # beside what was found
+        self._runs: dict[DocumentKey, list[DocumentKey]] = {}  # consecutive turns
+        self._last: set[DocumentKey] = set()  # the last turns of their sessions
+        self._documents: dict[DocumentKey, Document] = {}
+
+    def add(self, answers: Iterable[Sequence[IndexHit]]) -> None:
+        """Add the hits of an index, best first."""
+        wide: dict[DocumentKey, IndexHit] = {}
+        for answer in answers:
+            for number, hit in enumerate(answer):
+                self._found.setdefault(hit.key, hit)
+                if hit.kind is DocumentKind.EVENT and number < TOP_HITS:
+                    wide[hit.key] = hit
+        new = [hit for key, hit in wide.items() if key not in self._runs]
+        places = [(SessionId(hit.session), hit.position) for hit in new]
+        runs = self._log.get_neighbors(places, reach=ranking.REACH)
+        for hit, run in zip(new, runs, strict=True):
+            self._add_run(hit, run)
+
+    def _add_run(self, hit: IndexHit, run: Sequence[Position]) -> None:
+        turns = [IndexHit(hit.kind, at.event_id, at.at_ms, hit.session, 0.0) for at in run]
+        names = [turn.key for turn in turns]
+        self._turns |= zip(names, turns, strict=True)
+        self._runs[hit.key] = names
+        if hit.key in names and len(names) - names.index(hit.key) <= ranking.REACH:
+            self._last.add(names[-1])
+
+    def is_found(self, hit: IndexHit) -> bool:
+        """Tell whether an index found it: then it is in scope, unless it has changed since."""
+        return hit.key in self._found
+
+    def read(self, hits: Iterable[IndexHit]) -> Mapping[DocumentKey, Document]:
+        """Read the documents that still exist."""
+        unread = [hit for hit in hits if hit.key not in self._documents]
+        if unread:
+            self._documents |= self._reader.read(unread)
+        return self._documents
+
+    def build(self, near: NearDocuments | None) -> list[Candidate]:
+        hits = list((self._turns | self._found).values())
+        vectors = self._get_vectors(hits)
+        pool = [
+            Candidate(hit=hit, vector=vector, ends_session=hit.key in self._last)
+            for hit, vector in zip(hits, vectors, strict=True)
+            if vector is not None
+        ]
+        keys = [candidate.hit.key for candidate in pool]
+        _link(pool, {key: place for place, key in enumerate(keys)}, self._runs.values())
+        if near is not None:
+            for candidate, (meaning, part) in zip(pool, near.measure(keys), strict=True):
+                candidate.meaning, candidate.part = meaning, part
+        return pool
+
+    def _get_vectors(self, hits: Sequence[IndexHit]) -> list[TermVector | None]:
+        """Return the term vectors; None for a turn without text. One that is not stored is made
+        from the text."""
+        owners = {hit.key: documents.owner_of(hit.kind, hit.id) for hit in hits}
+        stored = [key for key, owner in owners.items() if owner is not None]
+        wanted = [owner for owner in owners.values() if owner is not None]
+        vectors = dict(zip(stored, self._terms.get(wanted), strict=True))
+        read = self.read(hit for hit in hits if vectors.get(hit.key) is None)
+        return [
+            vectors.get(hit.key) or (term_vectors.build(read[hit.key]) if hit.key in read else None)
+            for hit in hits
+        ]
+
+
+def _link(
+    pool: Sequence[Candidate],
+    places: Mapping[DocumentKey, int],
+    runs: Iterable[Sequence[DocumentKey]],
+) -> None:
+    """Link each turn to those before and after it."""
+    follows: dict[int, int] = {}
+    for run in runs:
+        follows |= pairwise([places[name] for name in run if name in places])
+    precedes = {later: earlier for earlier, later in follows.items()}
+    for place, candidate in enumerate(pool):
+        if place in precedes:
+            candidate.before = _walk_links(place, precedes)
+        if place in follows:
+            candidate.after = _walk_links(place, follows)
+
+
+def _walk_links(place: int, links: Mapping[int, int]) -> tuple[int, ...]:
+    steps: list[int] = []
+    while len(steps) < ranking.REACH and place in links:
+        place = links[place]
+        steps.append(place)
+    return tuple(steps)
