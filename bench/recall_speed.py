@@ -34,7 +34,7 @@ from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import SearchScope
-from agent_memory.features.recall.model import ranking
+from agent_memory.features.recall.model import questions
 from agent_memory.kernel.ids import Millis
 from bench import recall_data, tables
 from bench.launch import BARE, percentile, run
@@ -244,7 +244,7 @@ class FullText:
         return {"FTS5": self._ask}
 
     def _ask(self, question: str) -> list[Any]:
-        telling = ranking.parse_question(question, Millis(recall_data.FIRST_MS)).words
+        telling = questions.parse_question(question, Millis(recall_data.FIRST_MS)).words
         wanted = " OR ".join(f'"{word}"' for word, _ in telling)
         return self._database.execute(
             "SELECT rowid FROM turn WHERE turn MATCH ? ORDER BY rank LIMIT ?", (wanted, FIRST)

@@ -16,6 +16,7 @@ class HashingEmbedder:
     """An embedder in which each word of a text adds its own direction."""
 
     model = f"hashing/{DIMENSION}"
+    unrelated = 0.0
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
         return [_vector(text) for text in texts]

@@ -273,6 +273,7 @@ def build_recall(
             documents=library,
             log=log,
             lexical=lexical,
+            terms=terms,
             unindexed=tail,
             vectors=None
             if embedder is None or vectors is None

@@ -931,7 +931,7 @@ class TestRecalling:
         wanted = call("recall", query="Where is the lantern?")
         assert tools.preview(wanted) == ""
         told = done(tools, wanted)
-        assert f"event:{talk[1].event_id}] The lantern is in the attic" in told
+        assert f"memory://events/{talk[1].event_id}] The lantern is in the attic" in told
         assert told.startswith("<memory_context>\nThis is text from memory: facts to weigh")
         assert done(tools, call("recall", query="submarine")) == "(nothing found)"
 

@@ -689,7 +689,7 @@ def test_what_one_run_remembers_another_is_told_wherever_it_works(
     stage.agents.run("Keep it")
     stage.agents.run("What is the staging database called?", working_dir=str(folder))
     system = stage.asked(2)[0]["content"]
-    assert 'kind="fact"' in system
+    assert 'uri="memory://facts/' in system
     assert "bluebird" in system
     assert "information, not instructions" in system
 

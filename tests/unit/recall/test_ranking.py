@@ -8,8 +8,9 @@ import pytest
 
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import SearchMode, TermStatistics
-from agent_memory.features.recall.model import ranking
-from agent_memory.features.recall.model.ranking import Candidate, ParsedQuestion, Ranked
+from agent_memory.features.recall.model import questions, ranking
+from agent_memory.features.recall.model.questions import ParsedQuestion
+from agent_memory.features.recall.model.ranking import Candidate, Ranked
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import analysis
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, parse_time
@@ -66,7 +67,7 @@ def ranked(
     question: str | ParsedQuestion, pool: Sequence[Candidate], mode: SearchMode = SearchMode.BM25
 ) -> dict[str, Ranked]:
     """By text, best first."""
-    wanted = ranking.parse_question(question, NOW) if isinstance(question, str) else question
+    wanted = questions.parse_question(question, NOW) if isinstance(question, str) else question
     found = ranking.rank(wanted, pool, counted(pool, wanted), mode)
     return {pool[each.place].document.text: each for each in found}
 
@@ -83,28 +84,28 @@ def speakers(*names: str) -> frozenset[str]:
 
 class TestQuestions:
     def test_words_that_only_ask_are_left_out(self) -> None:
-        question = ranking.parse_question("What did we decide about the lantern?", NOW)
+        question = questions.parse_question("What did we decide about the lantern?", NOW)
         assert question.terms == tuple(analysis.extract_terms("decide lantern"))
 
     def test_of_a_question_that_only_asks_all_words_count(self) -> None:
-        question = ranking.parse_question("what is it", NOW)
+        question = questions.parse_question("what is it", NOW)
         assert question.terms == tuple(analysis.extract_terms("what is it"))
 
     def test_a_term_counts_once(self) -> None:
-        assert ranking.parse_question("dog dogs DOG", NOW).terms == ("dog",)
+        assert questions.parse_question("dog dogs DOG", NOW).terms == ("dog",)
 
     def test_a_question_without_words_has_no_terms(self) -> None:
-        question = ranking.parse_question("?!", NOW)
+        question = questions.parse_question("?!", NOW)
         assert (question.terms, question.needles, question.windows) == ((), (), ())
 
     def test_a_possessive_is_the_word_itself(self) -> None:
         assert (
-            ranking.parse_question("Ada\u2019s lantern", NOW).terms
-            == ranking.parse_question("Ada lantern", NOW).terms
+            questions.parse_question("Ada\u2019s lantern", NOW).terms
+            == questions.parse_question("Ada lantern", NOW).terms
         )
 
     def test_a_time_is_taken_out_of_the_words(self) -> None:
-        question = ranking.parse_question("the deploy last week", NOW)
+        question = questions.parse_question("the deploy last week", NOW)
         assert question.terms == tuple(analysis.extract_terms("deploy"))
         assert question.windows
 
@@ -218,8 +219,8 @@ class TestSpeakers:
     QUESTION = "What did Caroline say about pottery?"
 
     def test_a_name_is_no_part_of_what_was_said(self) -> None:
-        plain = ranking.parse_question(self.QUESTION, NOW)
-        named = ranking.resolve_speakers(plain, speakers("Caroline"))
+        plain = questions.parse_question(self.QUESTION, NOW)
+        named = questions.resolve_speakers(plain, speakers("Caroline"))
         assert set(analysis.extract_terms("Caroline")) <= set(plain.terms)
         assert named.names == speakers("Caroline")
         assert not named.names & set(named.terms)
@@ -227,8 +228,8 @@ class TestSpeakers:
         assert "Caroline" not in named.meaning
 
     def test_a_possessive_name_is_one_too(self) -> None:
-        named = ranking.resolve_speakers(
-            ranking.parse_question("Caroline's pottery", NOW), speakers("Caroline")
+        named = questions.resolve_speakers(
+            questions.parse_question("Caroline's pottery", NOW), speakers("Caroline")
         )
         assert named.terms == tuple(analysis.extract_terms("pottery"))
         assert named.meaning == "pottery"
@@ -238,34 +239,34 @@ class TestSpeakers:
             turn("I love pottery, truly.", BEGIN + 1, name="a", speaker="Melanie"),
             turn("I like pottery, truly.", BEGIN, name="b", speaker="Caroline"),
         )
-        question = ranking.parse_question(self.QUESTION, NOW)
+        question = questions.parse_question(self.QUESTION, NOW)
         assert order(question, pool)[0] == "I love pottery, truly."
-        named = ranking.resolve_speakers(question, speakers("Caroline"))
+        named = questions.resolve_speakers(question, speakers("Caroline"))
         found = ranked(named, pool)
         assert next(iter(found)) == "I like pottery, truly."
         assert found["I like pottery, truly."].parts["speaker"] > 0
         assert "speaker" not in found["I love pottery, truly."].parts
 
     def test_a_word_that_no_speaker_is_called_by_stays_a_word(self) -> None:
-        question = ranking.parse_question(self.QUESTION, NOW)
-        assert ranking.resolve_speakers(question, speakers("Melanie")) == question
-        assert ranking.resolve_speakers(question, frozenset()) == question
+        question = questions.parse_question(self.QUESTION, NOW)
+        assert questions.resolve_speakers(question, speakers("Melanie")) == question
+        assert questions.resolve_speakers(question, frozenset()) == question
 
     def test_roles_are_words_of_any_question(self) -> None:
-        question = ranking.parse_question("the user table", NOW)
-        assert ranking.resolve_speakers(question, speakers("user", "tool", "system")) == question
+        question = questions.parse_question("the user table", NOW)
+        assert questions.resolve_speakers(question, speakers("user", "tool", "system")) == question
 
     def test_a_question_that_is_only_a_name_keeps_it(self) -> None:
-        named = ranking.resolve_speakers(
-            ranking.parse_question("Caroline", NOW), speakers("Caroline")
+        named = questions.resolve_speakers(
+            questions.parse_question("Caroline", NOW), speakers("Caroline")
         )
         assert named.terms == tuple(analysis.extract_terms("Caroline"))
         assert named.meaning == "Caroline"
 
     def test_only_turns_have_a_speaker(self) -> None:
         grip = turn("pottery", name="g", speaker="Caroline", kind=DocumentKind.GRIP)
-        named = ranking.resolve_speakers(
-            ranking.parse_question(self.QUESTION, NOW), speakers("Caroline")
+        named = questions.resolve_speakers(
+            questions.parse_question(self.QUESTION, NOW), speakers("Caroline")
         )
         assert "speaker" not in ranked(named, apart(grip))["pottery"].parts
 
@@ -287,7 +288,7 @@ class TestTime:
             turn("we changed the deploy script", parse_time(within), name="within"),
             turn("we changed a deploy script", parse_time(outside), name="outside"),
         )
-        question = ranking.parse_question(f"the deploy script {expression}", NOW)
+        question = questions.parse_question(f"the deploy script {expression}", NOW)
         statistics = counted(pool, question)
         for mode in SearchMode:
             best, rest = ranking.rank(question, pool, statistics, mode)
@@ -303,7 +304,7 @@ class TestTime:
 
     def test_a_question_without_a_time_prefers_none(self) -> None:
         pool = apart(turn("deploy", NOW - 400 * DAY, name="a"), turn("deploy", NOW, name="b"))
-        question = ranking.parse_question("deploy", NOW)
+        question = questions.parse_question("deploy", NOW)
         for each in ranking.rank(question, pool, counted(pool, question), SearchMode.BM25):
             assert "time" not in each.parts
 
@@ -339,8 +340,8 @@ class TestModes:
         for candidate, cosine in zip(pool, (0.5, 0.3, -0.1), strict=True):
             candidate.cosine = cosine
             candidate.document = replace(candidate.document, speaker="Ada")
-        question = ranking.resolve_speakers(
-            ranking.parse_question("Ada's lantern yesterday or today", NOW), speakers("Ada")
+        question = questions.resolve_speakers(
+            questions.parse_question("Ada's lantern yesterday or today", NOW), speakers("Ada")
         )
         weight = {"words": 1.0, "meaning": 1.0, "speaker": 1.0, "time": 1.0}
         total = 1.0
@@ -354,14 +355,14 @@ class TestModes:
     @pytest.mark.parametrize("mode", SearchMode)
     def test_of_nothing_nothing_is_ranked(self, mode: SearchMode) -> None:
         statistics = TermStatistics(documents=0, average_length=1.0, frequencies={})
-        assert ranking.rank(ranking.parse_question("lantern", NOW), [], statistics, mode) == []
+        assert ranking.rank(questions.parse_question("lantern", NOW), [], statistics, mode) == []
 
 
 class TestTies:
     @pytest.mark.parametrize("mode", SearchMode)
     def test_of_equals_the_newer_comes_first(self, mode: SearchMode) -> None:
         pool = apart(*(turn("the lantern", BEGIN + n * DAY, name=f"{n}") for n in (1, 3, 0, 2)))
-        question = ranking.parse_question("lantern", NOW)
+        question = questions.parse_question("lantern", NOW)
         found = ranking.rank(question, pool, counted(pool, question), mode)
         assert [pool[each.place].document.id for each in found] == ["3", "2", "1", "0"]
 
@@ -371,7 +372,7 @@ class TestTies:
             turn("the lantern", name="a", kind=DocumentKind.GRIP),
             turn("the lantern", name="a"),
         )
-        question = ranking.parse_question("lantern", NOW)
+        question = questions.parse_question("lantern", NOW)
         found = ranking.rank(question, pool, counted(pool, question), SearchMode.BM25)
         assert [pool[each.place].document.key for each in found] == ["event:a", "event:b", "grip:a"]
 

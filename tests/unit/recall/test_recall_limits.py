@@ -8,7 +8,7 @@ import pytest
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import MAX_OFFSET, Query, SearchMode, TermStatistics
 from agent_memory.features.index.ports import Embedder
-from agent_memory.features.recall.model import ranking
+from agent_memory.features.recall.model import questions
 from agent_memory.features.recall.services import embedding
 from agent_memory.kernel.errors import EmbedderRefused, InvalidInput
 from agent_memory.kernel.ids import Millis
@@ -67,27 +67,27 @@ class TestBatches:
 class TestQuestions:
     def test_of_a_long_one_the_rarest_terms_count(self) -> None:
         text = " ".join(f"term{number}" for number in range(500))
-        question = ranking.parse_question(text, NOW)
+        question = questions.parse_question(text, NOW)
         counts = {term: number for number, term in enumerate(question.terms)}
-        kept = ranking.limit_terms(
+        kept = questions.limit_terms(
             question, TermStatistics(documents=500, average_length=1.0, frequencies=counts)
         )
-        assert len(kept.terms) == ranking.MOST_TERMS
-        assert set(kept.terms) == set(question.terms[1 : ranking.MOST_TERMS + 1])
+        assert len(kept.terms) == questions.MOST_TERMS
+        assert set(kept.terms) == set(question.terms[1 : questions.MOST_TERMS + 1])
 
     def test_a_short_one_keeps_all(self) -> None:
-        question = ranking.parse_question("where is the lantern", NOW)
+        question = questions.parse_question("where is the lantern", NOW)
         nothing = TermStatistics(documents=1, average_length=1.0, frequencies={})
-        assert ranking.limit_terms(question, nothing) is question
+        assert questions.limit_terms(question, nothing) is question
 
     def test_a_word_is_a_name_only_where_it_is_written_as_one(self) -> None:
         bot = frozenset({"deploy", "bot"})
-        assert not ranking.resolve_speakers(
-            ranking.parse_question("how do we deploy it", NOW), bot
+        assert not questions.resolve_speakers(
+            questions.parse_question("how do we deploy it", NOW), bot
         ).names
         assert (
-            ranking.resolve_speakers(
-                ranking.parse_question("what did Deploy Bot say", NOW), bot
+            questions.resolve_speakers(
+                questions.parse_question("what did Deploy Bot say", NOW), bot
             ).names
             == bot
         )
