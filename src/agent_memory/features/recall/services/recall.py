@@ -25,9 +25,11 @@ from agent_memory.features.index.model.queries import (
 from agent_memory.features.index.ports import Embedder, LexicalIndex, VectorIndex
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.ports import MemoryUses
-from agent_memory.features.recall.model import ranking
+from agent_memory.features.recall.model import intents, ranking
+from agent_memory.features.recall.model.intents import Intent, IntentKind
 from agent_memory.features.recall.model.ranking import Candidate, ParsedQuestion, Ranked
 from agent_memory.features.recall.services.document_reader import DocumentReader
+from agent_memory.features.recall.services.overview import Overview
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
@@ -36,6 +38,7 @@ from agent_memory.platform.ports import Clock
 
 TOP_HITS = 20  # top hits of each index whose neighboring turns are read
 DATED_HITS = 24  # more hits of each index from a time that the question names
+MOST_LISTED = 50  # memories of a kind that come before the ranked hits
 BACKLOG = 200  # changes waiting to be embedded that count as a backlog
 EMBEDDING_SECONDS = 5.0  # how long a question waits for its vector
 _WINDOWS = 4  # time expressions used per question
@@ -93,6 +96,7 @@ class Recall:
     def _search(self, query: Query) -> RecallResult:
         warnings: list[str] = []
         question = ranking.parse_question(query.text, self.clock.now(), self.zone)
+        intent = intents.read_intent(query.text, question.windows)
         statistics = self._statistics(question, query.scope, warnings)
         question = ranking.limit_terms(
             ranking.resolve_speakers(question, statistics.speakers), statistics
@@ -107,26 +111,46 @@ class Recall:
             pool.add(near.found)
         elif query.mode is SearchMode.VECTOR:
             pool.add(self._by_words(question, query, warnings))
+        for scope in intents.narrow_to_kind(intent, query.scope):
+            alike = replace(query, scope=scope, candidates=DATED_HITS)
+            pool.add(self._by_words(question, alike, warnings=[]))
         candidates = pool.candidates(near)
         ranked = ranking.rank(question, candidates, statistics, mode)
         telling = [e for e in ranked if e.score >= query.min_score and ranking.is_relevant(e)]
-        once = list(_fold_duplicates(telling, candidates, query.scope))
-        end = query.offset + query.limit
-        hits = (
+        ranked_hits = [
             Hit(
                 document=candidates[each.place].document,
                 score=each.score,
                 parts=each.parts,
                 grip_id=grip_id,
             )
-            for each, grip_id in once[query.offset : end]
-        )
+            for each, grip_id in _fold_duplicates(telling, candidates, query.scope)
+        ]
+        answers = self._answer_intent(intent, query)
+        ordered = intents.order_hits(intent, answers, ranked_hits)
+        hits = [hit for hit in ordered if hit.score >= query.min_score]
+        end = query.offset + query.limit
         return RecallResult(
-            hits=tuple(self.documents.locate_hit(hit) for hit in hits),
-            total=len(once),
-            next=end if end < len(once) else None,
+            hits=tuple(self.documents.locate_hit(hit) for hit in hits[query.offset : end]),
+            total=len(hits),
+            next=end if end < len(hits) else None,
             warning="; ".join(warnings) or None,
         )
+
+    def _answer_intent(self, intent: Intent | None, query: Query) -> list[Document]:
+        """Return what answers a question about a time or a kind, best first."""
+        if intent is None:
+            return []
+        if intent.kind in (IntentKind.OVERVIEW, IntentKind.LAST):
+            overview = Overview(self.log, self.documents.toc)
+            return overview.find(intent, query.scope, self.clock.now())
+        if intent.topic:
+            return []
+        listed = (
+            self._list(replace(query, text="", scope=scope, offset=0, limit=MOST_LISTED)).hits
+            for scope in intents.narrow_to_kind(intent, query.scope)
+        )
+        return [hit.document for hits in listed for hit in hits]
 
     def _list(self, query: Query) -> RecallResult:
         warnings: list[str] = []
