@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -211,6 +212,15 @@ class TestZones:
         assert list_texts(ask_in(parts, "Europe/Berlin", question, EVENTS))[0] == SECOND
         told = ask_in(parts, "Europe/Berlin", "what did we do on 9 June?", EVENTS)
         assert list_texts(told)[0] == late[1].text
+
+    @pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin", "Asia/Kolkata"])
+    def test_the_summary_of_a_day_is_of_that_day_in_the_zone(
+        self, parts: RecallHarness, zone: str
+    ) -> None:
+        hits = ask_in(parts, zone, "what did we do on 10 June?", SearchScope()).hits
+        (day,) = [hit.document for hit in hits if hit.document.id == "toc:day:2026-06-10"]
+        at = datetime.fromtimestamp(day.at_ms / 1000, ZoneInfo(zone))
+        assert (at.month, at.day) == (6, 10)
 
     def test_options_are_read_in_the_zone(self, parts: RecallHarness) -> None:
         recall = replace(parts.recall, zone=ZoneInfo("Europe/Berlin"))

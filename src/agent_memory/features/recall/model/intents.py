@@ -101,19 +101,19 @@ _OTHER = re.compile(
 _GENERIC_WORDS = """
 a about accomplish accomplished achieve achieved activities activity add added afternoon agent all
 am an and any anything are as assistant at be been before began begin being brief briefly bring
-build built busy can catch change changed chat close closed complete completed continue
-conversation conversations could cover covered create created currently date day deliver delivered
-did discuss discussed do does doing done during earlier earliest end ended evening event events
-everything exactly far finish finished first fix fixed focus for from gave get getting give go
-going got gotten had happen happened happening happens has have highlight highlights history how i
-implement implemented in is it job jobs just keep kept last lately latest leave left list made main
-mainly make me morning most mostly my new night now of off on other our out over overall overview
-pause paused pick piece please previous previously progress project quick quickly recap recent
-recently remember remind report result results resume said say session sessions ship shipped short
-show so some something speed spoke start started status still stop stopped stuff sum summaries
-summarise summarize summary talk talked task tasks tell that the then there thing things through
-time to together topic topics up us was we week went were what where which with work worked working
-works would you your
+build built busy can catch change changed chat close closed complete completed continue conversation
+conversations could cover covered create created currently date day deliver delivered did discuss
+discussed do does doing done during earlier earliest early end ended epic epics evening event events
+everything exactly far feature features finish finished first fix fixed focus for from gave get
+getting give go going got gotten had happen happened happening happens has have highlight highlights
+history how i implement implemented in is issue issues it job jobs just keep kept last late lately
+latest leave left list made main mainly make me morning most mostly my new night now of off on other
+our out over overall overview pause paused pick piece please previous previously progress project
+quick quickly recap recent recently remember remind report result results resume said say session
+sessions ship shipped short show so some something speed spoke start started status still stop
+stopped stuff sum summaries summarise summarize summary talk talked task tasks tell that the then
+there thing things through ticket tickets time to together topic topics up us was we week went were
+what where which with work worked working works would you your
 """
 _OPEN_WORDS = """
 anyone block blocked blocker blockers blocking blocks current everyone issue issues item items
@@ -186,7 +186,12 @@ def order_hits(
         return list(ranked)
     step = (TOP_SCORE - LOWEST_SCORE) / max(1, len(answers) - 1)
     first = {
-        document.key: Hit(document=document, score=TOP_SCORE - step * place, parts={"time": 1.0})
+        document.key: Hit(
+            document=document,
+            score=TOP_SCORE - step * place,
+            parts={"time": 1.0},
+            node_id=document.id if document.kind is DocumentKind.SEGMENT else "",
+        )
         for place, document in enumerate(answers)
     }
     rest = [hit for hit in ranked if hit.document.key not in first]

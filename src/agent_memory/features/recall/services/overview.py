@@ -221,7 +221,12 @@ class Overview:
         best = max(periods.list_lineage(middle), key=lambda period: _fit(period, span))
         names: list[NodeId] = [best.node_id] if _fit(best, span) >= _FIT else []
         nodes = self.toc.get_nodes(names)
-        return [documents.from_segment(node, "") for node in nodes if node is not None]
+        # Its day in the user's zone may begin later than its own.
+        return [
+            replace(documents.from_segment(node, ""), at_ms=max(node.start_ms, span[0]))
+            for node in nodes
+            if node is not None
+        ]
 
 
 def _split_tasks(turns: Sequence[Document]) -> list[list[Document]]:
