@@ -72,7 +72,7 @@ class FlakyEmbedder:
     """Passes everything on to a real embedder, but fails for as long as `reason` is set."""
 
     def __init__(self, inner: Embedder, reason: str = "") -> None:
-        self.model = inner.model
+        self.model, self.unrelated = inner.model, inner.unrelated
         self.reason = reason
         self.embedded: list[str] = []
         self._inner = inner
@@ -88,7 +88,7 @@ class TruncatingEmbedder:
     """A real embedder's vectors without their second half: what another model might give."""
 
     def __init__(self, inner: Embedder) -> None:
-        self.model = inner.model
+        self.model, self.unrelated = inner.model, inner.unrelated
         self._inner = inner
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:

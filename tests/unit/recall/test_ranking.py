@@ -7,7 +7,8 @@ from typing import Self
 import pytest
 
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
-from agent_memory.features.index.model.queries import SearchMode, TermStatistics
+from agent_memory.features.index.model import term_vectors
+from agent_memory.features.index.model.queries import SearchMode, TermStatistics, to_index_hit
 from agent_memory.features.recall.model import questions, ranking
 from agent_memory.features.recall.model.questions import ParsedQuestion
 from agent_memory.features.recall.model.ranking import Candidate, Ranked
@@ -40,7 +41,9 @@ def turn(
 
 def apart(*found: Document) -> list[Candidate]:
     """Each in a conversation of its own."""
-    return [Candidate(document=each) for each in found]
+    return [
+        Candidate(hit=to_index_hit(each), vector=term_vectors.build(each)) for each in found
+    ]
 
 
 def conversation(*texts: str) -> list[Candidate]:

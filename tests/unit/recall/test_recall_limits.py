@@ -27,7 +27,7 @@ class Picky:
     """A real embedder that refuses any batch with a certain word in it."""
 
     def __init__(self, inner: Embedder) -> None:
-        self.model = inner.model
+        self.model, self.unrelated = inner.model, inner.unrelated
         self._inner = inner
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
