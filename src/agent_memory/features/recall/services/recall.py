@@ -75,7 +75,11 @@ class Recall:
             return self._list(query)
         answer = self._search(query)
         if counted:
-            found = [self.documents.get_memory(hit.uri) for hit in answer.hits if hit.uri]
+            found = [
+                self.documents.get_memory(hit.uri)
+                for hit in answer.hits
+                if hit.document.kind is DocumentKind.MEMORY
+            ]
             self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
             self.on_facts_used(
                 [
