@@ -230,6 +230,11 @@ class TestPassages:
         assert "FAILED test_pangolin: it sleeps" in lines[4]
         assert lines[5] == "    2021-06-10 12:00:00 | tool | Session: tool | Tool: Bash"
 
+    def test_the_call_has_a_line_of_its_own(self, recall: Run) -> None:
+        lines = shown(recall("animals 1 lines", "--session", "tool", "--limit", "1")).splitlines()
+        assert lines[3] == "    Bash: pytest -q tests/animals"
+        assert lines[4].startswith(f"    {OUTPUT[0]} {OUTPUT[1]}")
+
     def test_a_segment_leads_to_its_best_bullet(self, home: Home, recall: Run) -> None:
         words = ("museum backup failed", "--in", "segments", "--limit", "1")
         (segment,) = found(recall(*words, "--format", "json"))["results"]

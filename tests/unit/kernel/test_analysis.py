@@ -92,3 +92,16 @@ class TestLength:
     def test_words_between_single_blanks_are_counted(self, words: list[str]) -> None:
         assert analysis.estimate_length(" ".join(words)) == len(words)
         assert analysis.estimate_length("\n".join(words)) == len(words)
+
+
+class TestPlaces:
+    @given(st.text(max_size=300), st.text(max_size=20))
+    def test_terms_are_found_where_they_stand(self, text: str, wanted: str) -> None:
+        terms = set(analysis.extract_terms(wanted)) | set(analysis.extract_terms(text)[:3])
+        found = analysis.find_terms(text, terms)
+        assert {match.term for match in found} == terms & set(analysis.extract_terms(text))
+        for match in found:
+            assert match.term in analysis.extract_terms(text[match.start : match.end])
+
+    def test_only_the_given_part_is_read(self) -> None:
+        assert [each.start for each in analysis.find_terms("red red red", {"red"}, 1, 8)] == [4]

@@ -68,6 +68,11 @@ class TestXml:
         assert "<summary>We retry &lt;five&gt; times.</summary>" in built.text
         assert "We retry &lt;five&gt; times." in contexts.render_recalled([found], 10_000)
 
+    def test_what_answers_no_question_is_shown_from_its_beginning(self) -> None:
+        found = replace(hit(), passage=Passage(text="five"), parts={contexts.RECENCY: 0.5})
+        built = contexts.build(ContextRequest(), [found])
+        assert "<summary>We retry five times.</summary>" in built.text
+
     def test_of_a_memory_it_follows_the_summary(self) -> None:
         found = replace(memory("subcog://user/decisions/abc:0"), passage=Passage(text="It scales."))
         built = contexts.build(ContextRequest(), [found])

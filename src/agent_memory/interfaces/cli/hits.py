@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from rich.console import Console
 from rich.text import Text
@@ -41,8 +42,7 @@ def _format_hit(
         label = f"{document.kind} {label}"
     score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
     yield f"[{number}] {rendering.plain(label)}{score}"
-    shown = [text for text in (_lead(hit), _passage(hit)) if text]
-    for text in shown[:1] if detail == "minimal" else shown:
+    for text in islice(_list_excerpts(hit), 1 if detail == "minimal" else None):
         yield from _wrap(text, terminal, console)
     if detail == "minimal":
         return
@@ -86,34 +86,45 @@ def format_markdown(hit: Hit) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _lead(hit: Hit) -> Text | None:
-    """Return what a hit is, where its passage does not say it: its title or the tool's call."""
+def _list_excerpts(hit: Hit) -> Iterator[Text]:
+    """Yield what is shown of a hit: its title or a tool's call, and the passage."""
     document, passage = hit.document, hit.passage
-    if document.kind is DocumentKind.FACT:  # its title is only its key
-        return None
-    if document.title:
-        return Text(rendering.excerpt(document.title, TITLE_CHARS))
-    if document.tool and passage is not None and passage.start > 0:
+    fact = document.kind is DocumentKind.FACT
+    if document.title and not fact:
+        yield Text(rendering.excerpt(document.title, TITLE_CHARS))
+        if passage is None:
+            return
+    if passage is None:  # a daemon that sends no passages
+        passage = Passage(text=document.text[:TITLE_CHARS])
+    before, after = _has_more(hit, passage)
+    if document.tool and before:
         call = document.text[: passage.start].lstrip().partition("\n")[0]
-        return Text(rendering.excerpt(call, LEAD_CHARS))
-    return None
+        yield Text(rendering.excerpt(call, LEAD_CHARS))
+    elif document.tool and "\n" in passage.text:
+        call_end = passage.text.index("\n")
+        yield _mark(_narrow(passage, 0, call_end))
+        passage = _narrow(passage, call_end + 1, len(passage.text))
+    text = _mark(passage)
+    if document.kind is DocumentKind.GRIP:
+        yield Text.assemble('"', text, '"')
+        return
+    key = f"{rendering.plain(document.title)}: " if fact else ""
+    yield Text.assemble(key, f"{_MORE} " if before else "", text, f" {_MORE}" if after else "")
 
 
-def _passage(hit: Hit) -> Text | None:
+def _narrow(passage: Passage, start: int, end: int) -> Passage:
+    """Return a part of a passage."""
+    inside = (mark for mark in passage.marks if start <= mark[0] and mark[1] <= end)
+    marks = tuple((first - start, last - start) for first, last in inside)
+    return Passage(text=passage.text[start:end], start=passage.start + start, marks=marks)
+
+
+def _mark(passage: Passage) -> Text:
     """Return the passage with its matches in bold."""
-    document, passage = hit.document, hit.passage
-    if passage is None:
-        if document.title:
-            return None
-        passage = Passage(text=document.text[:TITLE_CHARS])  # of a daemon that sends no passage
     text = Text()
     for piece, marked in _split_marks(passage):
         text.append(piece, "bold" if marked else None)
-    before, after = _has_more(hit, passage)
-    if document.kind is DocumentKind.GRIP:
-        return Text.assemble('"', text, '"')
-    key = f"{rendering.plain(document.title)}: " if document.kind is DocumentKind.FACT else ""
-    return Text.assemble(key, f"{_MORE} " if before else "", text, f" {_MORE}" if after else "")
+    return text
 
 
 def _split_marks(passage: Passage) -> Iterator[tuple[str, bool]]:

@@ -178,10 +178,14 @@ def _resource(hit: Hit) -> Sequence[str]:
 
 
 def _summary(hit: Hit) -> str:
-    """Return the passage that answers; of a memory its summary, and the passage if it says more."""
-    document, passage = hit.document, hit.passage
-    said = passage.text if passage is not None else document.text
-    if document.kind is DocumentKind.MEMORY:
-        said = f"{document.title}: {said}" if passage is not None else document.title
+    """Return the passage that answers, after the title of a memory or a segment. What answers no
+    question is shown from its beginning."""
+    document = hit.document
+    passage = None if RECENCY in hit.parts else hit.passage
+    said = document.text if passage is None else passage.text
+    if document.kind is DocumentKind.MEMORY and passage is None:
+        said = document.title
+    elif document.kind in (DocumentKind.MEMORY, DocumentKind.SEGMENT) and passage is not None:
+        said = f"{document.title}: {said}" if document.title else said
     line = " ".join(said[: 2 * SUMMARY_CHARS].split())
     return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 3] + "..."
