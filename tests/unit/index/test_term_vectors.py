@@ -129,7 +129,8 @@ class TestCounting:
             [Counter(analysis.extract_terms(text))[term] for term in terms] for text in said
         ]
         found = term_vectors.count([build(text) for text in said], terms)
-        assert (found.dtype, found.shape) == (np.float32, (len(said), len(terms)))
+        assert found.dtype == np.float32
+        assert found.shape == (len(said), len(terms))
         assert found.tolist() == expected
 
     def test_a_term_that_is_asked_twice_is_counted_twice(self) -> None:
