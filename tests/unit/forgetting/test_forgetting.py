@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Selection
 from agent_memory.features.forgetting.services.forgetting import CONTENTS, LISTING, PHASES, REMOVING
+from agent_memory.features.index.model import documents, term_vectors
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model.machine import (
@@ -171,6 +172,20 @@ class TestAnEvent:
         assert find_files(folder, b"marigold") == []
         assert holding(keeping, WORDS) == []
         assert not any(WORDS.decode() in text for text in list_texts(keeping.parts.ask("marigold")))
+
+    def test_its_term_vector_is_in_no_file(self, keeping: ForgettingHarness, folder: Path) -> None:
+        (document,) = documents.from_event(DOOMED)
+        hashes = term_vectors.build(document).hashes.tobytes()
+        keeping.take_in(*HARBOUR, *MILL)
+        keeping.forgetting.purging.store.compact(
+            families.TERM_VECTORS
+        )  # into a table, which is not compressed
+        assert any(name.endswith(".sst") for name in find_files(folder, hashes))
+        keeping.forget(event_id=DOOMED.event_id)
+        assert find_files(folder, hashes) == []
+        stayed = [documents.event_owner(event.event_id) for event in MILL]
+        found = keeping.parts.terms.get([document.owner, *stayed])
+        assert [each is None for each in found] == [True, False, False]
 
     def test_its_id_is_taken_for_ever(self, keeping: ForgettingHarness) -> None:
         keeping.take_in(*HARBOUR)

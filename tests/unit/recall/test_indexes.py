@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from agent_memory.features.index.model import term_vectors
 from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind, Owner
 from agent_memory.features.index.model.queries import SearchMode, SearchScope
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.recall.services import indexing
-from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.errors import FeatureUnavailable, IndexFailed
 from agent_memory.kernel.ids import Millis
-from tests.contract.stores import rocks
+from agent_memory.platform.store import families
+from tests.contract.stores import everything, rocks
 from tests.embedders import HashingEmbedder
 from tests.recall_parts import (
     DAY,
@@ -65,6 +67,16 @@ def by_words(parts: RecallHarness) -> Counter[DocumentKey]:
     return Counter(each.key for each in found)
 
 
+def by_terms(parts: RecallHarness) -> set[Owner]:
+    """The owners with a term vector; each must be that of the present text."""
+    entries = [entry for some in parts.library.list_entries() for entry in some]
+    owned = parts.library.read_owned(entries)
+    for held, vector in zip(owned.values(), parts.terms.get(list(owned)), strict=True):
+        if held and vector is not None:
+            assert term_vectors.encode(vector) == term_vectors.encode(term_vectors.build(held[0]))
+    return {Owner(key.decode()) for key, _ in everything(parts.store, families.TERM_VECTORS)}
+
+
 def by_meaning(parts: RecallHarness) -> Counter[DocumentKey]:
     assert parts.vectors is not None
     (query,) = HashingEmbedder().embed(["anything"])
@@ -76,6 +88,7 @@ def by_meaning(parts: RecallHarness) -> Counter[DocumentKey]:
 def assert_nothing_is_missing_or_double(parts: RecallHarness) -> None:
     wanted = stored(parts)
     assert by_words(parts) == wanted
+    assert by_terms(parts) == {Owner(key) for key in wanted if not key.startswith("grip:")}
     assert by_meaning(parts) == wanted
     status = parts.indexes.status()
     assert (status.words_waiting, status.vectors_waiting) == (0, 0)
@@ -231,6 +244,34 @@ class TestRebuilding:
         again.keep_up()
         assert_nothing_is_missing_or_double(again)
         again.close()
+
+    def test_an_index_of_an_earlier_version_is_filled_again_with_term_vectors(
+        self, parts: RecallHarness
+    ) -> None:
+        parts.take_in(*TALK)
+        parts.outbox.trim(parts.log.watermark())
+        parts.close()
+        parts.terms.clear()
+        meta = parts.folder / "lexical" / "meta.json"
+        assert b'"terms-2"' in meta.read_bytes()
+        meta.write_bytes(meta.read_bytes().replace(b'"terms-2"', b'"terms-1"'))
+        again = parts.reopen()
+        assert again.lexical.cursor() is None
+        assert TALK[3].text in list_texts(again.ask("full text search", mode=SearchMode.VECTOR))
+        again.keep_up()
+        assert_nothing_is_missing_or_double(again)
+        again.close()
+
+    def test_term_vectors_are_written_before_the_index_has_moved_on(
+        self, parts: RecallHarness
+    ) -> None:
+        parts.keep_up()
+        parts.keep(*TALK)
+        parts.lexical.close()
+        (parts.folder / "lexical").rename(parts.folder / "lost")  # so that writing to it fails
+        with pytest.raises(IndexFailed):
+            parts.indexing.step()
+        assert len(by_terms(parts)) == len(TALK)
 
     @pytest.mark.parametrize("damage", ["cut", "flipped"])
     def test_a_damaged_index_of_words_is_filled_again(
