@@ -41,9 +41,7 @@ def turn(
 
 def apart(*found: Document) -> list[Candidate]:
     """Each in a conversation of its own."""
-    return [
-        Candidate(hit=to_index_hit(each), vector=term_vectors.build(each)) for each in found
-    ]
+    return [Candidate(hit=to_index_hit(each), vector=term_vectors.build(each)) for each in found]
 
 
 def conversation(*texts: str) -> list[Candidate]:

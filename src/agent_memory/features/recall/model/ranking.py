@@ -33,13 +33,14 @@ BM25_K1 = 1.0  # BM25's k1: small, so that a word counts once, roughly
 BM25_B = 0.75  # BM25's b
 # BM25's average length, which is fixed: in a store of long texts, an average of its own would let
 # an essay that has every word win over the sentence that answers.
-TYPICAL_WORDS = 100
-BEFORE = (0.5, 0.25)  # shares of its words that a turn takes from the one and two turns before
+TYPICAL_WORDS = 60
+# shares of its words that a turn takes from the one, two and three turns before
+BEFORE = (0.5, 0.25, 0.12)
 QUESTION_BOOST = 2.5  # times the share from the turn before, where that turn asks something
 SHORT_QUESTION_WORDS = 15  # words: a longer turn that ends with a question also tells something
 ASKING_TURN = 0.25  # what a short turn that ends with a question loses: it does not answer
 LONG_TURN_WORDS = 50  # words: a longer turn takes less from the turns around it and gives less
-MEANING = 0.8
+MEANING = 1.0
 MEANING_BEFORE = (0.3, 0.15)
 MEANING_AFTER = (0.2, 0.1)
 LEAST_MEANING = 0.15  # below it two texts are unrelated
@@ -47,7 +48,7 @@ SPEAKER = 0.15
 TIME = 0.3
 DECIDED = 1.15  # times the evidence of a memory: what was decided stands before what was said
 SUMMARIZED = 0.9  # times that of a segment: the event itself stands before its summary
-ECHO = 0.2  # times that of a turn that asks what the question asks
+ECHO = 0.05  # times that of a turn that asks what the question asks
 SAME_QUESTION = 0.6  # share of their words that two questions have in common if they are the same
 LATER_DAYS_SHARE = (
     0.5  # share of the time bonus in the days after a time: things are reported later
