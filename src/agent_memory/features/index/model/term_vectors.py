@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document
 from agent_memory.features.log.model.events import EventRole
-from agent_memory.kernel.text import analysis
+from agent_memory.kernel.text import analysis, announcements
 
 MOST_TERMS = 16_384  # distinct terms that are kept of one document, the most frequent
 MOST_COUNTED = 255  # occurrences of one term that are counted
@@ -26,9 +26,10 @@ _MARKS = (string.punctuation + string.whitespace).encode()
 _ROLES = ("", *(role.name.lower() for role in EventRole))  # the code on disk is the place here
 
 _FORMAT = 1
+_WHOLE = 255  # a share of 1 on disk
 _ASKS, _ENDS_ASKING = 1, 2  # flags
-# format, flags, role, speaker terms, terms, words, digest
-_HEADER = struct.Struct("<BBBBIIQ")
+# format, flags, role, speaker terms, announced share, terms, words, digest
+_HEADER = struct.Struct("<BBBBBIIQ")
 _LOW = 0xFFFF  # the part of a hash that is compared first
 
 
@@ -44,6 +45,7 @@ class TermVector(NamedTuple):  # a question reads 300, and a dataclass takes fou
     words: int  # the estimated length of the text
     asks: bool  # the text has a question mark
     ends_asking: bool
+    announces: float  # share of an assistant's words that only announce what comes next
     speaker: tuple[int, ...]  # hashes of the terms of the speaker's name or role
     digest: int
     role: str
@@ -73,6 +75,7 @@ def build(document: Document) -> TermVector:
         words=analysis.estimate_length(text),
         asks="?" in document.text,
         ends_asking=document.text[-_ENDING:].rstrip().endswith("?"),
+        announces=_measure_announced(document),
         speaker=tuple(map(hash_term, who[:_MOST_SPEAKER_TERMS])),
         digest=_digest(document.text),
         role=document.role if document.role in _ROLES else "",
@@ -86,6 +89,7 @@ def encode(vector: TermVector) -> bytes:
         flags,
         _ROLES.index(vector.role),
         len(vector.speaker),
+        round(vector.announces * _WHOLE),
         len(vector.hashes),
         vector.words,
         vector.digest,
@@ -101,7 +105,7 @@ def decode(value: bytes) -> TermVector:
     Raises ValueError if the value is damaged or has another format.
     """
     try:
-        form, flags, role, names, terms, words, digest = _HEADER.unpack_from(value)
+        form, flags, role, names, announced, terms, words, digest = _HEADER.unpack_from(value)
     except struct.error as exc:
         raise ValueError("a term vector is too short") from exc
     after_hashes = _HEADER.size + 4 * terms
@@ -114,6 +118,7 @@ def decode(value: bytes) -> TermVector:
         words=words,
         asks=bool(flags & _ASKS),
         ends_asking=bool(flags & _ENDS_ASKING),
+        announces=announced / _WHOLE,
         speaker=struct.unpack_from(f"<{names}I", value, after_hashes),
         digest=digest,
         role=_ROLES[role],
@@ -138,6 +143,13 @@ def count(vectors: Sequence[TermVector], terms: Sequence[str]) -> NDArray[np.flo
     rows = np.searchsorted(ends, places, side="right")
     np.add.at(found, (rows, columns), counts[places])
     return found
+
+
+def _measure_announced(document: Document) -> float:
+    """Return a share in whole steps, as it is stored."""
+    if document.role != EventRole.ASSISTANT.name.lower():
+        return 0.0
+    return round(announcements.measure_share(document.text) * _WHOLE) / _WHOLE
 
 
 def _digest(text: str) -> int:

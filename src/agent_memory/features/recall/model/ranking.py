@@ -38,7 +38,7 @@ TYPICAL_WORDS = 60
 BEFORE = (0.5, 0.25, 0.12)
 QUESTION_BOOST = 2.5  # times the share from the turn before, where that turn asks something
 SHORT_QUESTION_WORDS = 15  # words: a longer turn that ends with a question also tells something
-ASKING_TURN = 0.25  # what a short turn that ends with a question loses: it does not answer
+NO_ANSWER = 0.25  # what a turn loses that only asks, or announces what the agent looks at next
 LONG_TURN_WORDS = 50  # words: a longer turn takes less from the turns around it and gives less
 MEANING = 1.0
 MEANING_BEFORE = (0.3, 0.15)
@@ -131,6 +131,7 @@ def rank(
     )
     for_words, for_meaning = _WEIGHTS[mode]
     evidence = for_words * words + for_meaning * meaning + named + time
+    evidence *= 1.0 - NO_ANSWER * np.array([vector.announces for vector in turns.vectors])
     evidence *= [_KINDS.get(each.hit.kind, 1.0) for each in pool]
     evidence[_find_echoes(question, turns)] *= ECHO
     scores = _to_score(evidence, mode)
@@ -220,7 +221,7 @@ def _score_words(question: ParsedQuestion, turns: _Turns, statistics: TermStatis
         carried += taken[:, None] * given[source]
     score: Floats = carried / (carried + BM25_K1) @ weights / weights.sum()
     short = np.minimum(1.0, SHORT_QUESTION_WORDS / turns.words)
-    score *= 1.0 - ASKING_TURN * short * turns.ends_asking
+    score *= 1.0 - NO_ANSWER * short * turns.ends_asking
     return score
 
 

@@ -1,0 +1,34 @@
+"""Announcements: sentences in which an agent says what it is about to look at.
+
+"Let me check the tests" shares its words with a question about the tests, and answers nothing.
+"""
+
+import re
+
+MOST_CHARS = 600  # a longer text tells something
+
+_FILLER = (
+    r"(?:(?:ok|okay|good|great|perfect|excellent|alright|now|next|first|then|so|and|also)\b"
+    r"[,.!:;\s]*)*"
+)
+_INTENT = r"(?:let me|let's|i'll|i will|i'm going to|i need to|i should|i want to)"
+_MEANWHILE = r"(?:(?:now|also|first|then|quickly|just|next) )*"
+_LOOKING = (
+    "(?:analy[sz]e|begin|check|continue|examine|explore|find|get|grep|inspect|investigate|list|look"
+    "|open|proceed|read|review|run|scan|search|see|start|take|understand|verify|view)"
+)
+_ANNOUNCEMENT = re.compile(rf"\W*{_FILLER}{_INTENT}\s{_MEANWHILE}{_LOOKING}\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?!\s|$)[^.!?\n]+)*[.!?\n]*")
+
+
+def measure_share(text: str) -> float:
+    """Return the share of a text's words that only announce something, from 0 to 1."""
+    if len(text) > MOST_CHARS:
+        return 0.0
+    words = announced = 0
+    for sentence in _SENTENCE.findall(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
+        size = len(sentence.split())
+        words += size
+        if _ANNOUNCEMENT.match(sentence):
+            announced += size
+    return announced / words if words else 0.0
