@@ -52,7 +52,7 @@ def main() -> None:
         with daemon(embedder="none"):
             fill(options.events, project)
             quiet = measure(options.rounds, project)
-        with daemon(embedder="minilm"), warm(), backfill(folder) as running:
+        with daemon(embedder="bge"), warm(), backfill(folder) as running:
             busy = measure(options.rounds, project, until=lambda: running.poll() is not None)
     rows: list[Sequence[str]] = []
     for title, times in (("quiet", quiet), ("during a backfill", busy)):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
-from agent_memory.features.index.adapters.minilm import MiniLm
+from agent_memory.features.index.adapters.bge import Bge
 from bench import tables
 from bench.bm25 import Bm25
 from bench.processes import Daemon
@@ -127,7 +127,7 @@ def baseline(conversations: Sequence[Conversation]) -> Ranker:
 
 
 def dense(conversations: Sequence[Conversation]) -> Ranker:
-    embedder = MiniLm()
+    embedder = Bge()
 
     def embedded(texts: Sequence[str]) -> "np.ndarray[Any, np.dtype[np.float32]]":
         return np.stack([np.frombuffer(vector, "<f4") for vector in embedder.embed(texts)])
@@ -135,7 +135,7 @@ def dense(conversations: Sequence[Conversation]) -> Ranker:
     matrices = {each.name: embedded([turn.whole for turn in each.turns]) for each in conversations}
 
     def rank(among: Conversation, question: str) -> list[str]:
-        cosines = matrices[among.name] @ embedded([question])[0]
+        cosines = matrices[among.name] @ np.frombuffer(embedder.embed_question(question), "<f4")
         best = np.argsort(-cosines, kind="stable")[:FIRST]
         return [among.turns[place].name for place in best]
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from agent_memory import client, launch
 from agent_memory.client import MemoryClient
-from agent_memory.features.index.adapters.minilm import MiniLm
+from agent_memory.features.index.adapters.bge import Bge
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.embeddings import Vector
@@ -87,7 +87,7 @@ class Figures:
 
 def main() -> None:
     plan = _plan()
-    embedder = MiniLm()
+    embedder = Bge()
     _say(f"embedding {plan.sessions} sessions ...")
     meanings = recall_data.Meanings(embedder, plan.sessions)
     with tempfile.TemporaryDirectory(prefix="bench-recall-") as name:
@@ -109,7 +109,7 @@ def main() -> None:
 def measured(
     folder: Path,
     size: int,
-    embedder: MiniLm,
+    embedder: Bge,
     meanings: recall_data.Meanings,
     plan: Plan,
 ) -> Figures:
@@ -186,7 +186,7 @@ def index_words(daemon: Daemon, memory: MemoryClient, size: int, found: Figures)
 
 def write_vectors(
     folder: Path,
-    embedder: MiniLm,
+    embedder: Bge,
     meanings: recall_data.Meanings,
     asked: Sequence[str],
     found: Figures,
@@ -211,7 +211,7 @@ def write_vectors(
     found.values["vectors written"] = found.size / (time.perf_counter() - began)
     matrix = np.concatenate(parts)
     shares = []
-    for question in embedder.embed(asked[:100]):
+    for question in map(embedder.embed_question, asked[:100]):
         cosines = matrix @ np.frombuffer(question, "<f4")
         true = {names[place] for place in np.argsort(-cosines)[:FIRST]}
         near = index.find_nearest(question, SearchScope(), limit=FIRST)
@@ -251,9 +251,9 @@ class FullText:
         ).fetchall()
 
 
-def exact(matrix: Floats, embedder: MiniLm) -> dict[str, Ask]:
+def exact(matrix: Floats, embedder: Bge) -> dict[str, Ask]:
     """Every cosine, in 32 bits; with and without the embedding of the question."""
-    given = np.frombuffer(embedder.embed(["a vector at hand"])[0], "<f4")
+    given = np.frombuffer(embedder.embed_question("a vector at hand"), "<f4")
 
     def nearest(vector: Floats) -> object:
         cosines = matrix @ vector
@@ -262,7 +262,7 @@ def exact(matrix: Floats, embedder: MiniLm) -> dict[str, Ask]:
 
     return {
         "numpy, vector given": lambda _: nearest(given),
-        "numpy": lambda q: nearest(np.frombuffer(embedder.embed([q])[0], "<f4")),
+        "numpy": lambda q: nearest(np.frombuffer(embedder.embed_question(q), "<f4")),
     }
 
 

@@ -21,6 +21,9 @@ class HashingEmbedder:
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
         return [_vector(text) for text in texts]
 
+    def embed_question(self, text: str, /) -> Vector:
+        return _vector(text)
+
 
 def _vector(text: str) -> Vector:
     summed = [0.0] * DIMENSION

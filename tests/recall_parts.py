@@ -83,6 +83,11 @@ class FlakyEmbedder:
         self.embedded += texts
         return self._inner.embed(texts)
 
+    def embed_question(self, text: str, /) -> Vector:
+        if self.reason:
+            raise EmbedderFailed(self.reason)
+        return self._inner.embed_question(text)
+
 
 class TruncatingEmbedder:
     """A real embedder's vectors without their second half: what another model might give."""
@@ -93,6 +98,10 @@ class TruncatingEmbedder:
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
         return [Vector(each[: len(each) // 2]) for each in self._inner.embed(texts)]
+
+    def embed_question(self, text: str, /) -> Vector:
+        (vector,) = self.embed([text])
+        return vector
 
 
 def make_event(

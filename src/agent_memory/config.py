@@ -245,9 +245,9 @@ class SummarizerSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderSettings:
     provider: str = setting(
-        "minilm",
-        "What embeds texts: the packaged MiniLM, an OpenAI-compatible endpoint, or `none`.",
-        choices=("minilm", "openai", "none"),
+        "bge",
+        "What embeds texts: the packaged bge-small, an OpenAI-compatible endpoint, or `none`.",
+        choices=("bge", "openai", "none"),
     )
     model: str = setting("", "Name of the model; empty: the provider's default.")
     base_url: str = setting("", "Address of the API; empty: the provider's own.")

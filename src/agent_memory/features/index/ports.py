@@ -44,16 +44,20 @@ class EmbeddingQueue(Protocol):
 
 
 class Embedder(Protocol):
-    """A model that embeds texts as unit vectors. Similar texts have near vectors."""
+    """A model that embeds texts as unit vectors. Similar texts have near vectors.
+
+    Both methods raise EmbedderFailed, or its subclass EmbedderRefused if a text is at fault.
+    """
 
     model: str  # only vectors of the same model are comparable
     unrelated: float  # the cosine of two texts that have nothing to do with each other
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
-        """Return a unit vector for each text, in order.
+        """Return a unit vector for each text, in order. It does not depend on the other texts."""
+        ...
 
-        Raises EmbedderFailed, or its subclass EmbedderRefused if a text is at fault.
-        """
+    def embed_question(self, text: str, /) -> Vector:
+        """Return the unit vector that is near those of texts which answer this question."""
         ...
 
 

@@ -49,6 +49,10 @@ class OpenAiEmbedder:
             vectors += self._batch(texts[start : start + _BATCH])
         return vectors
 
+    def embed_question(self, text: str, /) -> Vector:
+        (vector,) = self.embed([text])
+        return vector
+
     def close(self) -> None:
         self._server.close()
 

@@ -13,7 +13,7 @@ from agent_memory.kernel.text.vocabulary import ASKING
 
 ALIKE = 0.7  # share of their words that two memories have in common
 ALIKE_IF_NEAR = 0.4  # the same share, if their embeddings are near too
-NEAR = 0.9  # cosine
+NEAR = 0.92  # cosine; statements of one form about different things reach 0.90
 RICHER = 2.0  # an older memory stays if its content is this many times longer
 _AFTER_A_NO = 2  # words
 _COMMON = 200  # a word in more memories than this does not suggest pairs

@@ -233,11 +233,11 @@ class Recall:
 
     def _embedding(
         self, question: ParsedQuestion, warnings: list[str]
-    ) -> "Future[list[Vector]] | None":
+    ) -> "Future[Vector] | None":
         if self.vectors is None:
             warnings.append("searched by words alone: embedder.provider is none")
             return None
-        return self.vectors.threads.submit(self.vectors.embedder.embed, [question.meaning])
+        return self.vectors.threads.submit(self.vectors.embedder.embed_question, question.meaning)
 
     def _by_words(
         self, question: ParsedQuestion, query: Query, warnings: list[str]
@@ -259,14 +259,14 @@ class Recall:
     def _by_meaning(
         self,
         question: ParsedQuestion,
-        embedded: "Future[list[Vector]] | None",
+        embedded: "Future[Vector] | None",
         query: Query,
         warnings: list[str],
     ) -> NearDocuments | None:
         if self.vectors is None or embedded is None:
             return None
         try:
-            (vector,) = embedded.result(EMBEDDING_SECONDS)
+            vector = embedded.result(EMBEDDING_SECONDS)
             index = self.vectors.index
             found = [index.find_nearest(vector, query.scope, limit=query.candidates)]
             found += [
