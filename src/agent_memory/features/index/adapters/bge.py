@@ -44,7 +44,7 @@ class Bge:
     """An embedder that loads its model on first use: half a second, about 130 MB."""
 
     model = f"{NAME}/{MAX_TOKENS}"
-    unrelated = 0.0
+    unrelated = 0.4
 
     def __init__(self) -> None:
         self._loading = threading.Lock()
