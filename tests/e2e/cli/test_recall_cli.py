@@ -528,7 +528,10 @@ class TestIndexes:
         assert stats["words"]["size_bytes"] > 0
         assert (stats["words_waiting"], stats["vectors"], stats["vectors_waiting"]) == (0, None, 0)
         assert (stats["model"], stats["doing"], stats["trouble"]) == ("", "", "")
-        lines = f"  Word index: {total:,} documents, 0 changes waiting\n  Vectors: none (embedder"
+        lines = (
+            f"  Word index: {total:,} documents, 0 changes waiting\n"
+            "  Meaning: nothing is embedded (embedder.provider is none)\n"
+        )
         assert lines in shown(home.run("memory-daemon", "admin", "index-stats"))
         assert lines in shown(home.run("memory-daemon", "status"))
         assert home.status()["indexes"] == stats
@@ -569,7 +572,7 @@ class TestIndexes:
                 assert "MiniLM" in before["model"]
                 text = shown(home.run("memory-daemon", "admin", "index-stats"))
                 for line in (
-                    f"  Vectors: {total:,} documents, 0 changes waiting\n",
+                    f"  Meaning: {total:,} documents embedded, nothing waiting\n",
                     f"  Model: {before['model']}\n",
                 ):
                     assert line in text

@@ -1,8 +1,10 @@
 """all-MiniLM-L6-v2 from the files of two packages: no network, and none of their code runs."""
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed
+from agent_memory.platform import priority
 
 log = structlog.get_logger()
 
@@ -20,7 +23,8 @@ NAME = "all-MiniLM-L6-v2"
 DIMENSION = 384
 MAX_TOKENS = 128  # twice as many take 2.4 times as long
 _BATCH_TOKENS = 512  # with padding; larger batches are not faster and take memory
-_BATCH_TEXTS = 16
+_BATCH_TEXTS = 32
+_THREADS = min(2, os.cpu_count() or 1)  # for many texts, at low priority
 
 
 class _File(NamedTuple):
@@ -42,7 +46,11 @@ _TOKENIZER = _File(
 
 
 class MiniLm:
-    """An embedder that loads its model on first use: half a second, about 170 MB."""
+    """An embedder that loads its model on first use: half a second, about 170 MB.
+
+    One text is embedded by the calling thread. Many are shared out to threads of low priority: they
+    use what the daemon and other programs leave of two cores.
+    """
 
     model = f"{NAME}/{MAX_TOKENS}"
 
@@ -53,15 +61,18 @@ class MiniLm:
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
         if not texts:
             return []
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = _Loaded()
-            loaded = self._loaded
+        loaded = self._load()
         try:
             rows = loaded.embed(texts)
         except Exception as exc:  # callers can continue without vectors
             raise EmbedderFailed(f"{NAME}: {exc}") from exc
         return [Vector(row.tobytes()) for row in rows]
+
+    def _load(self) -> "_Loaded":
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = _Loaded()
+            return self._loaded
 
 
 class _Loaded:
@@ -86,14 +97,19 @@ class _Loaded:
             raise EmbedderFailed(f"{NAME} cannot be loaded: {exc}") from exc
         self._tokenizer.no_padding()  # the file would pad to 128 tokens
         self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._threads = ThreadPoolExecutor(_THREADS, "embed", initializer=priority.lower)
         log.info("embedder.loaded", model=NAME)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors = np.zeros((len(texts), DIMENSION), "<f4")
         # `encode_batch` releases the GIL, `encode` does not.
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-        for batch in _batches(tokens):
-            vectors[batch] = self._run([tokens[number] for number in batch])
+        if len(tokens) == 1:
+            return self._run(tokens)
+        vectors = np.zeros((len(texts), DIMENSION), "<f4")
+        batches = list(_batches(tokens))[::-1]  # the longest first, so that all end together
+        runs = self._threads.map(lambda batch: self._run([tokens[n] for n in batch]), batches)
+        for batch, rows in zip(batches, runs, strict=True):
+            vectors[batch] = rows
         return vectors
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:

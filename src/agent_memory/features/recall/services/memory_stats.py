@@ -16,6 +16,7 @@ from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
+from agent_memory.kernel.status import IndexesStatus
 
 _SHOWN = 20  # problems listed per kind
 
@@ -29,10 +30,15 @@ class MemoryCounts:
     by_namespace: Mapping[str, int]
     by_tier: Mapping[str, int]
     by_status: Mapping[str, int]
-    index_bytes: int
+    indexes: IndexesStatus
     last_sync_ms: Millis | None
     waiting: int  # changes not yet written to notes
     features: str
+
+    @property
+    def index_bytes(self) -> int:
+        vectors = self.indexes.vectors
+        return self.indexes.words.size_bytes + (0 if vectors is None else vectors.size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +69,13 @@ class MemoryStatistics:
         homes = [home for domain in chosen for home in self.resolver.list_homes(domain)]
         syncs = [self.projects.get_sync_state(home).at_ms for home in homes]
         status = self.indexes.status()
-        vectors = 0 if status.vectors is None else status.vectors.size_bytes
         return MemoryCounts(
             total=len(found),
             by_domain=Counter(memory.domain for memory in found),
             by_namespace=Counter(memory.namespace for memory in found),
             by_tier=Counter(each.tier.value for each in shown),
             by_status=Counter(memory.status.value for memory in found),
-            index_bytes=status.words.size_bytes + vectors,
+            indexes=status,
             last_sync_ms=max(syncs, default=Millis(0)) or None,
             waiting=sum(len(self.notes.queue.list_pending(home, limit=1_000)) for home in homes),
             features="llm" if self.llm else "core" if status.vectors is None else "enhanced",
