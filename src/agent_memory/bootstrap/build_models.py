@@ -32,6 +32,7 @@ def build_vectors(settings: Settings, store: OrderedStore, folder: Path) -> Vect
         index=FlatVectors(folder, embedder.model),
         embedder=embedder,
         queue=StoredEmbeddingQueue(store),
+        load_embedder=embedder.load if isinstance(embedder, MiniLm) else None,
     )
 
 

@@ -46,7 +46,7 @@ _TOKENIZER = _File(
 
 
 class MiniLm:
-    """An embedder that loads its model on first use: half a second, about 170 MB.
+    """An embedder that loads its model on `load` or first use: half a second, about 170 MB.
 
     One text is embedded by the calling thread. Many are shared out to threads of low priority: they
     use what the daemon and other programs leave of two cores.
@@ -57,21 +57,28 @@ class MiniLm:
     def __init__(self) -> None:
         self._loading = threading.Lock()
         self._loaded: _Loaded | None = None
+        # A thread has the priority of the thread that starts it. This one starts here and not in
+        # a background job, because onnxruntime holds the GIL while it loads: at low priority on a
+        # busy machine, every request would wait a second.
+        self._loader = ThreadPoolExecutor(1, "load-embedder")
+        self._loader.submit(lambda: None)
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
         if not texts:
             return []
-        loaded = self._load()
+        loaded = self.load()
         try:
             rows = loaded.embed(texts)
         except Exception as exc:  # callers can continue without vectors
             raise EmbedderFailed(f"{NAME}: {exc}") from exc
         return [Vector(row.tobytes()) for row in rows]
 
-    def _load(self) -> "_Loaded":
+    def load(self) -> "_Loaded":
+        """Load the model unless it is loaded. Raises EmbedderFailed."""
         with self._loading:
             if self._loaded is None:
-                self._loaded = _Loaded()
+                self._loaded = self._loader.submit(_Loaded).result()
+                self._loader.shutdown(wait=False)
             return self._loaded
 
 

@@ -13,6 +13,7 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    NO_EMBEDDER,
     Hit,
     IndexHit,
     Query,
@@ -35,7 +36,6 @@ from agent_memory.platform.ports import Clock
 
 TOP_HITS = 20  # top hits of each index whose neighboring turns are read
 DATED_HITS = 24  # more hits of each index from a time that the question names
-BACKLOG = 200  # changes waiting to be embedded that count as a backlog
 EMBEDDING_SECONDS = 5.0  # how long a question waits for its vector
 _WINDOWS = 4  # time expressions used per question
 _RANGES = 3  # ranges used per time expression, the latest
@@ -50,7 +50,6 @@ class VectorSearch:
 
     index: VectorIndex
     embedder: Embedder
-    count_pending: Callable[[], int]  # changes not embedded yet
     threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(2, "embed-question"))
 
 
@@ -95,7 +94,10 @@ class Recall:
         question = ranking.limit_terms(
             ranking.resolve_speakers(question, statistics.speakers), statistics
         )
-        embedded = None if query.mode is SearchMode.BM25 else self._embedding(question, warnings)
+        embedded = None
+        if query.mode is not SearchMode.BM25:
+            alone = query.mode is SearchMode.VECTOR
+            embedded = self._embedding(question, warnings, alone=alone)
         pool = _Pool(self.log, self.documents)
         if query.mode is not SearchMode.VECTOR:  # another thread embeds the question meanwhile
             pool.add(self._by_words(question, query, warnings))
@@ -177,10 +179,10 @@ class Recall:
             return fresh
 
     def _embedding(
-        self, question: ParsedQuestion, warnings: list[str]
+        self, question: ParsedQuestion, warnings: list[str], *, alone: bool
     ) -> "Future[list[Vector]] | None":
         if self.vectors is None:
-            warnings.append("searched by words alone: embedder.provider is none")
+            warnings.append(("no search by meaning; " if alone else "") + NO_EMBEDDER)
             return None
         return self.vectors.threads.submit(self.vectors.embedder.embed, [question.meaning])
 
@@ -224,10 +226,6 @@ class Recall:
         except (EmbedderFailed, IndexFailed) as exc:
             warnings.append(f"searched by words alone: {exc}")
             return None
-        waiting = self.vectors.count_pending()
-        if waiting > min(BACKLOG, index.stats().documents):
-            what = "change is" if waiting == 1 else "changes are"
-            warnings.append(f"{waiting:,} {what} not embedded yet")
         return _Near(vector=vector, index=index, found=found)
 
 
