@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 from statistics import median
 
@@ -32,6 +33,7 @@ from bench.launch import percentile
 
 GOAL = 0.8  # of the limit
 LONG_TURNS = 22  # turns joined to one of six parts
+ROUND_TURNS = 10_000  # between the first turns of two rounds
 COMMIT_SECONDS = 60.0
 
 
@@ -43,7 +45,7 @@ class Plan:
     questions: int
 
 
-FULL = Plan(6, 256, 16, 100)
+FULL = Plan(3, 128, 10, 60)
 QUICK = Plan(1, 32, 2, 5)
 
 
@@ -52,7 +54,6 @@ class Figures:
     """Seconds and counts of one kind of text."""
 
     events: int
-    texts: int
     limit: float
     pipeline: float
 
@@ -66,14 +67,19 @@ def main() -> None:
 
 async def _measure(plan: Plan) -> None:
     rows: list[tables.Row] = []
+    rounds = count()
     with tempfile.TemporaryDirectory(prefix="bench-embedding-") as name:
         folder = Path(name)
         app = root.build(Settings(), folder / "db", folder, folder / "own")
         try:
             for load, scene in (("idle", _idle), ("one core busy", _busy)):
                 with scene():
-                    for kind, size in (("short events", plan.short), ("long turns", plan.long)):
-                        rows.append(_row(f"{kind}, {load}", _race(app, kind, size, plan.rounds)))
+                    for kind, size, joined in (
+                        ("short events", plan.short, 1),
+                        ("long turns", plan.long, LONG_TURNS),
+                    ):
+                        some = islice(rounds, plan.rounds)
+                        rows.append(_row(f"{kind}, {load}", _race(app, size, joined, some)))
                     rows.append(_question_row(load, plan.questions, app))
                 rows.append([])
         finally:
@@ -82,13 +88,13 @@ async def _measure(plan: Plan) -> None:
     sys.stdout.write(tables.render("events embedded a second", head, rows[:-1]))
 
 
-def _race(app: root.App, kind: str, size: int, rounds: int) -> Figures:
+def _race(app: root.App, size: int, joined: int, rounds: Iterator[int]) -> Figures:
     """Embed the same texts by the model alone and through the pipeline, in turns."""
     indexes, writer = app.features.recall.indexes, _writer(app)
     indexes.keep_up(lambda: None)  # a new index is filled, then it follows
-    texts, limit, pipeline = 0, 0.0, 0.0
-    for number in range(rounds):
-        events = list(_events(kind, size, number))
+    done, limit, pipeline = 0, 0.0, 0.0
+    for number in rounds:  # new texts each time: what is embedded is not embedded again
+        events = list(_events(size, joined, number * ROUND_TURNS))
         parts = [
             part
             for event in events
@@ -104,8 +110,8 @@ def _race(app: root.App, kind: str, size: int, rounds: int) -> Figures:
             pass
         pipeline += time.perf_counter() - between
         limit += between - began
-        texts += len(parts)
-    return Figures(size * rounds, texts, limit, pipeline)
+        done += size
+    return Figures(done, limit, pipeline)
 
 
 def _writer(app: root.App) -> EmbeddingWriter:
@@ -116,15 +122,12 @@ def _writer(app: root.App) -> EmbeddingWriter:
     return writer
 
 
-def _events(kind: str, count: int, number: int) -> Iterator[Event]:
-    """Yield new events each time: what is embedded already is not embedded again."""
-    _events.first = first = getattr(_events, "first", 0) + 1
-    width = LONG_TURNS if kind == "long turns" else 1
-    turns = list(recall_data.turns(count * width, first * 100_000 + number))
-    for start in range(0, len(turns), width):
-        event = recall_data.stored(turns[start])
-        text = " ".join(turn.text for turn in turns[start : start + width])
-        yield replace(event, event_id=EventId(f"{event.event_id}-{first}"), text=text)
+def _events(size: int, joined: int, first: int) -> Iterator[Event]:
+    """Yield events of so many turns joined to one, from this turn on."""
+    turns = list(recall_data.turns(size * joined, first))
+    for start in range(0, len(turns), joined):
+        text = " ".join(turn.text for turn in turns[start : start + joined])
+        yield replace(recall_data.stored(turns[start]), text=text)
 
 
 def _row(name: str, found: Figures) -> tables.Row:
