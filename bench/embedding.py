@@ -27,7 +27,6 @@ from agent_memory.config import Settings
 from agent_memory.features.index.model import documents, embeddings
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
-from agent_memory.kernel.ids import EventId
 from bench import recall_data, tables
 from bench.launch import percentile
 

@@ -108,10 +108,10 @@ class _Loaded:
         log.info("embedder.loaded", model=NAME)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        # `encode_batch` releases the GIL, `encode` does not.
+        if len(texts) == 1:  # a question: `encode` is short and does not give up the GIL
+            return self._run([self._tokenizer.encode(texts[0]).ids])
+        # `encode_batch` releases the GIL.
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-        if len(tokens) == 1:
-            return self._run(tokens)
         vectors = np.zeros((len(texts), DIMENSION), "<f4")
         batches = list(_batches(tokens))[::-1]  # the longest first, so that all end together
         runs = self._threads.map(lambda batch: self._run([tokens[n] for n in batch]), batches)
