@@ -28,13 +28,17 @@ def status(vectors: IndexStats | None, **waiting: int) -> IndexesStatus:
         (status(EMBEDDED), "1,204 documents embedded, nothing waiting"),
         (
             status(EMBEDDED, tool_results=776),
-            "1,204 of 1,980 embedded; memories, your words, answers and segments done,"
-            " tool results left",
+            (
+                "1,204 of 1,980 embedded; memories, your words, answers and segments done,"
+                " tool results left"
+            ),
         ),
         (
             status(EMBEDDED, answers=1, segments=2, tool_results=3),
-            "1,204 of 1,210 embedded; memories and your words done,"
-            " answers, segments and tool results left",
+            (
+                "1,204 of 1,210 embedded; memories and your words done,"
+                " answers, segments and tool results left"
+            ),
         ),
         (
             status(EMBEDDED, memories=1, prompts=1, answers=1, segments=1, tool_results=1),
