@@ -286,7 +286,7 @@ def build_recall(
             unindexed=tail,
             vectors=None
             if embedder is None or vectors is None
-            else VectorSearch(index=vectors, embedder=embedder, count_pending=queue.size),
+            else VectorSearch(index=vectors, embedder=embedder),
             uses=uses,
             on_facts_used=facts.mark_used,
             clock=clock,

@@ -246,8 +246,9 @@ class SummarizerSettings:
 class EmbedderSettings:
     provider: str = setting(
         "bge",
-        "What embeds texts: the packaged bge-small, an OpenAI-compatible endpoint, or `none`.",
-        choices=("bge", "openai", "none"),
+        "What embeds texts: the packaged bge-small, an OpenAI-compatible endpoint, or `none`."
+        " `minilm` is an older name of `bge`.",
+        choices=("bge", "openai", "none", "minilm"),
     )
     model: str = setting("", "Name of the model; empty: the provider's default.")
     base_url: str = setting("", "Address of the API; empty: the provider's own.")

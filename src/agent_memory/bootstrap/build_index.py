@@ -1,5 +1,6 @@
 """Build the search indexes: words always, meanings where an embedder is set."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_memory.bootstrap.build_platform import Platform
@@ -15,6 +16,7 @@ class VectorParts:
     index: VectorIndex
     embedder: Embedder
     queue: EmbeddingQueue
+    load_embedder: Callable[[], object] | None  # None: it has nothing to load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from agent_memory.features.memories.adapters.git import programs as git_programs
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
+    MemoryOutlines,
     StoredMemories,
     StoredNoteQueue,
     StoredUses,
@@ -60,7 +61,8 @@ def build_memories(
 ) -> MemoriesFeature:
     store, clock, secrets = platform.store, platform.clock, platform.secrets
     settings, on_change = platform.settings.memories, wake_ups.on_memory_changed
-    memories, uses = StoredMemories(store), StoredUses(store)
+    outlines = MemoryOutlines(store)
+    memories, uses = StoredMemories(store, outlines), StoredUses(store, outlines)
     queue, projects, journal = StoredNoteQueue(store), StoredProjects(store), StoredJournal(store)
     repositories = GitRepositories(platform.folders.data, platform.worker)
     repositories.tidy()
@@ -80,6 +82,7 @@ def build_memories(
     editor = MemoryEditor(
         memories=memories,
         uses=uses,
+        outlines=outlines,
         resolver=resolver,
         capture=capture,
         clock=clock,

@@ -32,6 +32,7 @@ def build_vectors(settings: Settings, store: OrderedStore, folder: Path) -> Vect
         index=FlatVectors(folder, embedder.model),
         embedder=embedder,
         queue=StoredEmbeddingQueue(store),
+        load_embedder=embedder.load if isinstance(embedder, Bge) else None,
     )
 
 
@@ -69,7 +70,7 @@ def _build_embedder(settings: Settings) -> Embedder | None:
     chosen = settings.embedder
     if chosen.provider == "none":
         return None
-    if chosen.provider == "bge":
+    if chosen.provider in ("bge", "minilm"):
         return Bge()
     key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
     return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)

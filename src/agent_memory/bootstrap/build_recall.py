@@ -69,9 +69,7 @@ def build_recall(
         unindexed=UnindexedDocuments(documents, log.events, log.outbox, index.lexical),
         vectors=None
         if vectors is None
-        else VectorSearch(
-            index=vectors.index, embedder=vectors.embedder, count_pending=vectors.queue.size
-        ),
+        else VectorSearch(index=vectors.index, embedder=vectors.embedder),
         uses=memories.uses,
         on_facts_used=knowledge.facts.mark_used,
         clock=platform.clock,

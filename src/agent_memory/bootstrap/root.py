@@ -1,7 +1,9 @@
 """Composition root: builds every feature, in the order in which they stand on each other."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
 from agent_memory.bootstrap.build_hooks import build_hooks
-from agent_memory.bootstrap.build_index import build_index
+from agent_memory.bootstrap.build_index import IndexFeature, build_index
 from agent_memory.bootstrap.build_interfaces import (
     Features,
     GrpcInterface,
@@ -37,7 +39,6 @@ from agent_memory.bootstrap.build_toc import build_toc
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import HttpSettings, Settings
-from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters import salvage
 from agent_memory.features.operations.adapters.cron import CronScheduler
@@ -55,8 +56,11 @@ from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
+from agent_memory.kernel.errors import EmbedderFailed
 from agent_memory.kernel.status import DaemonStatus, Damage
 from agent_memory.platform.store import damage
+
+PRELOAD_SECONDS = 2.0  # by then the command that started the daemon has its answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ class App:
 
     platform: Platform
     features: Features
-    lexical: TantivyIndex
+    index: IndexFeature
     scheduler: CronScheduler
     services: Services
     bridge: Bridge
@@ -121,6 +125,22 @@ class App:
             )
         )
 
+    def preload_embedder(self) -> None:
+        """Load the embedder's model a moment after the start, in a thread of its own, so that the
+        first question does not wait for it."""
+        vectors = self.index.vectors
+        if vectors is None or vectors.load_embedder is None:
+            return
+        load = vectors.load_embedder
+
+        def try_load() -> None:
+            with suppress(EmbedderFailed):  # the first question gets the error
+                load()
+
+        timer = threading.Timer(PRELOAD_SECONDS, try_load)
+        timer.daemon = True
+        timer.start()
+
     def close(self) -> None:
         """Close everything, in the reverse of the order in which work flows; the store last."""
         platform, memories = self.platform, self.features.memories
@@ -134,7 +154,7 @@ class App:
             memories.notes.flush()
             self.bridge.close()
             platform.worker.close()
-            self.lexical.close()
+            self.index.lexical.close()
         finally:
             platform.store.close()
         if self.spans is not None:
@@ -191,7 +211,7 @@ def build(
     return App(
         platform=platform,
         features=features,
-        lexical=index.lexical,
+        index=index,
         scheduler=scheduler,
         services=services,
         bridge=bridge,

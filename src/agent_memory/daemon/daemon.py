@@ -188,6 +188,7 @@ class _Daemon:
             _signal_ready(self._start)
             built.features.hooks.handling.drain_soon()
             built.mcp.preload()
+            built.preload_embedder()
             log.info("daemon.ready", pid=os.getpid(), version=__version__)
             await self._stop.wait()
             log.info("daemon.stopping")

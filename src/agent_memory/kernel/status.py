@@ -83,6 +83,7 @@ class IndexesStatus:
     words_waiting: int
     vectors: IndexStats | None  # None: embedding is off
     vectors_waiting: int
+    waiting_by_kind: Mapping[str, int]  # the parts of `vectors_waiting`, by name; none is 0
     model: str
     doing: str
     trouble: str

@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
+from agent_memory.features.index.model.embeddings import Priority
 from agent_memory.features.index.ports import EmbeddingQueue
+from agent_memory.features.log.adapters.outbox_entries import encode_entry
 from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
@@ -31,8 +33,10 @@ def segment(name: str, session: str = "s:1 %") -> SegmentChanged:
     return SegmentChanged(session_id=SessionId(session), first=first)
 
 
-def add(queue: EmbeddingQueue, *names: str, live: bool) -> None:
-    queue.add([entry(name) for name in names], live=live)
+def add(
+    queue: EmbeddingQueue, *names: str, live: bool, priority: Priority = Priority.PROMPTS
+) -> None:
+    queue.add({entry(name): priority for name in names}, live=live)
 
 
 def waiting(queue: EmbeddingQueue, limit: int = 100) -> list[str]:
@@ -71,11 +75,11 @@ class TestOrder:
 
     def test_entries_of_both_kinds_come_back_as_they_were(self, queue: EmbeddingQueue) -> None:
         given: list[OutboxEntry] = [entry("ü:1"), segment("ü:1"), segment("b", session="ses:%3A:")]
-        queue.add(given, live=True)
+        queue.add(dict.fromkeys(given, Priority.PROMPTS), live=True)
         assert [each.entry for each in queue.list_pending(limit=9)] == given[::-1]
 
     def test_adding_no_entries_changes_nothing(self, queue: EmbeddingQueue) -> None:
-        queue.add([], live=True)
+        queue.add({}, live=True)
         assert queue.size() == 0
 
 
@@ -135,9 +139,50 @@ class TestRestart:
             second.close()
 
     def test_the_size_is_counted_beyond_one_page(self, store: OrderedStore) -> None:
-        entries = [entry(f"{number}") for number in range(10_001)]
-        StoredEmbeddingQueue(store).add(entries, live=False)
+        add(StoredEmbeddingQueue(store), *map(str, range(10_001)), live=False)
         assert StoredEmbeddingQueue(store).size() == 10_001
+
+
+class TestPriorities:
+    def test_the_highest_come_first_and_the_newest_of_each(self, queue: EmbeddingQueue) -> None:
+        for priority in (Priority.PROMPTS, *Priority, Priority.PROMPTS):
+            add(queue, f"{priority.name}-{queue.size()}", live=False, priority=priority)
+        assert waiting(queue) == [
+            "MEMORIES-5",
+            "PROMPTS-6",
+            "PROMPTS-4",
+            "PROMPTS-0",
+            "ANSWERS-3",
+            "SEGMENTS-2",
+            "TOOL_RESULTS-1",
+        ]
+
+    def test_what_is_live_comes_before_all_that_is_past(self, queue: EmbeddingQueue) -> None:
+        add(queue, "past", live=False, priority=Priority.MEMORIES)
+        add(queue, "live", live=True, priority=Priority.TOOL_RESULTS)
+        assert waiting(queue) == ["live", "past"]
+
+    def test_each_is_counted_also_after_a_restart(self, store: OrderedStore) -> None:
+        queue = StoredEmbeddingQueue(store)
+        add(queue, *"abc", live=False, priority=Priority.ANSWERS)
+        counts = queue.count()
+        add(queue, "d", live=True, priority=Priority.MEMORIES)
+        queue.mark_done([each.ticket for each in queue.list_pending(limit=2)])
+        assert counts == {Priority.ANSWERS: 3}
+        assert queue.count() == StoredEmbeddingQueue(store).count() == {Priority.ANSWERS: 2}
+
+    def test_entries_of_an_earlier_version_are_embedded_last(self, store: OrderedStore) -> None:
+        """Their keys have no priority."""
+        for lane, name in ((b"live:", "old-1"), (b"live:", "old-2"), (b"past:", "old-3")):
+            value = encode_entry(entry(name))
+            commit(store, Batch((Append(families.EMBEDDING_QUEUE, lane, value),)))
+        queue = StoredEmbeddingQueue(store)
+        assert queue.count() == {Priority.TOOL_RESULTS: 3}
+        for live in (True, False):
+            add(queue, f"new-{live}", live=live, priority=Priority.TOOL_RESULTS)
+        assert waiting(queue) == ["new-True", "old-2", "old-1", "new-False", "old-3"]
+        queue.mark_done([each.ticket for each in queue.list_pending(limit=9)])
+        assert (queue.list_pending(limit=9), queue.size()) == ([], 0)
 
 
 steps = st.lists(

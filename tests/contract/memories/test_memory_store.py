@@ -1,5 +1,6 @@
 """The ports Memories, MemoryUses, NoteQueue, Projects and Journal over every store."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -12,6 +13,7 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.outbox import MemoryChanged
 from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
+    MemoryOutlines,
     StoredMemories,
     StoredNoteQueue,
     StoredUses,
@@ -19,7 +21,7 @@ from agent_memory.features.memories.adapters.memory_store import (
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model import memories as rules
 from agent_memory.features.memories.model.consolidations import ConsolidationRun, Undo
-from agent_memory.features.memories.model.memories import Home, Memory, MemoryStatus
+from agent_memory.features.memories.model.memories import Home, Memory, MemoryOutline, MemoryStatus
 from agent_memory.features.memories.model.projects import Project, SyncState
 from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.ports import MemoryChange
@@ -224,6 +226,63 @@ class TestUses:
         assert uses.get_many([key]) == [MemoryUse(count=1, last_ms=Millis(5), tier=Tier.WARM)]
         uses.forget(key)
         assert uses.get_many([key]) == [MemoryUse()]
+
+
+class TestOutlines:
+    def test_they_follow_what_is_written(self, store: OrderedStore) -> None:
+        outlines = MemoryOutlines(store)
+        found, uses = StoredMemories(store, outlines), StoredUses(store, outlines)
+        first, second, gone = memory("a"), memory("b"), memory("c")
+        found.write([MemoryChange(None, each, HOME) for each in (first, gone)])
+        uses.add([first.key], Millis(5))
+        commit(store)
+        assert counted(outlines) == Counter([outline(first, uses=1), outline(gone)])
+        archived = replace(first, status=MemoryStatus.ARCHIVED, superseded_by=second.id)
+        found.write([MemoryChange(None, second, HOME), MemoryChange(first, archived, HOME)])
+        found.write([MemoryChange(gone, tombstone(gone), HOME)])
+        found.write([MemoryChange(first, first, HOME)])  # refused: it has changed
+        uses.add([second.key, first.key], Millis(6))
+        expected = [outline(archived, uses=2), outline(second, uses=1), outline(tombstone(gone))]
+        assert counted(outlines) == Counter(expected)
+        commit(store)
+        assert counted(MemoryOutlines(store)) == Counter(expected)
+        uses.forget(second.key)
+        assert outline(second) in counted(outlines)
+
+    def test_the_newest_come_first_also_if_a_time_changes(self, store: OrderedStore) -> None:
+        outlines = MemoryOutlines(store)
+        found = StoredMemories(store, outlines)
+        made = [memory(f"{at}", at=Millis(at)) for at in (300, 100, 400, 200)]
+        found.write([MemoryChange(None, each, HOME) for each in made[:2]])
+        assert outlines.find_newest(lambda _: True, limit=9) == [made[0].key, made[1].key]
+        found.write([MemoryChange(None, each, HOME) for each in made[2:]])
+        moved = replace(made[0], created_ms=Millis(50))
+        found.write([MemoryChange(made[0], moved, HOME)])
+        order = [each.key for each in (made[2], made[3], made[1], moved)]
+        for each in (outlines, MemoryOutlines(store)):
+            assert each.find_newest(lambda _: True, limit=9) == order
+            assert each.find_newest(lambda found: found.created_ms < 300, limit=2) == order[1:3]
+
+    def test_more_than_a_page_is_read(self, store: OrderedStore) -> None:
+        kept(store, *(memory(f"{number}") for number in range(5_001)))
+        assert counted(MemoryOutlines(store)).total() == 5_001
+
+
+def counted(outlines: MemoryOutlines) -> Counter[MemoryOutline]:
+    return +outlines.count_groups()
+
+
+def outline(memory: Memory, uses: int = 0) -> MemoryOutline:
+    """The group of a memory."""
+    return MemoryOutline(
+        memory.key, memory.status, memory.superseded, memory.created_ms, uses
+    ).group
+
+
+def tombstone(memory: Memory) -> Memory:
+    return replace(
+        memory, status=MemoryStatus.TOMBSTONE, summary="", content="", spec="", tags=frozenset()
+    )
 
 
 class TestProjects:

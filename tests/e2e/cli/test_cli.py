@@ -180,7 +180,7 @@ class TestStatus:
             r"  Events stored: [\d,]+\n"
             r"  Database size: \d+(\.\d)? [KMG]?B\n"
             r"  Word index: [\d,]+ documents?, [\d,]+ changes? waiting\n"
-            r"  Vectors: [\d,]+ documents?, [\d,]+ changes? waiting\n",
+            r"  Meaning: [\d,]+ (documents? embedded, nothing waiting|of [\d,]+ embedded; .*)\n",
             ended.stdout,
         )
 

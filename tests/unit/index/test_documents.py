@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
@@ -115,6 +117,71 @@ class TestAbout:
         )
         assert documents.describe_origin(document) == "Bash src/a.py alpha 8 May 2023 Monday"
         assert documents.join_text(document) == "text\none two"
+
+
+class TestNoise:
+    @pytest.mark.parametrize(
+        "output",
+        [
+            "",
+            "ok",
+            "Done.",
+            "exit code 1",
+            "0",
+            "No files found",
+            "{}",
+            '{"stdout": "", "stderr": "", "interrupted": false, "isImage": false}',
+            '{"stdout": "", "anything": null, "list": [], "map": {}, "exit_code": 0}',
+            '{"stdout": "", "stderr": "", ',  # cut off
+            "     1\u2192\n     2\u2192\n   300\u2192",
+            "=====\n\u2713",
+        ],
+        ids=ascii,
+    )
+    def test_it_says_nothing(self, output: str) -> None:
+        assert documents.is_noise(tool_result(output))
+        assert documents.is_noise(tool_result(f"Bash: make all\n{output}"))
+
+    @pytest.mark.parametrize(
+        "output",
+        [
+            "1532",
+            "ok, 14 tests passed",
+            '{"stdout": "compiled", "stderr": ""}',
+            '{"deployed": false}',
+            '{"count": 4200}',
+            "     1\u2192import os",
+            "\u5b8c\u4e86",
+            "ok\n" * 400,
+        ],
+        ids=ascii,
+    )
+    def test_it_says_something(self, output: str) -> None:
+        assert not documents.is_noise(tool_result(output))
+        assert not documents.is_noise(tool_result(f"Bash: make all\n{output}"))
+
+    def test_a_long_call_says_something_without_output(self) -> None:
+        call = 'Bash: git commit -m "Close the review only when every comment has been answered"'
+        assert not documents.is_noise(tool_result(call))
+
+    def test_what_a_person_says_is_never_noise(self) -> None:
+        assert not documents.is_noise(replace(tool_result("ok"), tool="", role="user"))
+
+    @given(st.text(max_size=1_200))
+    def test_any_text_can_be_judged(self, text: str) -> None:
+        assert documents.is_noise(tool_result(text)) in (True, False)
+
+
+def tool_result(text: str) -> Document:
+    return Document(
+        kind=DocumentKind.EVENT,
+        id="x",
+        owner=Owner("x"),
+        at_ms=Millis(0),
+        text=text,
+        role="tool",
+        tool="Bash",
+    )
 
 
 class TestScope:

@@ -12,7 +12,11 @@ from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.journal import StoredJournal
-from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
+from agent_memory.features.memories.adapters.memory_store import (
+    MemoryOutlines,
+    StoredMemories,
+    StoredUses,
+)
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model import memories, memory_documents
 from agent_memory.features.memories.model.consolidations import ConsolidationPlan
@@ -149,6 +153,7 @@ def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
     editor = MemoryEditor(
         memories=StoredMemories(store),
         uses=uses,
+        outlines=MemoryOutlines(store),
         resolver=workplaces,
         capture=capture,
         clock=clock,

@@ -11,6 +11,7 @@ from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.memories.adapters.git import records
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.memory_store import (
+    MemoryOutlines,
     StoredMemories,
     StoredNoteQueue,
     StoredUses,
@@ -88,6 +89,7 @@ class Machine:
         self.editor = MemoryEditor(
             memories=self.memories,
             uses=StoredUses(store),
+            outlines=MemoryOutlines(store),
             resolver=self.workplaces,
             capture=self.capturing,
             clock=clock,

@@ -13,6 +13,7 @@ from agent_memory.features.index.model.queries import SearchMode, SearchScope
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.recall.services import indexing
+from agent_memory.features.recall.services.embedding import BATCH_RECORDS
 from agent_memory.kernel.errors import FeatureUnavailable, IndexFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store import families
@@ -165,6 +166,43 @@ class TestKeepingUp:
         first = parts.queue.list_pending(limit=1)[0]
         assert first.entry == EventChanged(at=make_event("just now", NOW - 1, name="live").position)
 
+    def test_what_was_said_is_embedded_before_what_tools_gave(self, parts: RecallHarness) -> None:
+        parts.keep(
+            make_event("Which port does the server use?", NOW - DAY, name="question"),
+            make_event("It uses port 8080.", NOW - DAY + 1, role="assistant", name="answer"),
+            make_event("Bash: ls\nserver.py", NOW - DAY + 2, role="tool", name="output"),
+            make_event("the session began", NOW - DAY + 3, role="system", name="start"),
+        )
+        parts.cut()
+        embedder(parts).reason = "not yet"
+        parts.keep_up()
+        found = [each.entry for each in parts.queue.list_pending(limit=9)]
+        names = [
+            each.at.event_id if isinstance(each, EventChanged) else "segment" for each in found
+        ]
+        assert names == ["question", "answer", "segment", "start", "output"]
+        status = parts.indexes.status()
+        assert status.waiting_by_kind == {
+            "prompts": 1,
+            "answers": 1,
+            "segments": 1,
+            "tool_results": 2,
+        }
+        assert status.vectors_waiting == 5
+        embedder(parts).reason = ""
+        parts.keep_up()
+        assert parts.indexes.status().waiting_by_kind == {}
+
+    def test_a_tool_result_that_says_nothing_has_words_and_no_vector(
+        self, parts: RecallHarness
+    ) -> None:
+        parts.take_in(
+            *TALK, make_event('Bash: make\n{"stdout": ""}', role="tool", tool_name="Bash", name="x")
+        )
+        assert "event:x" in by_words(parts)
+        assert by_words(parts) - by_meaning(parts) == Counter({"event:x": 1})
+        assert parts.queue.size() == 0
+
     def test_more_than_a_batch_is_taken_in(self, tmp_path: Path) -> None:
         with open_recall(tmp_path) as parts:
             parts.keep_up()
@@ -218,7 +256,7 @@ class TestFailingEmbedder:
         again.close()
 
     def test_it_may_fail_in_the_middle(self, parts: RecallHarness) -> None:
-        parts.keep(*many(50))
+        parts.keep(*many(3 * BATCH_RECORDS))
         calls: list[int] = []
 
         def fail_once() -> None:
@@ -422,7 +460,7 @@ class TestStops:
             with open_recall(folder / f"{call}", HashingEmbedder()) as first:
                 parts = first
                 parts.take_in(*TALK[:2])
-                parts.keep(*many(20))
+                parts.keep(*many(2 * BATCH_RECORDS))
                 stop = StopAt(call)
                 with suppress(Stop):
                     work(parts, stop)

@@ -12,7 +12,11 @@ from agent_memory.features.index.model.queries import SearchScope
 from agent_memory.features.knowledge.model.facts import Claim
 from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
-from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
+from agent_memory.features.memories.adapters.memory_store import (
+    MemoryOutlines,
+    StoredMemories,
+    StoredUses,
+)
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.model.projects import MemoryLocation
@@ -90,6 +94,7 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
         store, repositories = recall.store, GitRepositories(tmp_path / "git")
         editor = MemoryEditor(
             memories=StoredMemories(store),
+            outlines=MemoryOutlines(store),
             uses=StoredUses(store),
             resolver=ProjectResolver(
                 repositories=repositories,

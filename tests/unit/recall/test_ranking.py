@@ -6,8 +6,8 @@ from typing import Self
 
 import pytest
 
-from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model import term_vectors
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import SearchMode, TermStatistics, to_index_hit
 from agent_memory.features.recall.model import questions, ranking
 from agent_memory.features.recall.model.questions import ParsedQuestion

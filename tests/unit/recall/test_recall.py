@@ -343,6 +343,14 @@ class TestWarnings:
         assert "embedder.provider is none" in answer.warning
         assert answer.hits == wordy.ask("RocksDB", mode=SearchMode.BM25).hits != ()
 
+    def test_a_backlog_of_the_embedder_is_no_warning(self, parts: RecallHarness) -> None:
+        """Nobody can do anything about it, and words answer."""
+        parts.take_in(*TALK)
+        parts.keep(*(make_event(f"remark {n}", n, name=f"{n}") for n in range(500)))
+        parts.indexing.step()
+        assert parts.queue.size() == 500
+        assert parts.ask("RocksDB").warning is None
+
     def test_who_asks_for_words_alone_misses_no_embedder(self, wordy: RecallHarness) -> None:
         wordy.take_in(*TALK)
         assert wordy.ask("RocksDB", mode=SearchMode.BM25).warning is None

@@ -58,13 +58,15 @@ class TestRefusedTexts:
 
 
 class TestBatches:
-    def test_long_texts_are_taken_one_at_a_time(self, parts: RecallHarness) -> None:
+    def test_a_batch_has_many_short_texts_or_few_long_ones(self, parts: RecallHarness) -> None:
         parts.keep_up()
         long = "word " * 2_000
         parts.keep(*(make_event(f"{long} {at}", NOW - MINUTE + at) for at in range(4)))
+        parts.keep(*(make_event(f"note {at}", NOW - 1_000 + at) for at in range(200)))
         parts.indexing.step()
-        assert parts.indexes.embedding is not None
-        assert 1 <= parts.indexes.embedding.step() <= embedding.BATCH // 6 + 1
+        step = parts.indexes.embedding.step if parts.indexes.embedding else None
+        assert step is not None
+        assert [step(), step(), step(), step()] == [embedding.BATCH_RECORDS, 74, 2, 0]
 
 
 class TestQuestions:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from agent_memory.features.index.model.documents import Document, DocumentKey, Owner
-from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.model.embeddings import Priority, Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchScope, TermStatistics
 from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.features.log.model.outbox import OutboxEntry
@@ -20,14 +20,16 @@ class PendingEmbedding(NamedTuple):
 
 
 class EmbeddingQueue(Protocol):
-    """The records that still have to be embedded: live ones first, then past ones."""
+    """The records that still have to be embedded: live ones first, then past ones, each by
+    priority."""
 
-    def add(self, entries: Sequence[OutboxEntry], /, *, live: bool) -> None:
+    def add(self, entries: Mapping[OutboxEntry, Priority], /, *, live: bool) -> None:
         """Queue records durably. `live` is for new ones, otherwise they are of the past."""
         ...
 
     def list_pending(self, *, limit: int) -> list[PendingEmbedding]:
-        """Return the next entries, newest first; they stay queued until `mark_done`."""
+        """Return the next entries, the newest of a priority first; they stay queued until
+        `mark_done`."""
         ...
 
     def mark_done(self, tickets: Sequence[Ticket], /) -> None:
@@ -40,6 +42,10 @@ class EmbeddingQueue(Protocol):
 
     def size(self) -> int:
         """Return the number of entries."""
+        ...
+
+    def count(self) -> Mapping[Priority, int]:
+        """Return the number of entries of each priority that has any."""
         ...
 
 

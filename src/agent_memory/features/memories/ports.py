@@ -1,11 +1,11 @@
 """Ports of memories: storage, git repositories with their notes, and a model that merges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from agent_memory.features.memories.model.consolidations import ConsolidationRun
-from agent_memory.features.memories.model.memories import Draft, Home, Memory
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryOutline
 from agent_memory.features.memories.model.notes import NotebookContents
 from agent_memory.features.memories.model.projects import Project, RepositoryInfo, SyncState
 from agent_memory.features.memories.model.reasoning import Evidence, MergedMemory, ReasonedAnswer
@@ -41,6 +41,21 @@ class Memories(Protocol):
 
     def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
         """Write durably. Return False for each memory that no longer equals `before`."""
+        ...
+
+
+class Outlines(Protocol):
+    """The outlines of all memories, tombstones included. They are kept in memory, so that counting
+    reads nothing."""
+
+    def count_groups(self) -> Mapping[MemoryOutline, int]:
+        """Return how many memories each group has; a number may be 0."""
+        ...
+
+    def find_newest(
+        self, admits: Callable[[MemoryOutline], bool], /, *, limit: int
+    ) -> list[MemoryKey]:
+        """Return the newest that are admitted, newest first."""
         ...
 
 

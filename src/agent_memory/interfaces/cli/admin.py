@@ -1,6 +1,6 @@
 """`memory-daemon admin`: the database, the table of contents and the search indexes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -14,6 +14,14 @@ from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, in
 from agent_memory.interfaces.cli.verify import verify
 from agent_memory.interfaces.wire.operations import stats_json
 from agent_memory.kernel.status import IndexesStatus, StoreStats
+
+_KINDS = {
+    "memories": "memories",
+    "prompts": "your words",
+    "answers": "answers",
+    "segments": "segments",
+    "tool_results": "tool results",
+}
 
 
 @click.group(
@@ -198,14 +206,29 @@ def _stats_text(store: StoreStats) -> str:
 def index_lines(indexes: IndexesStatus) -> Iterator[str]:
     """Describe the search indexes, one line each."""
     yield f"Word index: {_documents(indexes.words.documents, indexes.words_waiting)}"
-    if indexes.vectors is None:
-        yield "Vectors: none (embedder.provider is none)"
-    else:
-        yield f"Vectors: {_documents(indexes.vectors.documents, indexes.vectors_waiting)}"
+    yield f"Meaning: {describe_embedding(indexes)}"
     if indexes.doing:
         yield f"Now {indexes.doing}"
     if indexes.trouble:
         yield f"Trouble: {rendering.plain(indexes.trouble)}"
+
+
+def describe_embedding(indexes: IndexesStatus) -> str:
+    """Say how much is embedded, what is done and what is left."""
+    if indexes.vectors is None:
+        return "nothing is embedded (embedder.provider is none)"
+    documents, waiting = indexes.vectors.documents, indexes.vectors_waiting
+    if not waiting:
+        return f"{rendering.count(documents, 'document')} embedded, nothing waiting"
+    left = [name for kind, name in _KINDS.items() if kind in indexes.waiting_by_kind]
+    done = [name for name in _KINDS.values() if name not in left]
+    state = f"{_join(done)} done, {_join(left)} left" if done else "some of each kind left"
+    return f"{documents:,} of {documents + waiting:,} embedded; {state}"
+
+
+def _join(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _documents(documents: int, waiting: int) -> str:

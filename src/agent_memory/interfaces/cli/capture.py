@@ -25,6 +25,13 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import PROJECT, Domain
 
 DOMAIN_HELP = "project (of this folder), user, org, or a project by name, such as project:my-app."
+_STATUSES = {
+    None: (MemoryStatus.ACTIVE, MemoryStatus.RESOLVED),
+    "active": (MemoryStatus.ACTIVE,),
+    "resolved": (MemoryStatus.RESOLVED,),
+    "archived": (MemoryStatus.ARCHIVED,),
+    "all": (MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED),
+}
 
 
 class CommaList(click.ParamType[tuple[str, ...]]):
@@ -235,25 +242,26 @@ def list_memories(
 ) -> None:
     """List memories, newest first."""
     editor, location = run.services.editor, resolve_location(run)
-    required_tags = frozenset(join_lists(tags))
-    matching = [
-        memory
-        for memory in editor.list_all(resolve_domains(run, domain))
-        if (namespace is None or memory.namespace == namespace)
-        and (spec is None or memory.spec == spec)
-        and required_tags <= memory.tags
-        and (
-            memory.status is not MemoryStatus.ARCHIVED
-            if status is None
-            else status in ("all", memory.status.value)
-        )
-    ]
-    matching.sort(key=lambda memory: (-memory.created_ms, memory.urn))
+    domains, required_tags = resolve_domains(run, domain), frozenset(join_lists(tags))
+    statuses = _STATUSES[status]
+    if limit is not None and spec is None and not required_tags:
+        matching, total = editor.list_newest(domains, statuses, namespace=namespace, limit=limit)
+    else:
+        matching = [
+            memory
+            for memory in editor.list_all(domains)
+            if memory.status in statuses
+            and (namespace is None or memory.namespace == namespace)
+            and (spec is None or memory.spec == spec)
+            and required_tags <= memory.tags
+        ]
+        total = len(matching)
+        matching.sort(key=lambda memory: (-memory.created_ms, memory.key))
     details = editor.load_details(matching[:limit])
     run.show(
         {
             "memories": [memory_details_json(each, content=False) for each in details],
-            "total": len(matching),
+            "total": total,
         },
         lambda: "\n".join(_line(each.memory, location) for each in details) or "No memories.",
         essential="\n".join(each.memory.id for each in details),

@@ -12,6 +12,7 @@ from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     MAX_OFFSET,
+    NO_EMBEDDER,
     Hit,
     Query,
     RecallResult,
@@ -173,8 +174,7 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
         return
     question = f"{reason} {query.text}".strip()
     conclusion = services.reasoning.conclude(replace(query, text=question))
-    if conclusion.found.warning:
-        run.terminal.warn(f"warning: {conclusion.found.warning}\n")
+    _warn(run, conclusion.found)
     run.show(
         reasoning_json(conclusion, detail),
         lambda: "\n".join(_render_conclusion(conclusion)),
@@ -319,6 +319,12 @@ def _list_all(backend: SearchBackend, query: Query) -> RecallResult:
     return replace(first, hits=tuple(hits[skipped:]), warning=warning)
 
 
+def _warn(run: Invocation, answer: RecallResult) -> None:
+    """Show a warning, but not that there is no embedder: that is what the settings ask for."""
+    if answer.warning and answer.warning != NO_EMBEDDER:
+        run.terminal.warn(f"warning: {answer.warning}\n")
+
+
 def show_answer(
     run: Invocation,
     answer: RecallResult,
@@ -327,8 +333,7 @@ def show_answer(
     hint: str = "",
 ) -> None:
     """Show what a search found. `hint` follows if it found nothing."""
-    if answer.warning:
-        run.terminal.warn(f"warning: {answer.warning}\n")
+    _warn(run, answer)
     run.show(
         answer_json(answer, detail, whole=True),
         lambda: _as_text(run, answer, kinds, detail, hint),

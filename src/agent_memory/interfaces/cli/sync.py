@@ -10,6 +10,7 @@ from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
 from agent_memory.features.recall.services.memory_stats import MemoryCheck, MemoryCounts
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.admin import describe_embedding
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.memories import counts_json, sync_outcomes_json
@@ -160,6 +161,8 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
     when = "never" if last is None else rendering.zoned_moment(last)
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
     yield f"Recall: {FEATURES[counted.features]}"
+    if counted.indexes.vectors_waiting:
+        yield f"Meaning: {describe_embedding(counted.indexes)}"
     if counted.waiting:
         yield f"Notes: {rendering.count(counted.waiting, 'change')} not written yet"
     if verified is not None:

@@ -1,8 +1,10 @@
 """bge-small-en-v1.5 from the files of a package: no network, and none of its code runs."""
 
 import hashlib
+import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed
+from agent_memory.platform import priority
 
 log = structlog.get_logger()
 
@@ -23,6 +26,7 @@ QUESTION_PREFIX = "Represent this sentence for searching relevant passages: "
 
 _PACKAGE = "compartment"
 _FOLDER = "compartment/models/bge-small-en-v1.5-int8"
+_THREADS = min(2, os.cpu_count() or 1)  # for many texts, at low priority
 
 
 class _File(NamedTuple):
@@ -41,7 +45,11 @@ _TOKENIZER = _File(
 
 
 class Bge:
-    """An embedder that loads its model on first use: half a second, about 130 MB."""
+    """An embedder that loads its model on `load` or first use: half a second, about 130 MB.
+
+    One text is embedded by the calling thread. Many are shared out to threads of low priority: they
+    use what the daemon and other programs leave of two cores.
+    """
 
     model = f"{NAME}/{MAX_TOKENS}"
     unrelated = 0.4
@@ -49,14 +57,16 @@ class Bge:
     def __init__(self) -> None:
         self._loading = threading.Lock()
         self._loaded: _Loaded | None = None
+        # A thread has the priority of the thread that starts it. This one starts here and not in
+        # a background job, because onnxruntime holds the GIL while it loads: at low priority on a
+        # busy machine, every request would wait a second.
+        self._loader = ThreadPoolExecutor(1, "load-embedder")
+        self._loader.submit(lambda: None)
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
         if not texts:
             return []
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = _Loaded()
-            loaded = self._loaded
+        loaded = self.load()
         try:
             rows = loaded.embed(texts)
         except Exception as exc:  # callers can continue without vectors
@@ -66,6 +76,14 @@ class Bge:
     def embed_question(self, text: str, /) -> Vector:
         (vector,) = self.embed([QUESTION_PREFIX + text])
         return vector
+
+    def load(self) -> "_Loaded":
+        """Load the model unless it is loaded. Raises EmbedderFailed."""
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._loader.submit(_Loaded).result()
+                self._loader.shutdown(wait=False)
+            return self._loaded
 
 
 class _Loaded:
@@ -90,12 +108,15 @@ class _Loaded:
             raise EmbedderFailed(f"{NAME} cannot be loaded: {exc}") from exc
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._threads = ThreadPoolExecutor(_THREADS, "embed", initializer=priority.lower)
         log.info("embedder.loaded", model=NAME)
 
     def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        # `encode_batch` releases the GIL, `encode` does not.
+        if len(texts) == 1:  # a question: `encode` is short and does not give up the GIL
+            return [self._run(self._tokenizer.encode(texts[0]).ids)]
+        # `encode_batch` releases the GIL.
         encodings = self._tokenizer.encode_batch(list(texts))
-        return [self._run(encoding.ids) for encoding in encodings]
+        return list(self._threads.map(lambda encoding: self._run(encoding.ids), encodings))
 
     def _run(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Return the vector of one text.

@@ -1,8 +1,14 @@
-"""The embedding queue on an ordered store: a live and a past lane, each newest first."""
+"""The embedding queue on an ordered store: a live and a past lane, each by priority, newest first.
+
+The key of an entry is its lane, its priority and a number, so that reading a lane backwards gives
+what is next. Entries of earlier versions have no priority: they come last in their lane.
+"""
 
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
+from agent_memory.features.index.model.embeddings import Priority
 from agent_memory.features.index.ports import PendingEmbedding
 from agent_memory.features.log.adapters.outbox_entries import decode_entry, encode_entry
 from agent_memory.features.log.model.outbox import OutboxEntry
@@ -20,17 +26,20 @@ class StoredEmbeddingQueue:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
         self._counting = threading.Lock()
-        self._count: int | None = None
+        self._counts: Counter[Priority] | None = None
 
-    def add(self, entries: Sequence[OutboxEntry], /, *, live: bool) -> None:
+    def add(self, entries: Mapping[OutboxEntry, Priority], /, *, live: bool) -> None:
         if not entries:
             return
         lane = _LIVE if live else _PAST
         operations = [
-            Append(families.EMBEDDING_QUEUE, lane, encode_entry(entry)) for entry in entries
+            Append(families.EMBEDDING_QUEUE, b"%b%d:" % (lane, priority), encode_entry(entry))
+            for entry, priority in entries.items()
         ]
         self._store.submit([Batch(tuple(operations))]).result()
-        self._adjust_count(len(entries))
+        with self._counting:
+            if self._counts is not None:
+                self._counts.update(entries.values())
 
     def list_pending(self, *, limit: int) -> list[PendingEmbedding]:
         rows = self._store.scan(
@@ -56,31 +65,42 @@ class StoredEmbeddingQueue:
         if tickets:
             removals = tuple(Delete(families.EMBEDDING_QUEUE, ticket) for ticket in tickets)
             self._store.submit([Batch(removals)]).result()
-            self._adjust_count(-len(tickets))
+            with self._counting:
+                if self._counts is not None:
+                    self._counts -= _count_keys(tickets)
 
     def clear(self) -> None:
         lanes = [DeleteRange(families.EMBEDDING_QUEUE, n, keys.end_of(n)) for n in (_LIVE, _PAST)]
         self._store.submit([Batch(tuple(lanes))]).result()
         with self._counting:
-            self._count = 0
+            self._counts = Counter()
 
     def size(self) -> int:
-        """Return the number of entries, which is counted once and then adjusted."""
-        with self._counting:
-            if self._count is None:
-                self._count = sum(self._lane_size(lane) for lane in (_LIVE, _PAST))
-            return self._count
+        return self.count().total()
 
-    def _lane_size(self, lane: bytes) -> int:
-        count, start = 0, lane
+    def count(self) -> Counter[Priority]:
+        """Return the numbers, which are counted once and then adjusted."""
+        with self._counting:
+            if self._counts is None:
+                self._counts = self._count_lane(_LIVE) + self._count_lane(_PAST)
+            return self._counts.copy()
+
+    def _count_lane(self, lane: bytes) -> Counter[Priority]:
+        counts: Counter[Priority] = Counter()
+        start = lane
         while rows := self._store.scan(
             families.EMBEDDING_QUEUE, start, keys.end_of(lane), limit=_COUNTED
         ):
-            count += len(rows)
+            counts += _count_keys(key for key, _ in rows)
             start = keys.after(rows[-1][0])
-        return count
+        return counts
 
-    def _adjust_count(self, change: int) -> None:
-        with self._counting:
-            if self._count is not None:
-                self._count = max(0, self._count + change)
+
+def _count_keys(found: Iterable[bytes]) -> Counter[Priority]:
+    return Counter(_parse_priority(key) for key in found)
+
+
+def _parse_priority(key: bytes) -> Priority:
+    """Return the priority in a key; the lowest for an entry of an earlier version."""
+    _, priority, *number = key.split(b":")
+    return Priority(int(priority)) if number else Priority.TOOL_RESULTS

@@ -301,9 +301,11 @@ class FlatVectors:
             gone: list[int] = []
             for owner, held in owned.items():
                 new = {
-                    _row(document, part): vector
+                    row: vector
                     for document, vectors_of in held
-                    for part, vector in enumerate(vectors_of)
+                    for row, vector in zip(
+                        _rows_of(document, len(vectors_of)), vectors_of, strict=True
+                    )
                 }
                 gone += [
                     number
@@ -515,24 +517,28 @@ class FlatVectors:
         return np.stack(vectors).astype("<f2")
 
 
-def _row(document: Document, part: int) -> _Row:
-    return _Row(
-        kind=document.kind,
-        part=part,
-        owner=document.owner,
-        id=document.id,
-        at_ms=document.at_ms,
-        digest=_digest(document),
-        session=document.session,
-        project=document.project,
-        agent=document.agent,
-        role=document.role,
-        namespace=document.namespace,
-        domain=document.domain,
-        spec=document.spec,
-        status=document.status,
-        tags=tuple(sorted(document.tags)),
-    )
+def _rows_of(document: Document, parts: int) -> list[_Row]:
+    digest = _digest(document) if parts else 0
+    return [
+        _Row(
+            kind=document.kind,
+            part=part,
+            owner=document.owner,
+            id=document.id,
+            at_ms=document.at_ms,
+            digest=digest,
+            session=document.session,
+            project=document.project,
+            agent=document.agent,
+            role=document.role,
+            namespace=document.namespace,
+            domain=document.domain,
+            spec=document.spec,
+            status=document.status,
+            tags=tuple(sorted(document.tags)),
+        )
+        for part in range(parts)
+    ]
 
 
 def _digest(document: Document) -> int:

@@ -1,5 +1,6 @@
 """Documents: the units of search, made from events, segments, grips, memories and facts."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +23,16 @@ DocumentKey = NewType("DocumentKey", str)
 Owner = NewType("Owner", str)
 
 _ROLES = {role: role.name.lower() for role in EventRole}
+_NOISE_CHARS = 1_000  # a longer tool result has something to say
+_CALL_WORDS = 12  # a longer call, such as a commit with its message, says something by itself
+_EMPTY_FIELD = re.compile(r'"[^"\\\n]{1,80}"\s*:\s*(?:""|null|\[\s*\]|\{\s*\})')
+_BARE_LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:\t|[ \t]*[\u2192:|])[ \t]*$", re.MULTILINE)
+_TOKEN = re.compile(r"[^\W\d_]+|\d{3,}")
+_SAYS_NOTHING = re.compile(
+    "ok|done|success|true|false|null|none|stdout|stderr|exit|code|exitcode|returncode|status"
+    "|interrupted|isimage|nooutputexpected|no|output|matches|files|results|found",
+    re.IGNORECASE,
+)
 
 
 class DocumentKind(StrEnum):
@@ -181,6 +192,23 @@ def from_grip(grip: Grip, node: TocNode, session: str) -> Document:
 def apply_metadata(document: Document, about: Mapping[str, str]) -> Document:
     """Return the document with project and agent from the metadata of one of its events."""
     return replace(document, project=about.get("project", ""), agent=about.get("agent", ""))
+
+
+def is_noise(document: Document) -> bool:
+    """Tell whether a document is a tool result that says nothing.
+
+    Its output is empty, "ok", an exit code, JSON with empty fields or bare line numbers. A long
+    call, and a number of three digits or more, count as something said.
+    """
+    if not document.tool or len(document.text) > _NOISE_CHARS:
+        return False
+    output = document.text
+    if output.startswith(f"{document.tool}: "):
+        call, _, output = output.partition("\n")
+        if len(call.split()) > _CALL_WORDS:
+            return False
+    said = _EMPTY_FIELD.sub("", _BARE_LINE_NUMBER.sub("", output))
+    return all(_SAYS_NOTHING.fullmatch(token) for token in _TOKEN.findall(said))
 
 
 def join_text(document: Document) -> str:

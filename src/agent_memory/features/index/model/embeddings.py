@@ -1,9 +1,18 @@
-"""Embeddings: vectors, and the parts of a document that are embedded."""
+"""Embeddings: vectors, the parts of a document that are embedded, and what is embedded first."""
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from typing import NewType
 
-from agent_memory.features.index.model.documents import Document, DocumentKind
+from agent_memory.features.index.model.documents import (
+    Document,
+    DocumentKind,
+    Owner,
+    event_owner,
+    is_noise,
+)
+from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
 
 Vector = NewType("Vector", bytes)
 """A unit vector of 32-bit floats, little-endian."""
@@ -15,11 +24,54 @@ _PART_CHARS = 1_000  # bounds very long words such as base64
 _WORD = re.compile(r"\S+")
 
 
+class Priority(IntEnum):
+    """Which documents are embedded first: the highest. The numbers are stored: never change
+    them."""
+
+    TOOL_RESULTS = 1  # and whatever else is no message
+    SEGMENTS = 2
+    ANSWERS = 3
+    PROMPTS = 4
+    MEMORIES = 5  # and facts
+
+
+_BY_ROLE = {"user": Priority.PROMPTS, "assistant": Priority.ANSWERS}
+
+
+def prioritize(
+    entries: Iterable[OutboxEntry], owned: Mapping[Owner, Sequence[Document]]
+) -> dict[OutboxEntry, Priority]:
+    """Map each entry to its priority. `owned` has the documents of its record; a record without
+    any comes last."""
+
+    def choose(entry: OutboxEntry) -> Priority:
+        match entry:
+            case EventChanged(at=at):
+                held = owned.get(event_owner(at.event_id), ())
+                roles = (_BY_ROLE.get(each.role) for each in held)
+                return next(filter(None, roles), Priority.TOOL_RESULTS)
+            case SegmentChanged():
+                return Priority.SEGMENTS
+            case _:
+                return Priority.MEMORIES
+
+    return {entry: choose(entry) for entry in entries}
+
+
+def count_chars(document: Document) -> int:
+    """Return about how many characters of a document are embedded, without splitting it."""
+    most = _PART_CHARS if document.tool else MOST_PARTS * _PART_CHARS
+    return min(most, len(document.text))
+
+
 def split_parts(document: Document) -> list[str]:
-    """Return the texts to embed: the bare text of a document, a long one in equal parts.
+    """Return the texts to embed: the bare text of a document, a long one in equal parts. A tool
+    result that says nothing has none.
 
     Speaker and time are left out: names attract every text that mentions them.
     """
+    if is_noise(document):
+        return []
     words = _get_embedded_text(document).split()
     kept, size = _divide(document, len(words))
     parts = (" ".join(words[start : start + size]) for start in range(0, kept, size))

@@ -21,6 +21,7 @@ CANDIDATES = 40  # more do not improve results, and each costs time
 MAX_LIMIT = 100
 MAX_OFFSET = 10_000
 MAX_TAGS = 100
+NO_EMBEDDER = "searched by words alone: embedder.provider is none"  # a warning
 HIDDEN = frozenset({"archived", "tombstone"})  # statuses that are found only on request
 
 _EARLIEST = Millis(0)

@@ -2,10 +2,13 @@
 note queue."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 import msgspec
 
@@ -16,6 +19,7 @@ from agent_memory.features.memories.model.memories import (
     NAMESPACES,
     Home,
     Memory,
+    MemoryOutline,
     MemoryStatus,
 )
 from agent_memory.features.memories.model.tiers import MemoryUse, Tier
@@ -39,6 +43,7 @@ from agent_memory.platform.store.batches import (
 
 _NAMED = 100
 _HOMES = 10_000
+_PAGE = 5_000
 _NOTE = b"note:"
 
 
@@ -63,9 +68,84 @@ class _UseRecord(msgspec.Struct, array_like=True, frozen=True):
     tier: str
 
 
-class StoredMemories:
+class MemoryOutlines:
+    """The outlines of all memories: read from the store once, then kept up by what writes."""
+
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
+        self._changing = threading.Lock()
+        self._known: dict[MemoryKey, MemoryOutline] | None = None
+        self._newest: list[tuple[int, MemoryKey]] = []  # newest first
+        self._groups: Counter[MemoryOutline] = Counter()
+
+    def count_groups(self) -> Counter[MemoryOutline]:
+        with self._changing:
+            self._load()
+            return self._groups.copy()
+
+    def find_newest(
+        self, admits: Callable[[MemoryOutline], bool], /, *, limit: int
+    ) -> list[MemoryKey]:
+        with self._changing:
+            known = self._load()
+            found = (key for _, key in self._newest if admits(known[key]))
+            return list(islice(found, limit))
+
+    def note_written(self, written: Sequence[MemoryKey]) -> None:
+        """Read these memories again. Reading under the lock keeps the last of two writes."""
+        with self._changing:
+            if self._known is None:
+                return
+            rows = self._store.get_many(families.MEMORIES, list(map(keys.memory, written)))
+            for key, row in zip(written, rows, strict=True):
+                if row is not None:
+                    old = self._known.get(key)
+                    self._put(_outline(key, row, 0 if old is None else old.uses))
+
+    def note_uses(self, uses: Mapping[MemoryKey, int]) -> None:
+        with self._changing:
+            for key, count in uses.items():
+                if self._known is not None and key in self._known:
+                    self._put(self._known[key]._replace(uses=count))
+
+    def _load(self) -> dict[MemoryKey, MemoryOutline]:
+        if self._known is None:
+            uses = {
+                key: codec.unpack(value, _UseRecord).count
+                for key, value in self._scan(families.MEMORY_USES)
+            }
+            found = (
+                _outline(keys.parse_memory(key), value, uses.get(key, 0))
+                for key, value in self._scan(families.MEMORIES)
+            )
+            self._known = {each.key: each for each in found}
+            self._newest = sorted((-each.created_ms, each.key) for each in self._known.values())
+            self._groups = Counter(each.group for each in self._known.values())
+        return self._known
+
+    def _put(self, outline: MemoryOutline) -> None:
+        known = self._load()
+        old = known.get(outline.key)
+        known[outline.key] = outline
+        self._groups[outline.group] += 1
+        if old is not None:
+            self._groups[old.group] -= 1
+        if old is None or old.created_ms != outline.created_ms:
+            if old is not None:
+                self._newest.remove((-old.created_ms, old.key))
+            insort(self._newest, (-outline.created_ms, outline.key))
+
+    def _scan(self, family: str) -> Iterator[Row]:
+        start, end = keys.MEMORY_PREFIX, keys.end_of(keys.MEMORY_PREFIX)
+        while rows := self._store.scan(family, start, end, limit=_PAGE):
+            yield from rows
+            start = keys.after(rows[-1][0])
+
+
+class StoredMemories:
+    def __init__(self, store: OrderedStore, outlines: MemoryOutlines | None = None) -> None:
+        self._store = store
+        self._outlines = outlines
 
     def get(self, key: MemoryKey, /) -> Memory | None:
         alike = self.find_by_digest(key.domain, key.namespace, key.digest[:HEX_CHARS])
@@ -102,12 +182,15 @@ class StoredMemories:
 
     def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
         outcomes = self._store.submit([_batch(change) for change in changes]).result()
+        if self._outlines is not None:
+            self._outlines.note_written([change.after.key for change in changes])
         return [isinstance(outcome, Committed) for outcome in outcomes]
 
 
 class StoredUses:
-    def __init__(self, store: OrderedStore) -> None:
+    def __init__(self, store: OrderedStore, outlines: MemoryOutlines | None = None) -> None:
         self._store = store
+        self._outlines = outlines
         self._counting = threading.Lock()
         self._pending: Future[list[CommitOutcome]] | None = None
 
@@ -139,18 +222,21 @@ class StoredUses:
             self._put(uses, wait=True)
 
     def _put(self, uses: Iterable[tuple[MemoryKey, MemoryUse]], *, wait: bool = False) -> None:
+        written = list(uses)
         puts = [
             Put(
                 families.MEMORY_USES,
                 keys.memory(key),
                 codec.pack(_UseRecord(count=use.count, last_ms=use.last_ms, tier=use.tier.value)),
             )
-            for key, use in uses
+            for key, use in written
         ]
         if puts:  # counts do not wait: losing one in a crash does no harm
             self._pending = self._store.submit([Batch(tuple(puts))])
             if wait:
                 self._pending.result()
+            if self._outlines is not None:
+                self._outlines.note_uses({key: use.count for key, use in written})
 
     def _await_counts(self) -> None:
         """Wait until earlier counts can be read; ignore those that could not be written."""
@@ -161,6 +247,8 @@ class StoredUses:
 
     def forget(self, key: MemoryKey, /) -> None:
         self._store.submit([Batch((Delete(families.MEMORY_USES, keys.memory(key)),))]).result()
+        if self._outlines is not None:
+            self._outlines.note_uses({key: 0})
 
 
 class StoredNoteQueue:
@@ -209,6 +297,12 @@ def _batch(change: MemoryChange) -> Batch:
         else Equals(families.MEMORIES, key, _encode_memory(before))
     )
     return Batch(tuple(operations), (expected,))
+
+
+def _outline(key: MemoryKey, value: bytes, uses: int) -> MemoryOutline:
+    record = codec.unpack(value, _MemoryRecord)
+    superseded = bool(record.superseded_by)
+    return MemoryOutline(key, record.status, superseded, Millis(record.created_ms), uses)
 
 
 def _encode_memory(memory: Memory) -> bytes:

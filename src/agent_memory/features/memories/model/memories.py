@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from agent_memory.features.log.model.events import (
     MAX_EVENT_ID_CHARS,
@@ -39,6 +39,8 @@ MAX_TAG_CHARS = 64
 MAX_RELATED = 100
 MAX_NAME_CHARS = 300  # of a reference to another memory
 HEX_CHARS = 12  # of the digest, in an id
+OFTEN = 20  # further uses do not change a tier
+_DAY_MS = 86_400_000
 
 MemoryId = NewType("MemoryId", str)
 Home = NewType("Home", str)
@@ -134,6 +136,28 @@ class Memory:
     @property
     def superseded(self) -> bool:
         return bool(self.superseded_by)
+
+
+class MemoryOutline(NamedTuple):
+    """What counting and listing need of a memory. `uses` is how often it was recalled."""
+
+    key: MemoryKey
+    status: MemoryStatus
+    superseded: bool
+    created_ms: Millis
+    uses: int
+
+    @property
+    def namespace(self) -> str:
+        return self.key.namespace
+
+    @property
+    def group(self) -> "MemoryOutline":
+        """The outline that all memories share which differ only in their text and, within a day,
+        in their time."""
+        day = Millis(self.created_ms - self.created_ms % _DAY_MS)
+        key = self.key._replace(digest=Digest(""))
+        return self._replace(key=key, created_ms=day, uses=min(self.uses, OFTEN))
 
 
 @dataclass(frozen=True, slots=True)

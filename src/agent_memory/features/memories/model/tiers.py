@@ -5,12 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.model.memories import (
+    OFTEN,
+    Memory,
+    MemoryOutline,
+    MemoryStatus,
+)
 from agent_memory.kernel.ids import Millis
 
 RECENCY, ACTIVATION, IMPORTANCE = 0.4, 0.2, 0.4
 HALF_LIFE_DAYS = 30.0
-OFTEN = 20  # further uses add nothing
 SUPERSEDED = 0.2
 
 IMPORTANCES: Mapping[str, float] = {
@@ -49,7 +53,7 @@ class MemoryUse:
     tier: Tier = Tier.HOT
 
 
-def score(memory: Memory, use: MemoryUse, now: Millis) -> float:
+def score(memory: Memory | MemoryOutline, use: MemoryUse, now: Millis) -> float:
     age = max(0, now - memory.created_ms) / _DAY_MS
     recency = math.exp2(-age / HALF_LIFE_DAYS)
     activation = min(1.0, math.log1p(use.count) / math.log1p(OFTEN))
@@ -57,7 +61,7 @@ def score(memory: Memory, use: MemoryUse, now: Millis) -> float:
     return total * SUPERSEDED if memory.superseded else total
 
 
-def assign_tier(memory: Memory, use: MemoryUse, now: Millis) -> Tier:
+def assign_tier(memory: Memory | MemoryOutline, use: MemoryUse, now: Millis) -> Tier:
     if memory.status is MemoryStatus.ARCHIVED:
         return Tier.ARCHIVED
     value = score(memory, use, now)

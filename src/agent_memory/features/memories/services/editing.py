@@ -1,18 +1,19 @@
 """Editing: find a memory by name, and change its status, tags or text."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from agent_memory.features.memories.model import memories, tiers
 from agent_memory.features.memories.model.memories import (
     NAMESPACES,
     Memory,
+    MemoryOutline,
     MemoryStatus,
     Reference,
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.model.tiers import MemoryUse, Tier
-from agent_memory.features.memories.ports import Memories, MemoryChange, MemoryUses
+from agent_memory.features.memories.ports import Memories, MemoryChange, MemoryUses, Outlines
 from agent_memory.features.memories.services.capture import Capture, CaptureResult
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.kernel.errors import AmbiguousName, InvalidInput, NotFound, Overloaded
@@ -53,6 +54,7 @@ class MemoryEdit:
 class MemoryEditor:
     memories: Memories
     uses: MemoryUses
+    outlines: Outlines
     resolver: ProjectResolver
     capture: Capture
     clock: Clock
@@ -96,6 +98,29 @@ class MemoryEditor:
             while page := self.memories.list_domain(domain, after=last, limit=_PAGE):
                 yield from (m for m in page if m.status is not MemoryStatus.TOMBSTONE)
                 last = page[-1].key
+
+    def list_newest(
+        self,
+        domains: Sequence[Domain] | None,
+        statuses: Collection[MemoryStatus],
+        *,
+        namespace: str | None,
+        limit: int,
+    ) -> tuple[list[Memory], int]:
+        """Return the newest memories and the number of all that match, reading only the
+        former."""
+
+        def admits(outline: MemoryOutline) -> bool:
+            return (
+                outline.status in statuses
+                and (domains is None or outline.key.domain in domains)
+                and (namespace is None or outline.namespace == namespace)
+            )
+
+        newest = map(self.memories.get, self.outlines.find_newest(admits, limit=limit))
+        groups = self.outlines.count_groups()
+        total = sum(count for group, count in groups.items() if admits(group))
+        return [memory for memory in newest if memory is not None], total
 
     def set_status(self, memory: Memory, status: MemoryStatus, here: MemoryLocation) -> Memory:
         """Change the status. Raises InvalidInput if the transition is not allowed."""

@@ -14,7 +14,10 @@ from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.kernel.errors import EmbedderRefused
 from agent_memory.platform.ports import Ticket
 
-BATCH = 16  # records and text parts per batch; live entries get their turn between two batches
+# Characters and records per batch: about a second of work, then live entries get their turn. A
+# smaller batch is slower, because fewer texts are of similar length and each batch is synced.
+BATCH_CHARS = 16_000
+BATCH_RECORDS = 128
 
 Owned = Mapping[Owner, Sequence[Document]]
 
@@ -45,7 +48,8 @@ class EmbeddingWriter:
         with self.lock:
             self.queue.clear()
             for entries in self.documents.list_entries():
-                self.queue.add(entries, live=False)
+                owned = self.documents.read_owned(entries)
+                self.queue.add(embeddings.prioritize(entries, owned), live=False)
                 count += len(entries)
                 on_progress(count)
             self.vectors.mark_complete()
@@ -73,12 +77,10 @@ class EmbeddingWriter:
         """Return the next records, until their texts fill a batch."""
         batch: list[tuple[Ticket, Owned]] = []
         size = 0
-        for ticket, entry in self.queue.list_pending(limit=BATCH):
+        for ticket, entry in self.queue.list_pending(limit=BATCH_RECORDS):
             owned = self.documents.read_owned([entry])
-            size += sum(
-                len(embeddings.split_parts(each)) for held in owned.values() for each in held
-            )
-            if batch and size > BATCH:
+            size += sum(embeddings.count_chars(each) for held in owned.values() for each in held)
+            if batch and size > BATCH_CHARS:
                 break
             batch.append((ticket, owned))
         return batch

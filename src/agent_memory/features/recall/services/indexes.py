@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from agent_memory.features.index.model.embeddings import Priority
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
 from agent_memory.features.recall.services.indexing import BATCH, Indexer
 from agent_memory.features.recall.services.unindexed import MOST
@@ -80,12 +81,16 @@ class Indexes:
             vectors = None if embedding is None else embedding.vectors.stats()
         except (IndexFailed, OSError) as exc:
             trouble = trouble or str(exc)
+        waiting = {} if embedding is None else embedding.queue.count()
         return IndexesStatus(
             words=words,
             words_waiting=max(0, self.indexing.log.watermark() - self.cursor()),
             model="" if embedding is None else embedding.embedder.model,
             vectors=vectors,
-            vectors_waiting=0 if embedding is None else embedding.queue.size(),
+            vectors_waiting=sum(waiting.values()),
+            waiting_by_kind={
+                kind.name.lower(): waiting[kind] for kind in reversed(Priority) if waiting.get(kind)
+            },
             doing=f"{self.state.doing}: {self.state.done:,}" if self.state.doing else "",
             trouble=trouble,
         )

@@ -1,8 +1,10 @@
 """Index changes from the outbox by their words, and queue them for embedding."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent_memory.features.index.model.documents import Document, Owner
+from agent_memory.features.index.model.embeddings import prioritize
 from agent_memory.features.index.ports import EmbeddingQueue, LexicalIndex, TermVectors
 from agent_memory.features.log.model.outbox import (
     EventChanged,
@@ -36,8 +38,9 @@ class Indexer:
         if not entries:
             return 0
         changed = list(dict.fromkeys(entry for _, entry in entries))
-        self._enqueue(changed)  # before the index: doing it twice is better than not at all
-        self._replace(changed, cursor=entries[-1][0])
+        owned = self.documents.read_owned(changed)
+        self._enqueue(changed, owned)  # before the index: twice is better than not at all
+        self._replace(owned, cursor=entries[-1][0])
         return len(entries)
 
     def fill(self, on_progress: Callable[[int], None], *, afresh: bool = False) -> int:
@@ -54,16 +57,17 @@ class Indexer:
             waiting += entries
             count += len(entries)
             if len(waiting) >= BATCH:
-                self._replace(waiting)
+                self._replace(self.documents.read_owned(waiting))
                 waiting = []
                 on_progress(count)
-        self._replace(waiting)
+        self._replace(self.documents.read_owned(waiting))
         self.lexical.finish(cursor=newest)
         on_progress(count)
         return count
 
-    def _replace(self, changed: Sequence[OutboxEntry], *, cursor: int | None = None) -> None:
-        owned = self.documents.read_owned(changed)
+    def _replace(
+        self, owned: Mapping[Owner, Sequence[Document]], *, cursor: int | None = None
+    ) -> None:
         self.terms.replace(owned)  # before the cursor moves, so that a crash repeats it
         self.lexical.replace(owned, cursor=cursor)
 
@@ -72,17 +76,20 @@ class Indexer:
         cursor = self.lexical.cursor()
         after = 0 if cursor is None or cursor > newest else cursor
         while entries := self.outbox.read(after, limit=BATCH):
-            self._enqueue(list(dict.fromkeys(entry for _, entry in entries)))
+            changed = list(dict.fromkeys(entry for _, entry in entries))
+            self._enqueue(changed, self.documents.read_owned(changed))
             after = entries[-1][0]
 
-    def _enqueue(self, changed: Sequence[OutboxEntry]) -> None:
+    def _enqueue(
+        self, changed: Sequence[OutboxEntry], owned: Mapping[Owner, Sequence[Document]]
+    ) -> None:
         if self.queue is None:
             return
         since = self.clock.now() - LIVE_MS
-        live = [each for each in changed if _is_live(each, since)]
-        urgent = set(live)
-        self.queue.add([entry for entry in changed if entry not in urgent], live=False)
-        self.queue.add(live, live=True)
+        live = {each for each in changed if _is_live(each, since)}
+        priorities = prioritize(changed, owned)
+        self.queue.add({e: p for e, p in priorities.items() if e not in live}, live=False)
+        self.queue.add({e: p for e, p in priorities.items() if e in live}, live=True)
 
 
 def _is_live(entry: OutboxEntry, since: int) -> bool:

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import MAX_LIMIT, Query, SearchScope
-from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import MemoryStatus
+from agent_memory.features.memories.model import memories, tiers
+from agent_memory.features.memories.model.memories import MemoryOutline, MemoryStatus
+from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.memories.ports import Notebook, Projects
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.note_writer import NoteWriter
@@ -16,6 +18,9 @@ from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
+from agent_memory.kernel.status import IndexesStatus
+
+Name = TypeVar("Name", bound=str)
 
 _SHOWN = 20  # problems listed per kind
 
@@ -29,10 +34,15 @@ class MemoryCounts:
     by_namespace: Mapping[str, int]
     by_tier: Mapping[str, int]
     by_status: Mapping[str, int]
-    index_bytes: int
+    indexes: IndexesStatus
     last_sync_ms: Millis | None
     waiting: int  # changes not yet written to notes
     features: str
+
+    @property
+    def index_bytes(self) -> int:
+        vectors = self.indexes.vectors
+        return self.indexes.words.size_bytes + (0 if vectors is None else vectors.size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,20 +67,28 @@ class MemoryStatistics:
 
     def count(self, domains: Sequence[Domain] | None) -> MemoryCounts:
         """Count the memories of these domains, or of all."""
-        shown = self.editor.load_details(list(self.editor.list_all(domains)))
-        found = [each.memory for each in shown]
+        groups = {
+            group: count
+            for group, count in self.editor.outlines.count_groups().items()
+            if count
+            and group.status is not MemoryStatus.TOMBSTONE
+            and (domains is None or group.key.domain in domains)
+        }
+        now = self.recall.clock.now()
         chosen = self.editor.memories.list_domains() if domains is None else domains
         homes = [home for domain in chosen for home in self.resolver.list_homes(domain)]
         syncs = [self.projects.get_sync_state(home).at_ms for home in homes]
         status = self.indexes.status()
-        vectors = 0 if status.vectors is None else status.vectors.size_bytes
         return MemoryCounts(
-            total=len(found),
-            by_domain=Counter(memory.domain for memory in found),
-            by_namespace=Counter(memory.namespace for memory in found),
-            by_tier=Counter(each.tier.value for each in shown),
-            by_status=Counter(memory.status.value for memory in found),
-            index_bytes=status.words.size_bytes + vectors,
+            total=sum(groups.values()),
+            by_domain=_count(groups, lambda group: group.key.domain),
+            by_namespace=_count(groups, lambda group: group.namespace),
+            by_tier=_count(
+                groups,
+                lambda group: tiers.assign_tier(group, MemoryUse(count=group.uses), now).value,
+            ),
+            by_status=_count(groups, lambda group: group.status.value),
+            indexes=status,
             last_sync_ms=max(syncs, default=Millis(0)) or None,
             waiting=sum(len(self.notes.queue.list_pending(home, limit=1_000)) for home in homes),
             features="llm" if self.llm else "core" if status.vectors is None else "enhanced",
@@ -157,3 +175,13 @@ class MemoryStatistics:
             f"{each.ref} on {each.target[:12]}: {each.reason}" for each in reading.problems
         ]
         return {memory.key for memory in reading.memories}
+
+
+def _count(
+    groups: Mapping[MemoryOutline, int], name: Callable[[MemoryOutline], Name]
+) -> Counter[Name]:
+    """Add up the groups of the same name."""
+    counts: Counter[Name] = Counter()
+    for group, count in groups.items():
+        counts[name(group)] += count
+    return counts

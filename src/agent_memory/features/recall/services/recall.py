@@ -12,6 +12,7 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    NO_EMBEDDER,
     Hit,
     IndexHit,
     Query,
@@ -38,7 +39,6 @@ from agent_memory.platform.ports import Clock
 
 DATED_HITS = 24  # more hits of each index from a time that the question names
 MOST_LISTED = 50  # memories of a kind that come before the ranked hits
-BACKLOG = 200  # changes waiting to be embedded that count as a backlog
 EMBEDDING_SECONDS = 5.0  # how long a question waits for its vector
 _WINDOWS = 4  # time expressions used per question
 _RANGES = 3  # ranges used per time expression, the latest
@@ -50,7 +50,6 @@ class VectorSearch:
 
     index: VectorIndex
     embedder: Embedder
-    count_pending: Callable[[], int]  # changes not embedded yet
     threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(2, "embed-question"))
 
 
@@ -99,7 +98,10 @@ class Recall:
         question = questions.parse_question(query.text, self.clock.now(), self.zone)
         intent = intents.read_intent(query.text, question.windows)
         question, statistics = self._understand(question, query.scope, warnings)
-        embedded = None if query.mode is SearchMode.BM25 else self._embedding(question, warnings)
+        embedded = None
+        if query.mode is not SearchMode.BM25:
+            alone = query.mode is SearchMode.VECTOR
+            embedded = self._embedding(question, warnings, alone=alone)
         pool = CandidatePool(self.log, self.documents, self.terms)
         if query.mode is not SearchMode.VECTOR:  # another thread embeds the question meanwhile
             pool.add(self._by_words(question, query, warnings))
@@ -232,10 +234,10 @@ class Recall:
             return fresh
 
     def _embedding(
-        self, question: ParsedQuestion, warnings: list[str]
+        self, question: ParsedQuestion, warnings: list[str], *, alone: bool
     ) -> "Future[Vector] | None":
         if self.vectors is None:
-            warnings.append("searched by words alone: embedder.provider is none")
+            warnings.append(("no search by meaning; " if alone else "") + NO_EMBEDDER)
             return None
         return self.vectors.threads.submit(self.vectors.embedder.embed_question, question.meaning)
 
@@ -279,10 +281,6 @@ class Recall:
         except (EmbedderFailed, IndexFailed) as exc:
             warnings.append(f"searched by words alone: {exc}")
             return None
-        waiting = self.vectors.count_pending()
-        if waiting > min(BACKLOG, index.stats().documents):
-            what = "change is" if waiting == 1 else "changes are"
-            warnings.append(f"{waiting:,} {what} not embedded yet")
         unrelated = self.vectors.embedder.unrelated
         return NearDocuments(vector=vector, index=index, unrelated=unrelated, found=found)
 
