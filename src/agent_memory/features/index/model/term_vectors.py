@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document
+from agent_memory.features.index.model.documents import Document, DocumentKind
 from agent_memory.features.log.model.events import EventRole
-from agent_memory.kernel.text import analysis, announcements
+from agent_memory.kernel.text import analysis, answering
 
 MOST_TERMS = 16_384  # distinct terms that are kept of one document, the most frequent
 MOST_COUNTED = 255  # occurrences of one term that are counted
@@ -25,10 +25,12 @@ _DISTINCT = 30  # letters that a text needs to have a digest
 _MARKS = (string.punctuation + string.whitespace).encode()
 _ROLES = ("", *(role.name.lower() for role in EventRole))  # the code on disk is the place here
 
+_ASSISTANT = EventRole.ASSISTANT.name.lower()
+
 _FORMAT = 1
 _WHOLE = 255  # a share of 1 on disk
 _ASKS, _ENDS_ASKING = 1, 2  # flags
-# format, flags, role, speaker terms, announced share, terms, words, digest
+# format, flags, role, speaker terms, untold share, terms, words, digest
 _HEADER = struct.Struct("<BBBBBIIQ")
 _LOW = 0xFFFF  # the part of a hash that is compared first
 
@@ -45,7 +47,7 @@ class TermVector(NamedTuple):  # a question reads 300, and a dataclass takes fou
     words: int  # the estimated length of the text
     asks: bool  # the text has a question mark
     ends_asking: bool
-    announces: float  # share of an assistant's words that only announce what comes next
+    untold: float  # share of an answer or a summary that only asks or announces
     speaker: tuple[int, ...]  # hashes of the terms of the speaker's name or role
     digest: int
     role: str
@@ -75,7 +77,7 @@ def build(document: Document) -> TermVector:
         words=analysis.estimate_length(text),
         asks="?" in document.text,
         ends_asking=document.text[-_ENDING:].rstrip().endswith("?"),
-        announces=_measure_announced(document),
+        untold=_measure_untold(document),
         speaker=tuple(map(hash_term, who[:_MOST_SPEAKER_TERMS])),
         digest=_digest(document.text),
         role=document.role if document.role in _ROLES else "",
@@ -89,7 +91,7 @@ def encode(vector: TermVector) -> bytes:
         flags,
         _ROLES.index(vector.role),
         len(vector.speaker),
-        round(vector.announces * _WHOLE),
+        round(vector.untold * _WHOLE),
         len(vector.hashes),
         vector.words,
         vector.digest,
@@ -105,7 +107,7 @@ def decode(value: bytes) -> TermVector:
     Raises ValueError if the value is damaged or has another format.
     """
     try:
-        form, flags, role, names, announced, terms, words, digest = _HEADER.unpack_from(value)
+        form, flags, role, names, untold, terms, words, digest = _HEADER.unpack_from(value)
     except struct.error as exc:
         raise ValueError("a term vector is too short") from exc
     after_hashes = _HEADER.size + 4 * terms
@@ -118,7 +120,7 @@ def decode(value: bytes) -> TermVector:
         words=words,
         asks=bool(flags & _ASKS),
         ends_asking=bool(flags & _ENDS_ASKING),
-        announces=announced / _WHOLE,
+        untold=untold / _WHOLE,
         speaker=struct.unpack_from(f"<{names}I", value, after_hashes),
         digest=digest,
         role=_ROLES[role],
@@ -145,11 +147,11 @@ def count(vectors: Sequence[TermVector], terms: Sequence[str]) -> NDArray[np.flo
     return found
 
 
-def _measure_announced(document: Document) -> float:
+def _measure_untold(document: Document) -> float:
     """Return a share in whole steps, as it is stored."""
-    if document.role != EventRole.ASSISTANT.name.lower():
+    if document.role != _ASSISTANT and document.kind is not DocumentKind.SEGMENT:
         return 0.0
-    return round(announcements.measure_share(document.text) * _WHOLE) / _WHOLE
+    return round(answering.measure_untold(document.text) * _WHOLE) / _WHOLE
 
 
 def _digest(text: str) -> int:

@@ -49,6 +49,7 @@ TIME = 0.3
 DECIDED = 1.15  # times the evidence of a memory: what was decided stands before what was said
 SUMMARIZED = 0.9  # times that of a segment: the event itself stands before its summary
 ECHO = 0.05  # times that of a turn that asks what the question asks
+MOST_UNTOLD = 0.5  # share of a summary that may be questions
 SAME_QUESTION = 0.6  # share of their words that two questions have in common if they are the same
 LATER_DAYS_SHARE = (
     0.5  # share of the time bonus in the days after a time: things are reported later
@@ -117,6 +118,7 @@ def rank(
     if not pool:
         return []
     turns = _Turns(pool)
+    turns.echoes[_find_echoes(question, turns)] = True
     words = np.zeros(len(pool))
     meaning = np.zeros(len(pool))
     if mode is not SearchMode.VECTOR:
@@ -131,9 +133,9 @@ def rank(
     )
     for_words, for_meaning = _WEIGHTS[mode]
     evidence = for_words * words + for_meaning * meaning + named + time
-    evidence *= 1.0 - NO_ANSWER * np.array([vector.announces for vector in turns.vectors])
+    evidence *= 1.0 - NO_ANSWER * turns.untold
     evidence *= [_KINDS.get(each.hit.kind, 1.0) for each in pool]
-    evidence[_find_echoes(question, turns)] *= ECHO
+    evidence[turns.echoes] *= ECHO
     scores = _to_score(evidence, mode)
     ranked = [
         # Of equal scores, the newer comes first.
@@ -192,7 +194,16 @@ class _Turns:
         self.is_user = np.array([vector.role == _USER for vector in self.vectors])
         self.before = _to_places([candidate.before for candidate in pool])
         self.after = _to_places([candidate.after for candidate in pool])
+        self.untold = np.array([vector.untold for vector in self.vectors])
         self.gates = np.minimum(1.0, LONG_TURN_WORDS / self.words)
+        self.echoes = np.zeros(len(pool), np.bool_)
+
+    def share(self, source: Places) -> Floats:
+        """Return what each turn takes from the source beside it. An echo leads to its answer, not
+        to the next prompt."""
+        taken: Floats = self.gates * self.gates[source] * (source >= 0)
+        taken[self.echoes[source] & self.is_user] = 0.0
+        return taken
 
 
 def _to_places(links: Sequence[tuple[int, ...]]) -> Places:
@@ -211,14 +222,13 @@ def _score_words(question: ParsedQuestion, turns: _Turns, statistics: TermStatis
         return np.zeros(len(turns.pool))
     counts = term_vectors.count(turns.vectors, list(rarities)).astype(np.float64)
     counts /= (1.0 - BM25_B + BM25_B * turns.words / TYPICAL_WORDS)[:, None]
-    given = counts * turns.gates[:, None]
     carried = counts.copy()
     for step, share in enumerate(BEFORE):
         source = turns.before[:, step]
-        taken = share * turns.gates * (source >= 0)
+        taken = share * turns.share(source)
         if step == 0:
-            taken = np.where(turns.asks[source], QUESTION_BOOST, 1.0) * taken
-        carried += taken[:, None] * given[source]
+            taken *= np.where(turns.asks[source], QUESTION_BOOST, 1.0)
+        carried += taken[:, None] * counts[source]
     score: Floats = carried / (carried + BM25_K1) @ weights / weights.sum()
     short = np.minimum(1.0, SHORT_QUESTION_WORDS / turns.words)
     score *= 1.0 - NO_ANSWER * short * turns.ends_asking
@@ -235,7 +245,7 @@ def _score_meaning(turns: _Turns) -> Floats:
     for places, shares in ((turns.before, MEANING_BEFORE), (turns.after, MEANING_AFTER)):
         for step, share in enumerate(shares):
             source = places[:, step]
-            taken = share * turns.gates * turns.gates[source] * (source >= 0)
+            taken = share * turns.share(source)
             total += taken * own[source]
             weight += taken
     return total / weight
@@ -256,9 +266,14 @@ def _find_named(question: ParsedQuestion, turns: _Turns) -> NDArray[np.bool_]:
 
 def _find_echoes(question: ParsedQuestion, turns: _Turns) -> list[int]:
     """Return the turns of a user that ask and do not answer: the same question, and questions
-    that nobody answered. Only prompts count, not what named persons say to each other."""
+    that nobody answered. Only prompts count, not what named persons say to each other. A summary
+    of such prompts is an echo too."""
     asked = np.array([term_vectors.hash_term(term) for term in question.terms], np.uint32)
-    echoes = []
+    echoes = [
+        place
+        for place, candidate in enumerate(turns.pool)
+        if candidate.hit.kind is DocumentKind.SEGMENT and candidate.vector.untold > MOST_UNTOLD
+    ]
     for place in np.flatnonzero(turns.is_user).tolist():
         candidate, vector = turns.pool[place], turns.vectors[place]
         if vector.speaker != _AS_USER:

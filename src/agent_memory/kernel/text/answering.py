@@ -1,11 +1,11 @@
-"""Announcements: sentences in which an agent says what it is about to look at.
+"""What answers nothing: questions, and announcements of what an agent is about to look at.
 
-"Let me check the tests" shares its words with a question about the tests, and answers nothing.
+"Let me check the tests" shares its words with a question about the tests, and tells nothing.
 """
 
 import re
 
-MOST_CHARS = 600  # a longer text tells something
+MOST_CHARS = 2_000  # a longer text tells something
 
 _FILLER = (
     r"(?:(?:ok|okay|good|great|perfect|excellent|alright|now|next|first|then|so|and|also)\b"
@@ -21,14 +21,14 @@ _ANNOUNCEMENT = re.compile(rf"\W*{_FILLER}{_INTENT}\s{_MEANWHILE}{_LOOKING}\b", 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?!\s|$)[^.!?\n]+)*[.!?\n]*")
 
 
-def measure_share(text: str) -> float:
-    """Return the share of a text's words that only announce something, from 0 to 1."""
+def measure_untold(text: str) -> float:
+    """Return the share of a text's words in sentences that ask or announce, from 0 to 1."""
     if len(text) > MOST_CHARS:
         return 0.0
-    words = announced = 0
+    words = untold = 0
     for sentence in _SENTENCE.findall(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
         size = len(sentence.split())
         words += size
-        if _ANNOUNCEMENT.match(sentence):
-            announced += size
-    return announced / words if words else 0.0
+        if sentence.rstrip().endswith("?") or _ANNOUNCEMENT.match(sentence):
+            untold += size
+    return untold / words if words else 0.0
