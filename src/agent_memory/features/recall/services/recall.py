@@ -176,9 +176,7 @@ class Recall:
             _note_failed(warnings)
             return fresh
 
-    def _embedding(
-        self, question: ParsedQuestion, warnings: list[str]
-    ) -> "Future[Vector] | None":
+    def _embedding(self, question: ParsedQuestion, warnings: list[str]) -> "Future[Vector] | None":
         if self.vectors is None:
             warnings.append("searched by words alone: embedder.provider is none")
             return None
