@@ -22,6 +22,7 @@ from agent_memory.features.index.adapters.bge import DIMENSION, MAX_TOKENS, QUES
 from agent_memory.features.index.adapters.openai_embedder import DEFAULT_MODEL, OpenAiEmbedder
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.ports import Embedder
+from agent_memory.features.memories.model import duplicates
 from agent_memory.kernel.errors import ConfigError, EmbedderFailed, EmbedderRefused
 from tests.contract.scripted_llm import TIMEOUT, Reply, ScriptedLlm, Step, error, scripted
 from tests.embedders import HashingEmbedder
@@ -203,6 +204,17 @@ class TestBge:
             ["word " * count for count in (MAX_TOKENS, 3 * MAX_TOKENS, MAX_TOKENS // 2)]
         )
         assert one == same != shorter
+
+    def test_its_cosines_fit_the_limit_for_duplicates(self) -> None:
+        said, same, other, unrelated = Bge().embed(
+            [
+                "The nightly import loses rows when two workers pick the same batch",
+                "Rows get lost in the nightly import if two workers take one batch",
+                "The nightly export sends rows when two workers finish the same batch",
+                "Frontend state is managed with Zustand",
+            ]
+        )
+        assert cosine(said, same) > duplicates.NEAR > cosine(said, other) > cosine(said, unrelated)
 
     def test_a_lone_surrogate_is_a_failure(self) -> None:
         with pytest.raises(EmbedderFailed):
