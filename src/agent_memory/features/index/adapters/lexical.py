@@ -68,6 +68,7 @@ class TantivyIndex:
         self._writing = threading.RLock()
         self._writer: Any = None
         self._damaged = False
+        self._cursor: int | None = None  # of the last commit, once it is read
         self._generation = 0
         self._average = 1.0
         self._fresh: TantivyIndex | None = None  # is being filled to replace this one
@@ -80,7 +81,9 @@ class TantivyIndex:
         if self._damaged:
             return None
         try:
-            return self._guard(self._read_cursor)
+            if self._cursor is None:
+                self._cursor = self._guard(self._read_cursor)
+            return self._cursor
         except IndexFailed as exc:
             log.warning("lexical.unreadable", error=str(exc))
             self._damaged = True
@@ -263,6 +266,7 @@ class TantivyIndex:
 
     def _refresh(self) -> None:
         """Make the last commit visible to readers."""
+        self._cursor = None  # a question asks for it several times, a commit comes seldom
         self._index.reload()
         searcher = self._index.searcher()
         documents = searcher.num_docs - 1

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.features.index.model import term_vectors
-from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.documents import DocumentKey, DocumentKind
 from agent_memory.features.index.model.queries import IndexHit, SearchMode, TermStatistics
 from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.features.recall.model import questions
@@ -78,6 +78,7 @@ class Candidate:
     `meaning` is its nearness in meaning, from 0 for texts that are unrelated to 1.
     """
 
+    key: DocumentKey
     hit: IndexHit
     vector: TermVector
     meaning: float | None = None

@@ -59,26 +59,27 @@ class CandidatePool:
         wide: dict[DocumentKey, IndexHit] = {}
         for answer in answers:
             for number, hit in enumerate(answer):
-                self._found.setdefault(hit.key, hit)
+                key = hit.key
+                self._found.setdefault(key, hit)
                 if hit.kind is DocumentKind.EVENT and number < TOP_HITS:
-                    wide[hit.key] = hit
-        new = [hit for key, hit in wide.items() if key not in self._runs]
-        places = [(SessionId(hit.session), hit.position) for hit in new]
+                    wide[key] = hit
+        new = {key: hit for key, hit in wide.items() if key not in self._runs}
+        places = [(SessionId(hit.session), hit.position) for hit in new.values()]
         runs = self._log.get_neighbors(places, reach=ranking.REACH)
-        for hit, run in zip(new, runs, strict=True):
-            self._add_run(hit, run)
+        for (key, hit), run in zip(new.items(), runs, strict=True):
+            self._add_run(key, hit, run)
 
-    def _add_run(self, hit: IndexHit, run: Sequence[Position]) -> None:
+    def _add_run(self, key: DocumentKey, hit: IndexHit, run: Sequence[Position]) -> None:
         turns = [IndexHit(hit.kind, at.event_id, at.at_ms, hit.session, 0.0) for at in run]
         names = [turn.key for turn in turns]
         self._turns |= zip(names, turns, strict=True)
-        self._runs[hit.key] = names
-        if hit.key in names and len(names) - names.index(hit.key) <= ranking.REACH:
+        self._runs[key] = names
+        if key in names and len(names) - names.index(key) <= ranking.REACH:
             self._last.add(names[-1])
 
-    def is_found(self, hit: IndexHit) -> bool:
+    def is_found(self, key: DocumentKey) -> bool:
         """Tell whether an index found it: then it is in scope, unless it has changed since."""
-        return hit.key in self._found
+        return key in self._found
 
     def read(self, hits: Iterable[IndexHit]) -> Mapping[DocumentKey, Document]:
         """Read the documents that still exist."""
@@ -88,32 +89,32 @@ class CandidatePool:
         return self._documents
 
     def build(self, near: NearDocuments | None) -> list[Candidate]:
-        hits = list((self._turns | self._found).values())
-        vectors = self._get_vectors(hits)
+        hits = self._turns | self._found
         pool = [
-            Candidate(hit=hit, vector=vector, ends_session=hit.key in self._last)
-            for hit, vector in zip(hits, vectors, strict=True)
+            Candidate(key=key, hit=hits[key], vector=vector, ends_session=key in self._last)
+            for key, vector in self._get_vectors(hits).items()
             if vector is not None
         ]
-        keys = [candidate.hit.key for candidate in pool]
+        keys = [candidate.key for candidate in pool]
         _link(pool, {key: place for place, key in enumerate(keys)}, self._runs.values())
         if near is not None:
             for candidate, (meaning, part) in zip(pool, near.measure(keys), strict=True):
                 candidate.meaning, candidate.part = meaning, part
         return pool
 
-    def _get_vectors(self, hits: Sequence[IndexHit]) -> list[TermVector | None]:
+    def _get_vectors(
+        self, hits: Mapping[DocumentKey, IndexHit]
+    ) -> dict[DocumentKey, TermVector | None]:
         """Return the term vectors; None for a turn without text. One that is not stored is made
         from the text."""
-        owners = {hit.key: documents.owner_of(hit.kind, hit.id) for hit in hits}
-        stored = [key for key, owner in owners.items() if owner is not None]
-        wanted = [owner for owner in owners.values() if owner is not None]
-        vectors = dict(zip(stored, self._terms.get(wanted), strict=True))
-        read = self.read(hit for hit in hits if vectors.get(hit.key) is None)
-        return [
-            vectors.get(hit.key) or (term_vectors.build(read[hit.key]) if hit.key in read else None)
-            for hit in hits
-        ]
+        owners = {key: documents.owner_of(hit.kind, hit.id) for key, hit in hits.items()}
+        stored = {key: owner for key, owner in owners.items() if owner is not None}
+        vectors = dict.fromkeys(hits) | dict(
+            zip(stored, self._terms.get(list(stored.values())), strict=True)
+        )
+        missing = [key for key, vector in vectors.items() if vector is None]
+        read = self.read(hits[key] for key in missing) if missing else {}
+        return vectors | {key: term_vectors.build(read[key]) for key in missing if key in read}
 
 
 def _link(

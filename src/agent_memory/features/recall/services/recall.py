@@ -131,7 +131,7 @@ class Recall:
             telling = [hit for hit in ordered if hit.score >= query.min_score]
             total, hits = len(telling), telling[query.offset : end]
         weights = questions.weigh_terms(question, statistics)
-        parts = {candidate.hit.key: candidate.part for candidate in candidates}
+        parts = {candidate.key: candidate.part for candidate in candidates}
         return RecallResult(
             hits=tuple(self._place(hit, weights, parts.get(hit.document.key, 0)) for hit in hits),
             total=total,
@@ -325,7 +325,7 @@ def _fold_duplicates(
     covered: set[DocumentKey] = set()
     for each in ranked:
         candidate = candidates[each.place]
-        key = candidate.hit.key
+        key = candidate.key
         if key not in admitted:
             continue
         if candidate.hit.kind is DocumentKind.MEMORY:
@@ -347,17 +347,19 @@ def _admit(
 ) -> frozenset[DocumentKey]:
     """Return what is in scope. A neighboring turn may not be, nor a memory that has changed since
     it was indexed."""
-    hits = [candidate.hit for candidate in candidates]
-    doubtful = [hit for hit in hits if hit.kind is DocumentKind.MEMORY or not pool.is_found(hit)]
+    doubtful = {
+        candidate.key: candidate.hit
+        for candidate in candidates
+        if candidate.hit.kind is DocumentKind.MEMORY or not pool.is_found(candidate.key)
+    }
+    out: set[DocumentKey] = set()
     if not scope.filters_turns:  # all that a neighboring turn can fail is known without its text
-        turns = [hit for hit in doubtful if hit.kind is DocumentKind.EVENT]
-        out = {hit.key for hit in turns if not scope.admits_turn(hit)}
-        doubtful = [hit for hit in doubtful if hit.kind is not DocumentKind.EVENT]
-    else:
-        out = set()
-    read = pool.read(doubtful)
-    out |= {hit.key for hit in doubtful if hit.key not in read or not scope.admits(read[hit.key])}
-    return frozenset(hit.key for hit in hits) - out
+        turns = {k: hit for k, hit in doubtful.items() if hit.kind is DocumentKind.EVENT}
+        out = {key for key, hit in turns.items() if not scope.admits_turn(hit)}
+        doubtful = {key: hit for key, hit in doubtful.items() if key not in turns}
+    read = pool.read(doubtful.values())
+    out |= {key for key in doubtful if key not in read or not scope.admits(read[key])}
+    return frozenset(candidate.key for candidate in candidates) - out
 
 
 def _pair_events_with_grips(
