@@ -36,6 +36,7 @@ class ParsedQuestion:
     names: frozenset[str]  # speakers that the question names
     windows: tuple[TimeWindow, ...]
     meaning: str  # text to embed
+    text: str  # as it was asked
     first_person: bool = False  # it asks about the words of the user who asks
 
     @property
@@ -59,6 +60,7 @@ def parse_question(question: str, now: Millis, zone: tzinfo = UTC) -> ParsedQues
         windows=windows,
         names=frozenset(),
         meaning=question,
+        text=question,
         first_person=not _FIRST_PERSON.isdisjoint(word.lower() for word in said),
     )
 
