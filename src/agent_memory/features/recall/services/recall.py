@@ -144,7 +144,7 @@ class Recall:
         statistics = self._statistics(question.terms, scope, warnings)
         spelled = questions.correct_spelling(
             question,
-            statistics.frequencies,
+            {**statistics.frequencies, **dict.fromkeys(statistics.speakers, 1)},
             lambda terms: self._statistics(terms, scope, warnings).frequencies,
         )
         if spelled is not question:
