@@ -51,7 +51,7 @@ class CandidatePool:
         self._found: dict[DocumentKey, IndexHit] = {}
         self._turns: dict[DocumentKey, IndexHit] = {}  # beside what was found
         self._runs: dict[DocumentKey, list[DocumentKey]] = {}  # consecutive turns
-        self._last: set[DocumentKey] = set()  # the last turns of their sessions
+        self._ends: list[list[DocumentKey]] = []  # runs to the end of their sessions
         self._documents: dict[DocumentKey, Document] = {}
 
     def add(self, answers: Iterable[Sequence[IndexHit]]) -> None:
@@ -74,7 +74,7 @@ class CandidatePool:
         self._turns |= zip(names, turns, strict=True)
         self._runs[hit.key] = names
         if hit.key in names and len(names) - names.index(hit.key) <= ranking.REACH:
-            self._last.add(names[-1])
+            self._ends.append(names)
 
     def is_found(self, hit: IndexHit) -> bool:
         """Tell whether an index found it: then it is in scope, unless it has changed since."""
@@ -88,15 +88,24 @@ class CandidatePool:
         return self._documents
 
     def build(self, near: NearDocuments | None) -> list[Candidate]:
-        hits = list((self._turns | self._found).values())
+        """Return the candidates. Hits that the log does not have any more are left out."""
+        hits = [
+            hit
+            for key, hit in (self._turns | self._found).items()
+            if key in self._runs.get(key, (key,))
+        ]
         vectors = self._get_vectors(hits)
         pool = [
-            Candidate(hit=hit, vector=vector, ends_session=hit.key in self._last)
+            Candidate(hit=hit, vector=vector)
             for hit, vector in zip(hits, vectors, strict=True)
             if vector is not None
         ]
         keys = [candidate.hit.key for candidate in pool]
-        _link(pool, {key: place for place, key in enumerate(keys)}, self._runs.values())
+        places = {key: place for place, key in enumerate(keys)}
+        _link(pool, places, self._runs.values())
+        for run in self._ends:
+            for last in [places[name] for name in run if name in places][-1:]:
+                pool[last].ends_session = True
         if near is not None:
             for candidate, (meaning, part) in zip(pool, near.measure(keys), strict=True):
                 candidate.meaning, candidate.part = meaning, part
