@@ -138,9 +138,8 @@ class TestReplacing:
     def test_fewer_parts_take_the_place_of_more(self, index: FlatVectors) -> None:
         put(index, (document("a", "long"), [EAST, NORTH, EAST]))
         put(index, (document("a", "short"), [NORTH]))
-        assert index.compute_cosines(EAST, [build_key(DocumentKind.EVENT, "a")]) == [
-            pytest.approx(0, abs=HALF)
-        ]
+        (cosines,) = index.compute_cosines(EAST, [build_key(DocumentKind.EVENT, "a")])
+        assert cosines == pytest.approx((0, 0, 0), abs=HALF)
 
     def test_another_place_of_the_same_text_is_taken_over(self, index: FlatVectors) -> None:
         put(index, (document("a", project="p"), [EAST]))
@@ -193,8 +192,22 @@ class TestKnowing:
         asked = [build_key(DocumentKind.EVENT, name) for name in ("b", "x", "a", "b")]
         found = index.compute_cosines(EAST, asked)
         assert found[1] is None
-        assert [found[0], found[2], found[3]] == pytest.approx([0.5**0.5, 1, 0.5**0.5], abs=HALF)
+        assert found[0] == found[3] == pytest.approx((0.5**0.5, 0.5**0.5 / 2, 1), abs=HALF)
+        assert found[2] == pytest.approx((1, 1, 0), abs=HALF)
         assert index.compute_cosines(EAST, []) == []
+
+    def test_cosines_of_a_long_text_tell_its_nearest_part_and_the_average(
+        self, index: FlatVectors, folder: Path
+    ) -> None:
+        put(
+            index, (document("long"), [NORTH, unit(-1, 0, 0), EAST, NORTH]), (document("b"), [EAST])
+        )
+        keys = [build_key(DocumentKind.EVENT, "long")]
+        for each in (index, FlatVectors(folder, MODEL)):
+            (cosines,) = each.compute_cosines(unit(3, 4, 0), keys)
+            assert cosines == pytest.approx((0.8, (0.8 - 0.6 + 0.6 + 0.8) / 4, 0), abs=HALF)
+            (cosines,) = each.compute_cosines(EAST, keys)
+            assert cosines == pytest.approx((1, 0, 2), abs=HALF)
 
 
 class TestRestart:
@@ -321,7 +334,15 @@ class TestFilters:
         assert scores == sorted(scores, reverse=True)
         assert shelf.index.find_nearest(query, scope, limit=few) == hits[:few]
         cosines = shelf.index.compute_cosines(query, list(expected))
-        assert cosines == pytest.approx(list(expected.values()), abs=HALF)
+        assert [each and each.nearest for each in cosines] == pytest.approx(
+            list(expected.values()), abs=HALF
+        )
+        of_parts = {each.key: [float(floats(v) @ floats(query)) for v in vs] for each, vs in made}
+        for key, each in zip(expected, cosines, strict=True):
+            own = of_parts[key]
+            assert each is not None
+            assert each.average == pytest.approx(sum(own) / len(own), abs=HALF)
+            assert own[each.part] == pytest.approx(max(own), abs=2 * HALF)
 
     def test_a_rare_project_is_found_among_more_than_are_compared_exactly(
         self, index: FlatVectors

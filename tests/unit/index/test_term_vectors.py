@@ -64,6 +64,25 @@ class TestBuilding:
         vector = build("padding words " * 60_000 + "marigold " + "and more " * 10_000)
         assert counted([vector], ["marigold", "abacus"]) == [[1, 0]]
 
+    @pytest.mark.parametrize("filling", ["berth/", "bert\u2026", "\ud55c\uad6d "])
+    def test_a_word_at_the_end_of_a_text_without_blanks_is_counted(self, filling: str) -> None:
+        assert counted([build(filling * 100_000 + "/kumquat")], ["kumquat"]) == [[1]]
+
+    @pytest.mark.parametrize(
+        ("word", "text"),
+        [
+            ("readFile", "it calls/readFile(path)/twice"),
+            ("file", "it calls/readFile(path)/twice"),
+            ("cafe", "Caf\u00e9\u2026 at the harbour"),
+            ("\ud55c\uad6d", "\ud55c\uad6d\uc5b4"),
+        ],
+    )
+    def test_words_of_a_long_text_are_counted_as_in_a_short_one(self, word: str, text: str) -> None:
+        terms = analysis.extract_terms(word)
+        short, long = counted([build(text), build(f"{'and so on, ' * 10_000}{text}\u2026")], terms)
+        assert short == long
+        assert all(short)
+
     def test_of_very_many_terms_the_most_frequent_stay(self) -> None:
         many = " ".join(f"x{number}" for number in range(2 * term_vectors.MOST_TERMS))
         vector = build(f"{many} often often")

@@ -1,114 +1,24 @@
 """What makes one candidate a better answer than another. Order and reasons, not numbers."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Self
 
 import pytest
 
-from agent_memory.features.index.model import term_vectors
-from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
-from agent_memory.features.index.model.queries import SearchMode, TermStatistics, to_index_hit
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import SearchMode, TermStatistics
 from agent_memory.features.recall.model import questions, ranking
-from agent_memory.features.recall.model.questions import ParsedQuestion
-from agent_memory.features.recall.model.ranking import Candidate, Ranked
-from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.text import analysis
-from tests.recall_parts import DAY, HOUR, MINUTE, NOW, parse_time
-
-BEGIN = Millis(NOW - HOUR)
-
-
-def turn(
-    text: str,
-    at: int = BEGIN,
-    *,
-    name: str = "",
-    speaker: str = "",
-    kind: DocumentKind = DocumentKind.EVENT,
-) -> Document:
-    name = name or f"{at:013}"
-    return Document(
-        kind=kind,
-        id=name,
-        owner=Owner(f"{kind}:{name}"),
-        at_ms=Millis(at),
-        text=text,
-        speaker=speaker,
-        role="user",
-    )
-
-
-def apart(*found: Document) -> list[Candidate]:
-    """Each in a conversation of its own."""
-    return [Candidate(hit=to_index_hit(each), vector=term_vectors.build(each)) for each in found]
-
-
-def conversation(*texts: str) -> list[Candidate]:
-    """Turns that follow one another, a minute apart."""
-    pool = apart(*(turn(text, BEGIN + n * MINUTE) for n, text in enumerate(texts)))
-    for place, candidate in enumerate(pool):
-        candidate.before = tuple(range(place - 1, max(-1, place - 1 - ranking.REACH), -1))
-        candidate.after = tuple(range(place + 1, min(len(pool), place + 1 + ranking.REACH)))
-    return pool
-
-
-def counted(pool: Sequence[Candidate], question: ParsedQuestion) -> TermStatistics:
-    """As an index of just these would count."""
-    texts = [each.document.text for each in pool]
-    known = [set(analysis.extract_terms(text)) for text in texts]
-    return TermStatistics(
-        documents=len(texts),
-        average_length=sum(map(analysis.estimate_length, texts)) / len(texts),
-        frequencies={term: sum(term in words for words in known) for term in question.terms},
-    )
-
-
-def ranked(
-    question: str | ParsedQuestion, pool: Sequence[Candidate], mode: SearchMode = SearchMode.BM25
-) -> dict[str, Ranked]:
-    """By text, best first."""
-    wanted = questions.parse_question(question, NOW) if isinstance(question, str) else question
-    found = ranking.rank(wanted, pool, counted(pool, wanted), mode)
-    return {pool[each.place].document.text: each for each in found}
-
-
-def order(
-    question: str | ParsedQuestion, pool: Sequence[Candidate], mode: SearchMode = SearchMode.BM25
-) -> list[str]:
-    return list(ranked(question, pool, mode))
-
-
-def speakers(*names: str) -> frozenset[str]:
-    return frozenset(term for name in names for term in analysis.extract_terms(name))
-
-
-class TestQuestions:
-    def test_words_that_only_ask_are_left_out(self) -> None:
-        question = questions.parse_question("What did we decide about the lantern?", NOW)
-        assert question.terms == tuple(analysis.extract_terms("decide lantern"))
-
-    def test_of_a_question_that_only_asks_all_words_count(self) -> None:
-        question = questions.parse_question("what is it", NOW)
-        assert question.terms == tuple(analysis.extract_terms("what is it"))
-
-    def test_a_term_counts_once(self) -> None:
-        assert questions.parse_question("dog dogs DOG", NOW).terms == ("dog",)
-
-    def test_a_question_without_words_has_no_terms(self) -> None:
-        question = questions.parse_question("?!", NOW)
-        assert (question.terms, question.needles, question.windows) == ((), (), ())
-
-    def test_a_possessive_is_the_word_itself(self) -> None:
-        assert (
-            questions.parse_question("Ada\u2019s lantern", NOW).terms
-            == questions.parse_question("Ada lantern", NOW).terms
-        )
-
-    def test_a_time_is_taken_out_of_the_words(self) -> None:
-        question = questions.parse_question("the deploy last week", NOW)
-        assert question.terms == tuple(analysis.extract_terms("deploy"))
-        assert question.windows
+from tests.ranking_pools import (
+    BEGIN,
+    Found,
+    apart,
+    conversation,
+    counted,
+    order,
+    ranked,
+    speakers,
+    turn,
+)
+from tests.recall_parts import DAY, NOW, parse_time
 
 
 class TestWords:
@@ -133,6 +43,28 @@ class TestWords:
     def test_a_short_text_with_the_word_is_better_than_a_long_one(self) -> None:
         short, long = "the lantern hangs here", "the lantern " + "and more " * 60
         assert order("lantern", apart(turn(long, BEGIN + 1), turn(short)))[0] == short
+
+    def test_an_essay_that_has_every_word_does_not_beat_the_sentence_that_answers(self) -> None:
+        """Also where all else is long: the usual length is no average of what is stored."""
+        essay = "the lantern and the attic and the ladder " + "and so much more of it " * 200
+        answer = "The lantern hangs in the attic."
+        others = [turn("nothing of it " * 500, BEGIN - n, name=f"{n}") for n in range(20)]
+        pool = apart(turn(essay, BEGIN + 1), turn(answer), *others)
+        assert order("Is there a ladder to the lantern in the attic?", pool)[0] == answer
+
+    def test_what_else_is_stored_does_not_change_a_score(self) -> None:
+        pool = apart(turn("The lantern hangs in the attic."))
+        question = questions.parse_question("lantern", NOW)
+        scores = [
+            ranking.rank(
+                question,
+                pool,
+                TermStatistics(documents=9, average_length=length, frequencies={}),
+                SearchMode.BM25,
+            )[0].score
+            for length in (1.0, 1_000.0)
+        ]
+        assert scores[0] == scores[1] > 0
 
     def test_a_title_is_part_of_what_is_said(self) -> None:
         titled = replace(turn("In the attic."), title="Where the lantern is")
@@ -162,12 +94,14 @@ class TestWords:
 
 
 class TestNeighbours:
-    def test_a_turn_has_words_from_those_around_it(self) -> None:
+    def test_a_turn_has_words_from_those_before_it_and_none_from_those_after(self) -> None:
         pool = conversation("Zero.", "One.", "The lantern.", "Three.", "Four.")
         found = ranked("lantern", pool)
         assert next(iter(found)) == "The lantern."
-        for text in ("One.", "Three."):
+        for text in ("Three.", "Four."):
             assert 0 < found[text].parts["words"] < found["The lantern."].parts["words"]
+        for text in ("Zero.", "One."):
+            assert "words" not in found[text].parts
 
     def test_the_nearer_the_more(self) -> None:
         reach = range(ranking.REACH)
@@ -201,15 +135,15 @@ class TestNeighbours:
 
     def test_its_own_words_count_in_full_however_long_the_turns_around_are(self) -> None:
         pool = conversation("so it goes on " * 200, "The lantern.", "and on " * 200)
-        alone = [Candidate(document=each.document) for each in pool]
+        alone = apart(*(each.document for each in pool))
         together, apart_ = ranked("lantern", pool), ranked("lantern", alone)
         assert together["The lantern."].score == pytest.approx(apart_["The lantern."].score)
 
     def test_meaning_is_evened_out_over_the_turns_around(self) -> None:
         pool = conversation("Zero.", "One.", "Two.", "Three.", "Four.", "Five.", "Six.")
         for candidate in pool:
-            candidate.cosine = 0.0
-        pool[3].cosine = 1.0
+            candidate.meaning = 0.0
+        pool[3].meaning = 1.0
         found = ranked("?", pool, SearchMode.VECTOR)
         assert next(iter(found)) == "Three."
         assert {"Two.", "Four."} <= {text for text, each in found.items() if each.score > 0}
@@ -218,22 +152,6 @@ class TestNeighbours:
 
 class TestSpeakers:
     QUESTION = "What did Caroline say about pottery?"
-
-    def test_a_name_is_no_part_of_what_was_said(self) -> None:
-        plain = questions.parse_question(self.QUESTION, NOW)
-        named = questions.resolve_speakers(plain, speakers("Caroline"))
-        assert set(analysis.extract_terms("Caroline")) <= set(plain.terms)
-        assert named.names == speakers("Caroline")
-        assert not named.names & set(named.terms)
-        assert "pottery" in named.meaning
-        assert "Caroline" not in named.meaning
-
-    def test_a_possessive_name_is_one_too(self) -> None:
-        named = questions.resolve_speakers(
-            questions.parse_question("Caroline's pottery", NOW), speakers("Caroline")
-        )
-        assert named.terms == tuple(analysis.extract_terms("pottery"))
-        assert named.meaning == "pottery"
 
     def test_the_turns_of_the_one_who_is_named_are_better(self) -> None:
         pool = apart(
@@ -248,28 +166,72 @@ class TestSpeakers:
         assert found["I like pottery, truly."].parts["speaker"] > 0
         assert "speaker" not in found["I love pottery, truly."].parts
 
-    def test_a_word_that_no_speaker_is_called_by_stays_a_word(self) -> None:
-        question = questions.parse_question(self.QUESTION, NOW)
-        assert questions.resolve_speakers(question, speakers("Melanie")) == question
-        assert questions.resolve_speakers(question, frozenset()) == question
-
-    def test_roles_are_words_of_any_question(self) -> None:
-        question = questions.parse_question("the user table", NOW)
-        assert questions.resolve_speakers(question, speakers("user", "tool", "system")) == question
-
-    def test_a_question_that_is_only_a_name_keeps_it(self) -> None:
-        named = questions.resolve_speakers(
-            questions.parse_question("Caroline", NOW), speakers("Caroline")
-        )
-        assert named.terms == tuple(analysis.extract_terms("Caroline"))
-        assert named.meaning == "Caroline"
-
     def test_only_turns_have_a_speaker(self) -> None:
         grip = turn("pottery", name="g", speaker="Caroline", kind=DocumentKind.GRIP)
         named = questions.resolve_speakers(
             questions.parse_question(self.QUESTION, NOW), speakers("Caroline")
         )
         assert "speaker" not in ranked(named, apart(grip))["pottery"].parts
+
+
+class TestFirstPerson:
+    POOL = ("I keep the lantern in the attic.", "You keep the lantern in the attic.")
+
+    def pool(self) -> list[Found]:
+        mine, yours = self.POOL
+        return apart(turn(mine), turn(yours, BEGIN + 1, role="assistant"))
+
+    @pytest.mark.parametrize(
+        "question", ["Where do I keep the lantern?", "my lantern", "Tell me about the lantern"]
+    )
+    def test_who_asks_about_themselves_gets_their_own_words_first(self, question: str) -> None:
+        found = ranked(question, self.pool())
+        assert list(found) == list(self.POOL)
+        assert found[self.POOL[0]].parts["speaker"] > 0
+        assert "speaker" not in found[self.POOL[1]].parts
+
+    @pytest.mark.parametrize("question", ["Where is the lantern?", "the mine with the lantern"])
+    def test_other_questions_prefer_nobody(self, question: str) -> None:
+        found = ranked(question.replace("mine", "shaft"), self.pool())
+        assert not any("speaker" in each.parts for each in found.values())
+
+    def test_a_name_comes_before_the_first_person(self) -> None:
+        """ "What did Ada tell me" asks for the words of Ada."""
+        ada = turn("The lantern is up here.", BEGIN, speaker="Ada", role="user")
+        mine = turn("The lantern is up there.", BEGIN + 1)
+        question = questions.resolve_speakers(
+            questions.parse_question("What did Ada tell me about the lantern?", NOW),
+            speakers("Ada"),
+        )
+        found = ranked(question, apart(ada, mine))
+        assert next(iter(found)) == ada.text
+        assert "speaker" not in found[mine.text].parts
+
+
+class TestKinds:
+    TEXT = "The lantern hangs in the attic."
+
+    def order(self, *kinds: DocumentKind) -> list[DocumentKind]:
+        """The first is the oldest, so that time alone would put it last."""
+        pool = apart(
+            *(turn(self.TEXT, BEGIN + n, name=f"{n}", kind=kind) for n, kind in enumerate(kinds))
+        )
+        question = questions.parse_question("lantern attic", NOW)
+        found = ranking.rank(question, pool, counted(pool, question), SearchMode.BM25)
+        return [pool[each.place].hit.kind for each in found]
+
+    def test_what_was_decided_comes_before_what_was_said_and_that_before_its_summary(self) -> None:
+        wanted = [DocumentKind.MEMORY, DocumentKind.EVENT, DocumentKind.SEGMENT]
+        assert self.order(*wanted) == wanted
+
+    def test_a_fact_and_a_grip_are_as_good_as_an_event(self) -> None:
+        kinds = [DocumentKind.EVENT, DocumentKind.FACT, DocumentKind.GRIP]
+        assert self.order(*kinds) == kinds[::-1]
+
+    def test_a_memory_that_answers_less_stays_behind(self) -> None:
+        said = turn("The lantern hangs in the attic.")
+        decided = turn("Mind the attic.", BEGIN + 1, kind=DocumentKind.MEMORY)
+        assert order("lantern attic", apart(decided, said))[0] == said.text
 
 
 class TestTime:
@@ -311,9 +273,9 @@ class TestTime:
 
 
 class TestModes:
-    def pool(self) -> list[Candidate]:
+    def pool(self) -> list[Found]:
         pool = apart(turn("the lantern", BEGIN), turn("the old lamp", BEGIN + 1))
-        pool[0].cosine, pool[1].cosine = 0.2, 0.7
+        pool[0].meaning, pool[1].meaning = 0.2, 0.7
         return pool
 
     def test_by_words_alone_meaning_does_not_count(self) -> None:
@@ -332,15 +294,14 @@ class TestModes:
 
     def test_what_is_not_embedded_yet_is_taken_to_be_as_near_as_most(self) -> None:
         pool = apart(turn("near"), turn("far"), turn("unknown"))
-        pool[0].cosine, pool[1].cosine = 0.9, 0.1
+        pool[0].meaning, pool[1].meaning = 0.9, 0.1
         assert order("?", pool, SearchMode.VECTOR) == ["near", "unknown", "far"]
 
     @pytest.mark.parametrize("mode", SearchMode)
     def test_the_parts_add_up_to_the_score(self, mode: SearchMode) -> None:
-        pool = conversation("Where is the lantern?", "In the attic.", "Fine.")
-        for candidate, cosine in zip(pool, (0.5, 0.3, -0.1), strict=True):
-            candidate.cosine = cosine
-            candidate.document = replace(candidate.document, speaker="Ada")
+        pool = conversation("Where is the lantern?", "In the attic.", "Fine.", speaker="Ada")
+        for candidate, meaning in zip(pool, (0.5, 0.3, 0.0), strict=True):
+            candidate.meaning = meaning
         question = questions.resolve_speakers(
             questions.parse_question("Ada's lantern yesterday or today", NOW), speakers("Ada")
         )
@@ -376,96 +337,3 @@ class TestTies:
         question = questions.parse_question("lantern", NOW)
         found = ranking.rank(question, pool, counted(pool, question), SearchMode.BM25)
         assert [pool[each.place].document.key for each in found] == ["event:a", "event:b", "grip:a"]
-
-
-class TestLongTexts:
-    """Work is counted in characters: those that a search passes over, and those that are copied."""
-
-    @pytest.mark.parametrize(
-        "line",
-        [
-            "path/to/harbour/of/berths,",  # not a blank in it
-            "harbour",
-            "harbour.",
-            "harbour, and more of it ",
-            "Hafen\u00fcberf\u00fclle/harbour\u2026",
-        ],
-    )
-    def test_twice_the_text_is_twice_the_work(self, line: str) -> None:
-        once, twice = (work(line * count, "harbour berths") for count in (2_000, 4_000))
-        assert twice <= 2.2 * once
-
-    @pytest.mark.parametrize("line", ["harbour ", "harbour/", "Harbour\u2026"])
-    def test_a_text_that_is_full_of_a_word_is_judged_by_a_sample(self, line: str) -> None:
-        text = line * 100_000
-        found = Counted(text)
-        ranked("harbour", apart(turn(found)))
-        assert found.tally.copied <= ranking.MOST_WORDS * 2 * len(line)
-
-    def test_a_sample_counts_about_as_much_as_all_of_it(self) -> None:
-        often = "harbour and much else besides " * 100_000
-        seldom = "harbour and much else besides " * 50_000 + "and else besides " * 90_000
-        found = ranked("harbour", apart(turn(often), turn(seldom, BEGIN + 1)))
-        assert 0.9 < found[seldom].words / found[often].words < 1.0
-
-    @pytest.mark.parametrize("filling", ["berth ", "berth/", "bert\u2026", "\ud55c\uad6d "])
-    def test_a_word_at_the_end_of_a_long_text_counts(self, filling: str) -> None:
-        text = filling * 100_000 + "/kumquat"
-        assert ranked("kumquat berth", apart(turn(text)))[text].words > 0
-
-    @pytest.mark.parametrize(
-        ("word", "text"),
-        [
-            ("readFile", "it calls/readFile(path)/twice"),
-            ("file", "it calls/readFile(path)/twice"),
-            ("cafe", "Caf\u00e9\u2026 at the harbour"),
-            ("\ud55c\uad6d", "\ud55c\uad6d\uc5b4"),
-        ],
-    )
-    def test_counts_words_in_a_long_text_as_in_a_short_one(self, word: str, text: str) -> None:
-        long = f"{'and so on, ' * 10_000}{text}\u2026"
-        for each in (text, long):
-            assert ranked(word, apart(turn(each)))[each].words > 0, each[-40:]
-
-
-class Tally:
-    passed = 0
-    copied = 0
-
-
-class Counted(str):
-    """A text that counts how much of it is looked at."""
-
-    tally: Tally
-
-    def __new__(cls, text: str, tally: Tally | None = None) -> Self:
-        made = super().__new__(cls, text)
-        made.tally = tally or Tally()
-        return made
-
-    def lower(self) -> "Counted":
-        return Counted(super().lower(), self.tally)
-
-    def translate(self, table: object, /) -> "Counted":
-        return Counted(super().translate(table), self.tally)  # type: ignore[arg-type]
-
-    def find(self, sub: str, start: int = 0, end: int | None = None, /) -> int:  # type: ignore[override]
-        found = super().find(sub, start, end)
-        self.tally.passed += (found if found >= 0 else len(self)) - start
-        return found
-
-    def rfind(self, sub: str, start: int = 0, end: int | None = None, /) -> int:  # type: ignore[override]
-        found = super().rfind(sub, start, end)
-        self.tally.passed += (len(self) if end is None else end) - max(found, start)
-        return found
-
-    def __getitem__(self, place: "int | slice", /) -> str:  # type: ignore[override]
-        part = super().__getitem__(place)
-        self.tally.copied += len(part)
-        return part
-
-
-def work(text: str, question: str) -> int:
-    found = Counted(text)
-    ranked(question, apart(turn(found)))
-    return found.tally.passed + found.tally.copied

@@ -36,6 +36,7 @@ class ParsedQuestion:
     names: frozenset[str]  # speakers that the question names
     windows: tuple[TimeWindow, ...]
     meaning: str  # text to embed
+    text: str  # as it was asked
     first_person: bool = False  # it asks about the words of the user who asks
 
     @property
@@ -59,6 +60,7 @@ def parse_question(question: str, now: Millis, zone: tzinfo = UTC) -> ParsedQues
         windows=windows,
         names=frozenset(),
         meaning=question,
+        text=question,
         first_person=not _FIRST_PERSON.isdisjoint(word.lower() for word in said),
     )
 
@@ -116,7 +118,7 @@ def correct_spelling(
         counts = count(list(dict.fromkeys(variants.values())))
         best = max(variants, key=lambda edit: counts.get(variants[edit], 0))
         if counts.get(variants[best], 0):
-            corrected[word] = best
+            corrected[word] = best.title() if word.istitle() else best
     if not corrected:
         return question
     return replace(
@@ -137,13 +139,14 @@ def _can_be_misspelled(word: str) -> bool:
 
 
 def _edit(word: str) -> Iterator[str]:
-    """Yield the words that differ from this one by one edit."""
+    """Yield the words that differ from this one by one edit: two swapped letters first, which
+    are the likeliest of several forms of a word."""
+    for at in range(len(word) - 1):
+        yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
     for at in range(len(word) + 1):
         before, after = word[:at], word[at:]
         if after:
             yield before + after[1:]
-        if len(after) > 1:
-            yield before + after[1] + after[0] + after[2:]
         for letter in string.ascii_lowercase:
             yield before + letter + after
             if after:

@@ -267,9 +267,10 @@ def _find_named(question: ParsedQuestion, turns: _Turns) -> NDArray[np.bool_]:
 
 def _find_echoes(question: ParsedQuestion, turns: _Turns) -> list[int]:
     """Return the turns of a user that ask and do not answer: the same question, and questions
-    that nobody answered. Only prompts count, not what named persons say to each other. A summary
-    of such prompts is an echo too."""
-    asked = np.array([term_vectors.hash_term(term) for term in question.terms], np.uint32)
+    and repetitions of the query that nobody answered. Only prompts count, not what named persons
+    say to each other. A summary of such prompts is an echo too."""
+    whole = np.unique(_hash_terms(analysis.extract_terms(question.text)))
+    asked = _hash_terms(question.terms)
     echoes = [
         place
         for place, candidate in enumerate(turns.pool)
@@ -283,14 +284,18 @@ def _find_echoes(question: ParsedQuestion, turns: _Turns) -> list[int]:
         unanswered = candidate.ends_session or (
             following is not None and turns.vectors[following].role == _USER
         )
-        if unanswered and vector.asks:
+        if unanswered and (vector.asks or np.array_equal(whole, vector.hashes)):
             echoes.append(place)
-        elif vector.asks or unanswered:
+        elif vector.asks:
             own = np.setdiff1d(vector.hashes, _ASKING_HASHES, assume_unique=True)
             shared = np.isin(asked, own).sum()
             if shared >= SAME_QUESTION * (len(own) + len(asked) - shared):
                 echoes.append(place)
     return echoes
+
+
+def _hash_terms(terms: Sequence[str]) -> NDArray[np.uint32]:
+    return np.array([term_vectors.hash_term(term) for term in terms], np.uint32)
 
 
 def _score_nearness(windows: Sequence[TimeWindow], at_ms: Millis) -> float:

@@ -51,7 +51,7 @@ class CandidatePool:
         self._found: dict[DocumentKey, IndexHit] = {}
         self._turns: dict[DocumentKey, IndexHit] = {}  # beside what was found
         self._runs: dict[DocumentKey, list[DocumentKey]] = {}  # consecutive turns
-        self._last: set[DocumentKey] = set()  # the last turns of their sessions
+        self._ends: list[list[DocumentKey]] = []  # runs to the end of their sessions
         self._documents: dict[DocumentKey, Document] = {}
 
     def add(self, answers: Iterable[Sequence[IndexHit]]) -> None:
@@ -75,7 +75,7 @@ class CandidatePool:
         self._turns |= zip(names, turns, strict=True)
         self._runs[key] = names
         if key in names and len(names) - names.index(key) <= ranking.REACH:
-            self._last.add(names[-1])
+            self._ends.append(names)
 
     def is_found(self, key: DocumentKey) -> bool:
         """Tell whether an index found it: then it is in scope, unless it has changed since."""
@@ -89,14 +89,23 @@ class CandidatePool:
         return self._documents
 
     def build(self, near: NearDocuments | None) -> list[Candidate]:
-        hits = self._turns | self._found
+        """Return the candidates. Hits that the log does not have any more are left out."""
+        hits = {
+            key: hit
+            for key, hit in (self._turns | self._found).items()
+            if key in self._runs.get(key, (key,))
+        }
         pool = [
-            Candidate(key=key, hit=hits[key], vector=vector, ends_session=key in self._last)
+            Candidate(key=key, hit=hits[key], vector=vector)
             for key, vector in self._get_vectors(hits).items()
             if vector is not None
         ]
         keys = [candidate.key for candidate in pool]
-        _link(pool, {key: place for place, key in enumerate(keys)}, self._runs.values())
+        places = {key: place for place, key in enumerate(keys)}
+        _link(pool, places, self._runs.values())
+        for run in self._ends:
+            for last in [places[name] for name in run if name in places][-1:]:
+                pool[last].ends_session = True
         if near is not None:
             for candidate, (meaning, part) in zip(pool, near.measure(keys), strict=True):
                 candidate.meaning, candidate.part = meaning, part

@@ -148,8 +148,8 @@ class DocumentReader:
             )
         if document.kind is DocumentKind.SEGMENT:
             segment = self._of_node(session_id, document.at_ms, document.id)
-            if segment is None:  # a day or a longer period
-                return replace(hit, node_id=document.id)
+            if segment is None:  # it is gone; a day or a longer period has no session
+                return hit if session_id else replace(hit, node_id=document.id)
             return replace(
                 hit,
                 document=self._beside(document, segment.first.event_id),

@@ -146,7 +146,7 @@ class Recall:
         statistics = self._statistics(question.terms, scope, warnings)
         spelled = questions.correct_spelling(
             question,
-            statistics.frequencies,
+            {**statistics.frequencies, **dict.fromkeys(statistics.speakers, 1)},
             lambda terms: self._statistics(terms, scope, warnings).frequencies,
         )
         if spelled is not question:
@@ -379,7 +379,7 @@ def _pair_events_with_grips(
     together: dict[DocumentKey, list[IndexHit]] = defaultdict(list)
     for grip in grips:
         for event in events[grip.session, grip.at_ms]:
-            if read[grip.key].text in read[event.key].text:
+            if event.key in read and read[grip.key].text in read[event.key].text:
                 together[grip.key].append(event)
                 together[event.key].append(grip)
     return together
