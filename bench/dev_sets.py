@@ -175,7 +175,7 @@ def _read_assistant(folder: Path) -> Conversation:
                 session=f"{name}/{number}",
                 said=_APPENDED.sub("", message["content"]),
                 at_ms=_BEAM_STARTS_MS + number * _DAY_MS + place * _MINUTE_MS,
-                role=EventRole(message["role"]),
+                role=EventRole[message["role"].upper()],
             )
             for place, message in enumerate(messages)
         ]

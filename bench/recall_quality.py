@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,8 @@ LAST_MS = 9_999_999_999_999  # the last time that a log can hold
 HYBRID = "ours, hybrid"
 COLUMNS = ("BM25", "dense", "ours, bm25", "ours, vector", HYBRID)
 ALL_KINDS, ECHO = "coding, all kinds", "coding, after echo"
-KINDS = {"memory": ranking.DECIDED, "segment": ranking.SUMMARIZED}
+DEFAULT_KINDS = ("memory", "fact", "event", "segment")
+FACTORS = {"memory": ranking.DECIDED, "segment": ranking.SUMMARIZED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +74,15 @@ Ranker = Callable[[Conversation, Question], list[Found]]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("locomo", nargs="?", type=Path, metavar="DIR", default=argparse.SUPPRESS)
     for name in ("locomo", "beam", "coding", "transcripts"):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every hit there")
     options = parser.parse_args()
     if (options.coding is None) is not (options.transcripts is None):
         parser.error("--coding and --transcripts need each other")
-    answers: list[Answer] = []
-    if options.locomo is not None:
-        answers += measure_conversations(dev_sets.read_locomo(options.locomo))
-    if options.beam is not None:
-        answers += measure_conversations(dev_sets.read_beam(options.beam))
+    locomo = [] if options.locomo is None else dev_sets.read_locomo(options.locomo)
+    beam = [] if options.beam is None else dev_sets.read_beam(options.beam)
+    answers = [answer for some in (locomo, beam) if some for answer in measure_conversations(some)]
     if options.coding is not None:
         answers += measure_coding(options.coding, options.transcripts)
     if not answers:
@@ -113,7 +111,7 @@ def measure_coding(folder: Path, transcripts: Path) -> list[Answer]:
         everywhere = replace(sessions, name="")  # in all projects
         rankers = build_baselines([everywhere]) | build_ours(client, kinds=["event"])
         answers = list(ask_all(rankers, [everywhere]))
-        everything = build_ours(client, kinds=[])
+        everything = build_ours(client, kinds=DEFAULT_KINDS)
         answers += ask_all(everything, [replace(everywhere, dev_set=ALL_KINDS)])
         client.ingest_batch(to_prompts(sessions.questions))
         settle(daemon, client)
@@ -161,14 +159,19 @@ def judge(hit: SearchHit, question: Question) -> Found:
         kind=hit.kind,
         right=right,
         score=hit.score,
-        evidence=weigh_evidence(hit.kind, hit.score_parts) if hit.score_parts else None,
+        evidence=weigh_evidence(hit.kind, hit.score_parts),
     )
 
 
-def weigh_evidence(kind: str, parts: Mapping[str, float]) -> float:
-    """Return the evidence as ranking adds it up, before a turn that answers nothing loses some."""
+def weigh_evidence(kind: str, parts: Mapping[str, float]) -> float | None:
+    """Return the evidence as ranking adds it up, before a turn that answers nothing loses some.
+
+    A hit that is listed for its time, and not ranked, has none.
+    """
+    if parts.get("time", 0.0) > ranking.TIME:
+        return None
     weights = {"meaning": ranking.MEANING}
-    return KINDS.get(kind, 1.0) * sum(weights.get(name, 1.0) * parts[name] for name in parts)
+    return FACTORS.get(kind, 1.0) * sum(weights.get(name, 1.0) * parts[name] for name in parts)
 
 
 def build_baselines(conversations: Sequence[Conversation]) -> dict[str, Ranker]:
@@ -196,12 +199,12 @@ def pick(among: Conversation, question: Question, places: Sequence[int]) -> list
     return [Found(id=name, right=name in question.gold) for name in names]
 
 
-def to_prompts(questions: Iterable[Question]) -> Iterator[Event]:
-    """Make a session that consists of the questions, which nobody answers."""
-    for question in questions:
+def to_prompts(questions: Sequence[Question]) -> Iterator[Event]:
+    """Make a session that consists of the questions, one a minute, which nobody answers."""
+    for place, question in enumerate(reversed(questions)):
         yield Event(
             session_id=ECHO,
-            timestamp=datetime.now(UTC),
+            timestamp=datetime.now(UTC) - timedelta(minutes=place),
             event_type=EventType.USER_MESSAGE,
             role=EventRole.USER,
             text=question.text,
