@@ -133,7 +133,7 @@ def _read_persons(path: Path) -> Conversation:
                 )
                 for place, each in enumerate(said)
             ]
-    known = {each.event_id for each in turns}
+    known = frozenset(each.event_id for each in turns)
     asked = (
         Question(
             text=one["question"],
@@ -179,7 +179,7 @@ def _read_assistant(folder: Path) -> Conversation:
             )
             for place, message in enumerate(messages)
         ]
-    known = {each.event_id for each in turns}
+    known = frozenset(each.event_id for each in turns)
     asked = (
         Question(
             text=one["question"],
