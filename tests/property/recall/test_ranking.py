@@ -72,6 +72,7 @@ def arranged(found: Sequence[Found], places: Sequence[int]) -> list[Candidate]:
     comes = {each.follows: number for number, each in enumerate(found)}
     pool = [
         Candidate(
+            key=each.document.key,
             hit=to_index_hit(each.document),
             vector=term_vectors.build(each.document),
             meaning=each.meaning,

@@ -76,7 +76,7 @@ class TestTurns:
         parts.take_in(*TALK)
         made = make_pool(parts, [TALK[4]])
         found = {
-            text: made.is_found(each.hit) for text, each in by_text(parts, made.build(None)).items()
+            text: made.is_found(each.key) for text, each in by_text(parts, made.build(None)).items()
         }
         assert [text for text, is_found in found.items() if is_found] == [TALK[4].text]
 
@@ -87,7 +87,7 @@ class TestTurns:
         pool = made.build(None)
         keys = [each.hit.key for each in pool]
         assert len(keys) == len(set(keys)) == 8
-        assert made.is_found(hit(TALK[5]))
+        assert made.is_found(hit(TALK[5]).key)
 
     def test_only_the_top_hits_bring_the_turns_around_them(self, parts: RecallHarness) -> None:
         most = candidate_pool.TOP_HITS
