@@ -205,6 +205,33 @@ class TestReasons:
             assert best.parts["time"] > 0
 
 
+class TestEchoes:
+    QUESTION = "Which database shall we take for the event log?"
+
+    @pytest.mark.parametrize("mode", SearchMode)
+    @pytest.mark.parametrize("indexed", [True, False])
+    def test_a_question_that_was_recorded_is_not_its_own_answer(
+        self, parts: RecallHarness, mode: SearchMode, indexed: bool
+    ) -> None:
+        parts.take_in(*TALK)
+        before = list_texts(parts.ask(self.QUESTION, EVENTS, mode=mode))
+        assert before[0] == TALK[1].text
+        for number in range(3):
+            at = NOW - 9 * MINUTE + number * MINUTE
+            asked = make_event(self.QUESTION, at, session=f"ask{number}")
+            end = make_event("", at + 1, session=f"ask{number}", role="system")
+            parts.keep(asked, end)
+        if indexed:
+            parts.keep_up()
+        after = list_texts(parts.ask(self.QUESTION, EVENTS, mode=mode))
+        assert after[0] == TALK[1].text
+        assert after.count(self.QUESTION) <= 1
+
+    def test_what_the_assistant_asked_may_be_found(self, wordy: RecallHarness) -> None:
+        wordy.take_in(*make_dialogue("Hello.", self.QUESTION))
+        assert list_texts(wordy.ask(self.QUESTION, EVENTS))[0] == self.QUESTION
+
+
 class TestFolding:
     def test_what_says_the_same_is_told_once_and_as_the_newest(self, parts: RecallHarness) -> None:
         text = "The nightly deploy of the staging cluster has failed once more."
