@@ -8,6 +8,7 @@ import pytest
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind, build_key
+from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchMode, SearchScope
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.recall.model import ranking
@@ -208,9 +209,9 @@ class TestScope:
     @pytest.mark.parametrize(
         ("scope", "shown"),
         [
-            (EVENTS, {0, 1, 2, 3}),
-            (SearchScope(kinds=EVENTS.kinds, role="user"), {0, 2}),
-            (SearchScope(kinds=EVENTS.kinds, session="talk"), {0, 1, 2, 3}),
+            (EVENTS, {0, 1, 3}),  # a question leads to answers, not to the next prompt
+            (SearchScope(kinds=EVENTS.kinds, role="user"), {0}),
+            (SearchScope(kinds=EVENTS.kinds, session="talk"), {0, 1, 3}),
             (SearchScope(kinds=EVENTS.kinds, until=make_dialogue("", "")[1].at_ms), {0, 1}),
             (SearchScope(kinds=EVENTS.kinds, project="other"), set()),
         ],
@@ -237,14 +238,14 @@ class TestMeaning:
     EAST, WEST, NORTH = unit(1, 0, 0), unit(-1, 0, 0), unit(0, 1, 0)
 
     def measure(
-        self, folder: Path, unrelated: float = 0.0, **vectors: Sequence[object]
+        self, folder: Path, unrelated: float = 0.0, **vectors: Sequence[Vector]
     ) -> dict[str, tuple[float | None, int]]:
         index = FlatVectors(folder, "model")
         index.replace(
             {
                 documents.event_owner(name): [(document(name), made)]
                 for name, made in vectors.items()
-            }  # type: ignore[misc]
+            }
         )
         near = NearDocuments(vector=self.EAST, index=index, unrelated=unrelated, found=[])
         keys = [build_key(DocumentKind.EVENT, name) for name in (*vectors, "missing")]

@@ -122,8 +122,9 @@ class TestNeighbours:
         assert asked["words"] > plain["words"] > 0
 
     def test_only_the_turn_right_after_a_question_does(self) -> None:
-        asks = ranked("lantern", conversation("Where is the lantern?", "Hm.", "In the attic."))
-        tells = ranked("lantern", conversation("There is the lantern.", "Hm.", "In the attic."))
+        rest = ("Hm.", "Well.", "In the attic.")
+        asks = ranked("lantern", conversation("Where is the lantern?", *rest))
+        tells = ranked("lantern", conversation("There is the lantern.", *rest))
         asked, plain = asks["In the attic."].parts, tells["In the attic."].parts
         assert asked["words"] == pytest.approx(plain["words"])
 
