@@ -8,6 +8,7 @@ import pytest
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind, build_key
+from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchMode, SearchScope
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.recall.model import ranking
@@ -237,14 +238,14 @@ class TestMeaning:
     EAST, WEST, NORTH = unit(1, 0, 0), unit(-1, 0, 0), unit(0, 1, 0)
 
     def measure(
-        self, folder: Path, unrelated: float = 0.0, **vectors: Sequence[object]
+        self, folder: Path, unrelated: float = 0.0, **vectors: Sequence[Vector]
     ) -> dict[str, tuple[float | None, int]]:
         index = FlatVectors(folder, "model")
         index.replace(
             {
                 documents.event_owner(name): [(document(name), made)]
                 for name, made in vectors.items()
-            }  # type: ignore[misc]
+            }
         )
         near = NearDocuments(vector=self.EAST, index=index, unrelated=unrelated, found=[])
         keys = [build_key(DocumentKind.EVENT, name) for name in (*vectors, "missing")]
