@@ -2,9 +2,20 @@
 
 import pytest
 
+from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import SearchMode
 from agent_memory.features.recall.model import questions, ranking
-from tests.ranking_pools import BEGIN, Found, apart, conversation, order, ranked, speakers, turn
+from tests.ranking_pools import (
+    BEGIN,
+    Found,
+    apart,
+    conversation,
+    counted,
+    order,
+    ranked,
+    speakers,
+    turn,
+)
 from tests.recall_parts import DAY, NOW
 
 QUESTION = "Where did we put the brass lantern?"
@@ -75,6 +86,30 @@ class TestSameQuestion:
     def test_a_prompt_without_a_question_mark_that_was_never_answered(self) -> None:
         prompt = "fatal: pathspec is beyond a symbolic link"
         assert is_echo(prompt, asked_alone(prompt), prompt)
+
+
+class TestExcerpts:
+    """Grips and segments repeat what was asked."""
+
+    def echoes(self, pool: list[Found]) -> set[DocumentKind]:
+        wanted = questions.parse_question(QUESTION, NOW)
+        found = ranking.rank(wanted, pool, counted(pool, wanted), SearchMode.BM25)
+        return {pool[each.place].hit.kind for each in found if each.score < each.words / 2}
+
+    def test_of_a_prompt_alone_in_its_session(self) -> None:
+        pool = asked_alone(QUESTION)
+        at = pool[0].hit.at_ms
+        for kind in (DocumentKind.GRIP, DocumentKind.SEGMENT, DocumentKind.MEMORY):
+            pool += apart(turn(QUESTION, at, name=kind, role="", kind=kind))
+        assert self.echoes(pool) == {DocumentKind.EVENT, DocumentKind.GRIP, DocumentKind.SEGMENT}
+
+    def test_the_segment_of_a_question_and_its_answer_stays(self) -> None:
+        pool = conversation(QUESTION, ANSWER)
+        at = pool[0].hit.at_ms
+        for kind in (DocumentKind.GRIP, DocumentKind.SEGMENT):
+            pool += apart(turn(f"{QUESTION} {ANSWER}", at, name=kind, role="", kind=kind))
+        pool += apart(turn(QUESTION, at + 1, name="later", role="", kind=DocumentKind.FACT))
+        assert self.echoes(pool) == {DocumentKind.EVENT, DocumentKind.GRIP}
 
 
 class TestOtherTurns:

@@ -51,7 +51,7 @@ class TestWords:
             ("what did you tell ME", True),
             ("I'm looking for it", True),
             ("Where did we put it?", False),
-            ("the imine of it", False),
+            ("the mystery of it", False),
         ],
     )
     def test_who_asks_about_themselves(self, text: str, first_person: bool) -> None:

@@ -191,9 +191,9 @@ class TestFirstPerson:
         assert found[self.POOL[0]].parts["speaker"] > 0
         assert "speaker" not in found[self.POOL[1]].parts
 
-    @pytest.mark.parametrize("question", ["Where is the lantern?", "the mine with the lantern"])
+    @pytest.mark.parametrize("question", ["Where is the lantern?", "Where do we keep our lantern?"])
     def test_other_questions_prefer_nobody(self, question: str) -> None:
-        found = ranked(question.replace("mine", "shaft"), self.pool())
+        found = ranked(question, self.pool())
         assert not any("speaker" in each.parts for each in found.values())
 
     def test_a_name_comes_before_the_first_person(self) -> None:

@@ -227,6 +227,12 @@ class TestEchoes:
         assert after[0] == TALK[1].text
         assert after.count(self.QUESTION) <= 1
 
+    def test_nor_are_its_grip_and_its_segment(self, wordy: RecallHarness) -> None:
+        question = "event log database"
+        wordy.take_in(*TALK, make_event(question, NOW - MINUTE, session="ask"))
+        (best, *_) = wordy.ask(question, limit=100).hits
+        assert best.document.session == TALK[0].session_id
+
     def test_what_the_assistant_asked_may_be_found(self, wordy: RecallHarness) -> None:
         wordy.take_in(*make_dialogue("Hello.", self.QUESTION))
         assert list_texts(wordy.ask(self.QUESTION, EVENTS))[0] == self.QUESTION

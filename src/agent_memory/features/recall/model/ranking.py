@@ -291,7 +291,20 @@ def _find_echoes(question: ParsedQuestion, turns: _Turns) -> list[int]:
             shared = np.isin(asked, own).sum()
             if shared >= SAME_QUESTION * (len(own) + len(asked) - shared):
                 echoes.append(place)
-    return echoes
+    return [*echoes, *_find_excerpts(echoes, turns.pool)]
+
+
+def _find_excerpts(echoes: Sequence[int], pool: Sequence[Candidate]) -> list[int]:
+    """Return the grips in these turns, and the segments that have nothing else."""
+    said = {(pool[place].hit.session, pool[place].hit.at_ms): place for place in echoes}
+    excerpts = []
+    for place, candidate in enumerate(pool):
+        kind, echo = candidate.hit.kind, said.get((candidate.hit.session, candidate.hit.at_ms))
+        if echo is not None and (
+            kind is DocumentKind.GRIP or (kind is DocumentKind.SEGMENT and pool[echo].ends_session)
+        ):
+            excerpts.append(place)
+    return excerpts
 
 
 def _hash_terms(terms: Sequence[str]) -> NDArray[np.uint32]:
