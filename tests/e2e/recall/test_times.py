@@ -84,7 +84,7 @@ def test_every_interface_tells_of_a_time_alike(
 ) -> None:
     asked = {"query": question, "kinds": kinds, "mode": "bm25"}
     results = {name: find(asked) for name, find in interfaces.items()}
-    assert results["gRPC"][: len(first)] == first
+    assert results["gRPC"].ids[: len(first)] == first
     assert results == dict.fromkeys(results, results["gRPC"])
 
 
