@@ -54,7 +54,9 @@ bench: $(READY)
 	$(BIN)/python -m bench.mcp
 	$(BIN)/python -m bench.runs
 	$(BIN)/python -m bench.recall_speed
-	$(if $(DATA),$(BIN)/python -m bench.recall_quality $(DATA)/locomo-dev)
+	$(BIN)/python -m bench.embedding
+	$(if $(DATA),$(BIN)/python -m bench.recall_quality --locomo $(DATA)/locomo-dev --beam $(DATA)/beam-dev \
+	  --coding $(DATA)/coding-dev --transcripts $(DATA)/transcripts)
 
 soak: $(READY)
 	$(BIN)/pytest -q -m soak

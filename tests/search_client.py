@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import Home, wait_until
 from tests.memory_client import SERVICE, Client
@@ -39,6 +40,7 @@ class Search:
 
     def all(self, **fields: Any) -> list[pb.SearchHit]:
         """Return everything in the index."""
+        fields.setdefault("kinds", list(DocumentKind))
         return [hit for page in self.pages(limit=100, **fields) for hit in page.hits]
 
 

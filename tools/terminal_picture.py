@@ -70,7 +70,7 @@ PICTURES = (
         "recall",
         "Ask which database was decided on, see the contents of that day, capture the decision",
         (
-            'memory recall "which database did we decide on" --in events --limit 1',
+            'memory recall "which database did we decide on" --limit 1',
             "memory-daemon query tree --from 2026-03-04 --to 2026-03-04",
             'memory capture decisions "Keep photo metadata in SQLite" --tags database',
         ),

@@ -80,13 +80,15 @@ A_HIT = SearchHit(
 
 
 def test_a_hit_has_all_that_the_wire_has(face: Face) -> None:
-    answer = pb.SearchResponse(hits=[HIT], total=7, warning="words alone", continuation_token=NEXT)
+    answer = pb.SearchResponse(
+        hits=[HIT], total=7, certain=True, warning="words alone", continuation_token=NEXT
+    )
     with (
         serving({"Search": answer.SerializeToString()}) as server,
         face.connect(server.endpoint) as client,
     ):
         assert client.search("why Rust?") == SearchResult(
-            hits=(A_HIT,), total=7, warning="words alone", continuation_token=NEXT
+            hits=(A_HIT,), total=7, certain=True, warning="words alone", continuation_token=NEXT
         )
         assert {field.name for field in pb.SearchHit.DESCRIPTOR.fields} == set(SearchHit.__slots__)
 

@@ -12,6 +12,7 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from agent_memory.client import MemoryClient, Passage
+from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.interfaces.search_request import PLURALS, SearchRequest
 from agent_memory.interfaces.wire.events import event_to_proto
 from agent_memory.proto import memory_pb2 as pb
@@ -20,6 +21,7 @@ from tests.conversation_samples import START, THUMBNAILS, build_session
 from tests.http_client import Web
 from tests.mcp_clients import LineClient
 from tests.memory_client import SERVICE, Client
+from tests.toc_conversations import OUTBOX, Toc
 
 EVENTS = [
     *build_session("pictures", THUMBNAILS, project="thumbnails"),
@@ -42,17 +44,27 @@ Filters = dict[str, Any]
 
 
 class Found(NamedTuple):
-    """A hit: its name, and its passage as JSON. A brief answer has no passages."""
+    """A hit: its kind, its name, and its passage as JSON. A brief answer has no passages."""
 
+    kind: str
     id: str
     passage: dict[str, Any] | None
 
 
-Find = Callable[[Filters], list[Found]]
+class Answer(NamedTuple):
+    hits: list[Found]
+    certain: bool
+
+    @property
+    def ids(self) -> list[str]:
+        return [hit.id for hit in self.hits]
+
+
+Find = Callable[[Filters], Answer]
 
 CASES: dict[str, Filters] = {
     "query": {"query": "orientation", "mode": "bm25", "kinds": ["event"]},
-    "kinds": {"kinds": ["memory"]},
+    "kinds": {"kinds": ["grip"]},
     "mode": {"query": "orientation", "mode": "bm25", "kinds": ["event", "memory"]},
     "limit": {"kinds": ["event"], "limit": 3},
     "offset": {"kinds": ["event"], "limit": 5, "offset": 4},
@@ -83,11 +95,21 @@ def stringify(filters: Filters, *names: str) -> Filters:
 
 
 def pluralize(filters: Filters) -> Filters:
+    if "kinds" not in filters:
+        return filters
     return {**filters, "kinds": [PLURAL_OF[kind] for kind in filters["kinds"]]}
 
 
 def read_hit(hit: dict[str, Any]) -> Found:
-    return Found(hit["id"], hit.get("passage"))
+    return Found(hit["kind"], hit["id"], hit.get("passage"))
+
+
+def read_answer(answer: dict[str, Any]) -> Answer:
+    return Answer(list(map(read_hit, answer["results"])), answer["certain"])
+
+
+def read_message(hit: pb.SearchHit) -> Found:
+    return Found(hit.kind, hit.id, read_passage(hit.passage) if hit.HasField("passage") else None)
 
 
 def read_passage(passage: pb.Passage) -> dict[str, Any]:
@@ -102,28 +124,29 @@ def to_json(passage: Passage | None) -> dict[str, Any] | None:
 
 
 def over_grpc(client: Client) -> Find:
-    def find(filters: Filters) -> list[Found]:
+    def find(filters: Filters) -> Answer:
         request = pb.SearchRequest(**stringify(rename(filters, GRPC_NAMES), "continuation_token"))
         answer = client.unary(f"/{SERVICE}/Search", request, pb.SearchResponse)
-        return [Found(hit.id, read_passage(hit.passage)) for hit in answer.hits]
+        return Answer(list(map(read_message, answer.hits)), answer.certain)
 
     return find
 
 
 def over_client(client: MemoryClient) -> Find:
-    def find(filters: Filters) -> list[Found]:
+    def find(filters: Filters) -> Answer:
         named = stringify(rename(filters, GRPC_NAMES), "continuation_token")
-        hits = client.search(named.pop("query", ""), **named).hits
-        return [Found(hit.id, to_json(hit.passage)) for hit in hits]
+        answer = client.search(named.pop("query", ""), **named)
+        hits = [Found(hit.kind, hit.id, to_json(hit.passage)) for hit in answer.hits]
+        return Answer(hits, answer.certain)
 
     return find
 
 
 def over_rest(api: httpx.Client) -> Find:
-    def find(filters: Filters) -> list[Found]:
+    def find(filters: Filters) -> Answer:
         answer = api.get("/api/v1/search/", params=rename(filters, REST_NAMES))
         answer.raise_for_status()
-        return list(map(read_hit, answer.json()["results"]))
+        return read_answer(answer.json())
 
     return find
 
@@ -133,40 +156,42 @@ def to_body(filters: Filters) -> Filters:
 
 
 def over_sse(api: httpx.Client) -> Find:
-    def find(filters: Filters) -> list[Found]:
+    def find(filters: Filters) -> Answer:
         answer = api.post("/stream/recall", json=to_body(filters))
         answer.raise_for_status()
-        events = [block.splitlines() for block in answer.text.split("\n\n")]
-        return [
-            read_hit(json.loads(lines[-1].removeprefix("data: "))["memory"])
-            for lines in events
-            if "event: result" in lines
+        events = [
+            (lines, json.loads(lines[-1].removeprefix("data: ")))
+            for block in answer.text.split("\n\n")
+            if (lines := block.splitlines()) and lines[-1].startswith("data: ")
         ]
+        (end,) = (data for lines, data in events if "event: complete" in lines)
+        hits = [read_hit(data["memory"]) for lines, data in events if "event: result" in lines]
+        return Answer(hits, end["result"]["certain"])
 
     return find
 
 
 def over_websocket(socket: ClientConnection) -> Find:
-    def find(filters: Filters) -> list[Found]:
+    def find(filters: Filters) -> Answer:
         socket.send(json.dumps({"operation": "recall", **to_body(filters)}))
-        found: list[Found] = []
+        hits: list[Found] = []
         while (answer := json.loads(socket.recv()))["type"] == "result":
-            found.append(read_hit(answer["data"]["memory"]))
+            hits.append(read_hit(answer["data"]["memory"]))
         assert answer["type"] == "complete", answer
-        return found
+        return Answer(hits, answer["result"]["certain"])
 
     return find
 
 
 def over_mcp(server: LineClient) -> Find:
-    def find(filters: Filters) -> list[Found]:
-        detail = "minimal" if filters["limit"] == MANY else "summary"  # an answer is limited
+    def find(filters: Filters) -> Answer:
+        detail = "minimal" if filters.get("limit") == MANY else "summary"  # an answer is limited
         server.call(1, "memory_recall", **pluralize(to_body(filters)), detail=detail)
         while (answer := server.receive()).get("id") != 1:
             pass
         result = answer["result"]["structuredContent"]
         assert "note" not in result
-        return list(map(read_hit, result["results"]))
+        return read_answer(result)
 
     return find
 
@@ -174,7 +199,7 @@ def over_mcp(server: LineClient) -> Find:
 def over_commands(home: Home, *command: str) -> Find:
     kinds_option = "in" if "recall" in command else "kinds"
 
-    def find(filters: Filters) -> list[Found]:
+    def find(filters: Filters) -> Answer:
         words = [*command, *filters.get("query", "").split()]
         for name, value in rename(pluralize(filters), {**OPTIONS, "kinds": kinds_option}).items():
             option = f"--{name.replace('_', '-')}"
@@ -191,7 +216,7 @@ def over_commands(home: Home, *command: str) -> Find:
                     words += [option, str(value)]
         answer = home.run(words[0], *words[1:], "--format", "json")
         assert answer.code == 0, answer.errors
-        return list(map(read_hit, answer.json()["results"]))
+        return read_answer(answer.json())
 
     return find
 
@@ -204,8 +229,10 @@ def capture(home: Home, namespace: str, summary: str, *options: str, domain: str
     return name
 
 
-def fill(home: Home, client: Client) -> None:
+def fill(home: Home, client: Client, api: httpx.Client) -> None:
     assert all(each.created for each in client.ingest_all(map(event_to_proto, EVENTS)))
+    fact = {"key": "orientation", "value": "pictures are turned upright before a resize"}
+    assert api.post("/api/v1/memories/facts/", json=fact).status_code == 201
     capture(home, "decisions", "Turn pictures upright first", "--tags", "upright,jpeg")
     capture(home, "decisions", "Keep originals", "--tags", "upright", "--spec", "pictures")
     capture(home, "learnings", "A resize loses the orientation", "--spec", "pictures")
@@ -214,6 +241,9 @@ def fill(home: Home, client: Client) -> None:
     archived = capture(home, "progress", "Half of the sizes are done")
     assert home.run("memory", "resolve", resolved).code == 0
     assert home.run("memory", "archive", archived).code == 0
+    toc = Toc(client)
+    toc.settle()
+    assert toc.run(OUTBOX).success
 
 
 @pytest.fixture(scope="module")
@@ -224,8 +254,8 @@ def interfaces() -> Iterator[dict[str, Find]]:
         web = Web(home)
         target = f"unix:{web.record['grpc_socket']}"
         client = stack.enter_context(Client(target))
-        fill(home, client)
         api = stack.enter_context(web.client())
+        fill(home, client, api)
         socket = connect(
             f"ws://{web.place}/ws",
             additional_headers={"Authorization": f"Bearer {web.key}"},
@@ -252,16 +282,13 @@ def test_every_filter_has_a_case() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_every_interface_filters_alike(interfaces: dict[str, Find], name: str) -> None:
     filters = {"limit": MANY, **CASES[name]}
-    results = {
-        interface: [each.id for each in find(filters)] for interface, find in interfaces.items()
-    }
+    results = {interface: find(filters).ids for interface, find in interfaces.items()}
     expected = results["gRPC"]
     assert expected
     assert results == dict.fromkeys(results, expected)
     if name not in ("query", "mode"):
         others = {other: value for other, value in filters.items() if other != name}
-        found = [each.id for each in interfaces["gRPC"](others)]
-        assert found != expected, "the filter has no effect"
+        assert interfaces["gRPC"](others).ids != expected, "the filter has no effect"
 
 
 def test_every_interface_shows_the_same_passages(interfaces: dict[str, Find]) -> None:
@@ -271,8 +298,45 @@ def test_every_interface_shows_the_same_passages(interfaces: dict[str, Find]) ->
     assert results == dict.fromkeys(results, expected)
     marked = {
         each.passage["text"][start:end].lower()
-        for each in expected
+        for each in expected.hits
         if each.passage is not None
         for start, end in each.passage["marks"]
     }
     assert marked == {"orientation"}
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"query": "why is the orientation lost when a picture is resized"},
+        {"query": "orientation of pictures", "mode": "bm25"},
+        {"query": "which decisions about originals"},
+        {"query": "a zeppelin over the orientation of nothing"},
+    ],
+    ids=lambda filters: filters["query"],
+)
+def test_every_interface_answers_alike_by_default(
+    interfaces: dict[str, Find], filters: Filters
+) -> None:
+    results = {interface: find({**filters, "limit": 12}) for interface, find in interfaces.items()}
+    expected = results["gRPC"]
+    assert expected.hits
+    assert results == dict.fromkeys(results, expected)
+
+
+def test_by_default_everything_but_grips_is_searched(interfaces: dict[str, Find]) -> None:
+    filters = {"query": "orientation of pictures and originals", "limit": MANY}
+    found = interfaces["gRPC"](filters)
+    assert {hit.kind for hit in found.hits} == {"memory", "fact", "event", "segment"}
+    every = interfaces["gRPC"]({**filters, "kinds": [kind.value for kind in DocumentKind]})
+    assert "grip" in {hit.kind for hit in every.hits}
+
+
+def test_by_default_every_interface_lists_memories(interfaces: dict[str, Find]) -> None:
+    results = {interface: find({"limit": MANY}) for interface, find in interfaces.items()}
+    expected = results["gRPC"]
+    assert {hit.kind for hit in expected.hits} == {"memory"}
+    assert expected.certain
+    assert {name: (answer.ids, answer.certain) for name, answer in results.items()} == (
+        dict.fromkeys(results, (expected.ids, True))
+    )

@@ -318,6 +318,7 @@ def _hits_in(answer: pb.SearchResponse) -> SearchResult:
     return SearchResult(
         hits=tuple(_hit_in(hit) for hit in answer.hits),
         total=answer.total,
+        certain=answer.certain,
         warning=_optional(answer, "warning"),
         continuation_token=_optional(answer, "continuation_token"),
     )

@@ -209,7 +209,7 @@ def millis(at: datetime) -> int:
 class SearchFilters(TypedDict, total=False):
     """The filters of `search`. One that is left out matches everything."""
 
-    kinds: Sequence[str]  # event, segment, grip, memory, fact
+    kinds: Sequence[str]  # event, segment, grip, memory, fact; default all but grip
     mode: str  # hybrid (default), vector, bm25
     limit: int  # default 10, at most 100
     project: str
@@ -273,9 +273,13 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """A page of hits, best first; pass `continuation_token` on for the next."""
+    """A page of hits, best first; pass `continuation_token` on for the next.
+
+    If the answer is not `certain`, none of its hits is likely to be right: they are the closest.
+    """
 
     hits: tuple[SearchHit, ...] = ()
     total: int = 0
+    certain: bool = False
     warning: str | None = None
     continuation_token: str | None = None

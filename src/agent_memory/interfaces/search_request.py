@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import Query, SearchMode, SearchScope
+from agent_memory.features.index.model.queries import Query, SearchMode, SearchScope, is_listing
 from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import MemoryStatus
@@ -21,6 +21,9 @@ PLURALS = {
     "memories": DocumentKind.MEMORY,
     "facts": DocumentKind.FACT,
 }
+# Not grips: each is part of an event.
+DEFAULT_KINDS = frozenset(DocumentKind) - {DocumentKind.GRIP}
+MEMORIES = frozenset({DocumentKind.MEMORY})
 ROLES = tuple(role.name.lower() for role in EventRole)
 
 Moments = Callable[[str], tuple[Millis, Millis]]  # the first and last moment that words name
@@ -34,7 +37,11 @@ def check_domain(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A search as a caller sends it. An empty filter matches everything."""
+    """A search as a caller sends it. An empty filter matches everything.
+
+    Without `kinds`, a listing has memories, and so has a search with a filter that only memories
+    have. Any other search covers DEFAULT_KINDS.
+    """
 
     query: str = ""
     kinds: Collection[str] = ()
@@ -59,6 +66,11 @@ class SearchRequest:
         self, moments: Moments, resolve_domain: Callable[[str], str] = check_domain
     ) -> Query:
         """Build the query. Raises InvalidInput."""
+        domains = frozenset(map(resolve_domain, _split_domains(self.domain)))
+        kinds = frozenset(_parse_choice(DocumentKind, "kind", name) for name in self.kinds)
+        if not kinds:
+            of_memories = self.namespace or domains or self.spec or self.statuses or self.tags
+            kinds = MEMORIES if of_memories or is_listing(self.query) else DEFAULT_KINDS
         return Query(
             text=self.query,
             mode=_parse_choice(SearchMode, "mode", self.mode),
@@ -66,13 +78,13 @@ class SearchRequest:
             offset=self.offset,
             min_score=self.min_similarity,
             scope=SearchScope(
-                kinds=frozenset(_parse_choice(DocumentKind, "kind", name) for name in self.kinds),
+                kinds=kinds,
                 project=self.project,
                 session=self.session_id,
                 agent=self.agent,
                 role=_parse_role(self.role),
                 namespace=memories.check_namespace(self.namespace) if self.namespace else "",
-                domains=frozenset(map(resolve_domain, _split_domains(self.domain))),
+                domains=domains,
                 spec=self.spec,
                 statuses=frozenset(
                     _parse_choice(MemoryStatus, "status", name) for name in self.statuses
@@ -87,7 +99,7 @@ class SearchRequest:
 
 def parse_plurals(names: Collection[str]) -> frozenset[DocumentKind]:
     """Parse kinds as people and agents write them: plural, or `all`."""
-    return frozenset() if ALL in names else frozenset(PLURALS[name] for name in names)
+    return frozenset(DocumentKind if ALL in names else (PLURALS[name] for name in names))
 
 
 def _parse_role(name: str) -> str:

@@ -414,16 +414,18 @@ class Mark(_message.Message):
     def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
 
 class SearchResponse(_message.Message):
-    __slots__ = ("hits", "continuation_token", "warning", "total")
+    __slots__ = ("hits", "continuation_token", "warning", "total", "certain")
     HITS_FIELD_NUMBER: _ClassVar[int]
     CONTINUATION_TOKEN_FIELD_NUMBER: _ClassVar[int]
     WARNING_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CERTAIN_FIELD_NUMBER: _ClassVar[int]
     hits: _containers.RepeatedCompositeFieldContainer[SearchHit]
     continuation_token: str
     warning: str
     total: int
-    def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ..., continuation_token: _Optional[str] = ..., warning: _Optional[str] = ..., total: _Optional[int] = ...) -> None: ...
+    certain: bool
+    def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ..., continuation_token: _Optional[str] = ..., warning: _Optional[str] = ..., total: _Optional[int] = ..., certain: _Optional[bool] = ...) -> None: ...
 
 class GetSchedulerStatusRequest(_message.Message):
     __slots__ = ()

@@ -518,15 +518,16 @@ class TestRecall:
         assert "\n\none\n\n* two\n" in text
         assert "Score" not in text
 
-    def test_events_are_found_only_if_asked_for(self, memory: MemoryCommand, home: Home) -> None:
+    def test_what_was_said_is_found_too(self, memory: MemoryCommand, home: Home) -> None:
         event_id = f"event-{next(_numbers)}"
         with connect(home) as client:
             client.ingest(message(event_id, 1_772_000_000_000, "The narwhal was said"))
-        assert memory.json("recall", "narwhal")["results"] == []
-        text = memory.text("recall", "narwhal", "--mode", "bm25")
-        assert text.startswith("Found no memories.")
-        found = memory.json("recall", "narwhal", "--in", "events,memories")["results"]
+        found = memory.json("recall", "narwhal")["results"]
         assert [each["event_id"] for each in found] == [event_id]
+        for words in (("--in", "memories"), ("--domain", "project"), ("--namespace", "decisions")):
+            assert memory.text("recall", "narwhal", *words) == "Found no memories.\n"
+        listed = [*memory.json("recall")["results"], *memory.json("recall", "all")["results"]]
+        assert {each["kind"] for each in listed} == {"memory"}
 
     def test_of_a_project_whose_repository_is_gone(self, memory: MemoryCommand, home: Home) -> None:
         gone = git_repositories.make_repository(home.work / f"app{next(_numbers)}")

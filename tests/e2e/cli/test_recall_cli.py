@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.features.recall.model.ranking import CERTAIN_SCORE
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import Answer, Home, wait_until
 from tests.memory_client import message
@@ -106,18 +107,28 @@ def ids(answer: Answer) -> list[str]:
 
 
 class TestWhere:
-    def test_memories_are_searched_unless_told_otherwise(self, home: Home) -> None:
-        answer = home.run("memory", "recall", "ferry", "--mode", "bm25")
-        assert shown(answer) == (
-            "Found no memories. Search what was said with --in events,segments.\n"
-        )
-        answer = home.run("memory", "recall", "ferry", "--mode", "bm25", "--format", "json")
-        assert found(answer) == {
+    @pytest.mark.parametrize(
+        "command", [("memory", "recall"), ("memory-daemon", "query", "search")]
+    )
+    def test_everything_but_grips_is_searched_unless_told_otherwise(
+        self, home: Home, command: tuple[str, ...]
+    ) -> None:
+        words = ("ferry timetable", "--mode", "bm25", "--limit", "50", "--format", "json")
+        results = found(home.run(*command, *words))["results"]
+        assert {each["kind"] for each in results} == {"event", "segment"}
+
+    def test_without_a_query_only_memories_are_listed(self, home: Home) -> None:
+        assert shown(home.run("memory", "recall")) == "Found no memories.\n"
+        assert found(home.run("memory", "recall", "--format", "json")) == {
             "results": [],
             "total": 0,
+            "certain": True,
             "warning": None,
             "continuation_token": None,
         }
+        assert shown(home.run("memory", "recall", "--role", "user")) == (
+            "Found no memories. Only memories are listed without a query: add --in events.\n"
+        )
 
     @pytest.mark.parametrize(
         ("where", "kinds"),
@@ -183,6 +194,20 @@ class TestText:
         assert f"\n    > {MILL[0].text}\n" in full
         assert recall("x", "--detail", "more").code == USAGE
 
+    @pytest.mark.parametrize(
+        ("question", "certain"),
+        [(MILL[0].text, True), ("seven purple zeppelins, one ferry", False)],
+    )
+    def test_it_says_when_no_hit_is_likely_to_be_right(
+        self, recall: Run, question: str, certain: bool
+    ) -> None:
+        answer = found(recall(question, "--format", "json"))
+        assert answer["certain"] is certain
+        assert (answer["results"][0]["score"] >= CERTAIN_SCORE) is certain
+        head = shown(recall(question)).partition("\n")[0]
+        assert bool(re.fullmatch(r"Found \d+( of \d+)? results?:", head)) is certain
+        assert (head == "Nothing certain; closest:") is not certain
+
     def test_nothing_found_is_no_failure(self, recall: Run) -> None:
         assert shown(recall("xylophone")) == "Found no results.\n"
 
@@ -216,10 +241,11 @@ class TestPassages:
     def test_what_answers_is_shown_and_not_the_beginning(self, recall: Run) -> None:
         text = shown(recall("porcupine", "--limit", "1"))
         assert re.fullmatch(
-            r"Found 1 result:\n\n"
+            r"(Found 1 result|Nothing certain; closest):\n\n"
             r"\[1\] event buried \([01]\.\d\d similarity\)\n"
             rf"    \.\.\. ({FILLER})+{re.escape(ANSWER)} ({FILLER})+\.\.\.\n"
             r"    2021-06-09 12:00:00 \| user \| Session: buried \| Project: zoo\n"
+            r"    URI: memory://events/buried\n"
             r"(    Segment: toc:segment:\S+\n)?",
             text,
         )
@@ -270,7 +296,7 @@ class TestPassages:
                 assert screen.finish() == OK
             assert "\x1b[1mporcupine\x1b[0m" in screen.text
             lines = [re.sub(r"\x1b\[\d*m", "", line) for line in screen.text.splitlines()]
-            excerpt = [line for line in lines if line.startswith("    ")][:-2]
+            excerpt = [line for line in lines if line.startswith("    ")][:-3]
             assert max(map(len, excerpt)) <= columns
             assert ANSWER in " ".join(line.strip() for line in excerpt)
 
@@ -293,7 +319,7 @@ class TestPassages:
 class TestFormats:
     def test_json_of_an_event(self, recall: Run) -> None:
         answer = found(recall("water mill controller", "--limit", "1", "--format", "json"))
-        assert set(answer) == {"results", "total", "warning", "continuation_token"}
+        assert set(answer) == {"results", "total", "certain", "warning", "continuation_token"}
         (result,) = answer["results"]
         event = MILL[0]
         assert result["kind"] == "event"
@@ -574,12 +600,14 @@ class TestOptions:
 
 
 class TestQuerySearch:
-    def test_everything_is_searched(self, home: Home) -> None:
+    @pytest.mark.parametrize(
+        ("where", "kinds"),
+        [("all", {"event", "segment", "grip"}), ("segments", {"segment"})],
+    )
+    def test_kinds_are_chosen(self, home: Home, where: str, kinds: set[str]) -> None:
         words = ("query", "search", "ferry timetable", "--mode", "bm25", "--format", "json")
-        results = found(home.run("memory-daemon", *words, "--limit", "50"))["results"]
-        assert {each["kind"] for each in results} == {"event", "segment", "grip"}
-        results = found(home.run("memory-daemon", *words, "--kinds", "segments"))["results"]
-        assert {each["kind"] for each in results} == {"segment"}
+        answer = found(home.run("memory-daemon", *words, "--limit", "50", "--kinds", where))
+        assert {each["kind"] for each in answer["results"]} == kinds
 
     @pytest.mark.parametrize(
         "words",
@@ -587,12 +615,12 @@ class TestQuerySearch:
             ("ferry timetable",),
             ("ferry timetable", "--limit", "120", "--detail", "full"),
             ("printer", "--detail", "full"),
-            ("--session", "mill"),
+            ("--session", "mill", "--kinds", "all"),
             ("ferry", "--since", "January 2026", "--until", "today", "--role", "user"),
             ("ferry", "--min-similarity", "0.3", "--kinds", "events,grips"),
             ("ferry", "--include-archived"),
             ("xylophone",),
-            ("iguana", "--detail", "full"),
+            ("iguana", "--detail", "full", "--kinds", "all"),
         ],
     )
     @pytest.mark.parametrize("style", ["text", "json"])

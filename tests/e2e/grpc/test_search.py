@@ -123,7 +123,7 @@ class TestHits:
         assert (hit.title, hit.session_id) == (segment.title, "night")
         assert hit.timestamp_ms == segment.start_time_ms
         assert segment.summary in hit.text
-        assert hit.grip_id == ""
+        assert hit.grip_id in [grip for bullet in segment.bullets for grip in bullet.grip_ids]
 
     def test_a_grip_leads_to_its_event_and_its_segment(self, search: Search, toc: Toc) -> None:
         hits = search("photo archive folder name", kinds=["grip"]).hits
@@ -182,15 +182,20 @@ class TestListing:
     def test_without_a_query_everything_is_listed_newest_first(
         self, search: Search, query: str
     ) -> None:
-        hits = [hit for page in search.pages(query, limit=7) for hit in page.hits]
+        pages = list(search.pages(query, kinds=list(DocumentKind), limit=7))
+        hits = [hit for page in pages for hit in page.hits]
         times = [hit.timestamp_ms for hit in hits]
         assert times == sorted(times, reverse=True)
         assert {hit.kind for hit in hits} == {"event", "segment", "grip"}
-        totals = {page.total for page in search.pages(query, limit=7)}
-        assert totals == {len(hits)}
+        assert {page.total for page in pages} == {len(hits)}
+        assert all(page.certain for page in pages)
 
     def test_it_holds_everything_once(self, search: Search, toc: Toc) -> None:
         assert_everything_is_found_once(search, toc, [*EVERYTHING, *PIER])
+
+    def test_only_memories_are_listed_unless_kinds_are_named(self, search: Search) -> None:
+        answer = search()
+        assert (list(answer.hits), answer.certain) == ([], True)
 
     def test_filters_hold(self, search: Search) -> None:
         assert {hit.id for hit in search.all(kinds=["event"], project="atlas")} == {
@@ -280,9 +285,9 @@ class TestPages:
                 message(f"e-{number}", 1_000 + number, f"herring {number}") for number in range(120)
             )
             for query in ("", "herring"):
-                assert len(search.ids(query, limit=0)) == DEFAULT_LIMIT == 10
-                assert len(search.ids(query, limit=1)) == 1
-            assert len(search.ids("", limit=100_000)) == MAX_LIMIT == 100
+                assert len(search.ids(query, kinds=["event"], limit=0)) == DEFAULT_LIMIT == 10
+                assert len(search.ids(query, kinds=["event"], limit=1)) == 1
+            assert len(search.ids("", kinds=["event"], limit=100_000)) == MAX_LIMIT == 100
             assert len(search.ids("herring", limit=100_000)) <= MAX_LIMIT
 
     def test_beyond_the_end_is_nothing(self, search: Search) -> None:

@@ -23,7 +23,7 @@ from tests.git_repositories import build_environ, clone_repository, make_reposit
 from tests.hook_inputs import CLAUDE_CODE, CURSOR, SAMPLES, SIMPLE, encode_input
 from tests.memory_client import Client
 from tests.memory_commands import MemoryCommand
-from tests.search_client import connect
+from tests.search_client import Search, connect
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 EMPTY = {"additionalContext": "", "suppressSystemPrompt": False}
@@ -556,6 +556,21 @@ class TestLoop:
         ]
         session.simple("PreCompact", key_decisions=[everything], conversation_summary=everything)
         assert sorted(summaries(session)) == memories
+
+    def test_a_question_to_our_own_memory_is_recorded_and_not_found(
+        self, session: Session, client: Client
+    ) -> None:
+        word = f"quokka{session.name}".replace("-", "")
+        command = f"memory recall where is the {word}"
+        session.claude("UserPromptSubmit", prompt=f"Feed the {word} at noon.")
+        session.claude(
+            "PostToolUse/Bash",
+            tool_input={"command": command},
+            tool_response={"stdout": f"[1] Feed the {word}."},
+        )
+        assert texts(client, session.name) == [f"Feed the {word} at noon.", f"Bash: {command}"]
+        hits = Search(client)(word, mode="bm25", kinds=["event"]).hits
+        assert [hit.text for hit in hits] == [f"Feed the {word} at noon."]
 
 
 class TestImport:

@@ -83,8 +83,8 @@ def test_every_interface_tells_of_a_time_alike(
     interfaces: dict[str, Find], question: str, kinds: list[str], first: list[str]
 ) -> None:
     asked = {"query": question, "kinds": kinds, "mode": "bm25", "limit": 10}
-    results = {name: [hit.id for hit in find(asked)] for name, find in interfaces.items()}
-    assert results["gRPC"][: len(first)] == first
+    results = {name: find(asked) for name, find in interfaces.items()}
+    assert results["gRPC"].ids[: len(first)] == first
     assert results == dict.fromkeys(results, results["gRPC"])
 
 
@@ -101,7 +101,7 @@ def test_every_interface_prefers_a_kind_alike(
     home: Home, interfaces: dict[str, Find], question: str, first: str
 ) -> None:
     asked = {"query": question, "kinds": KINDS, "mode": "bm25", "limit": 10}
-    results = {name: [hit.id for hit in find(asked)] for name, find in interfaces.items()}
+    results = {name: find(asked) for name, find in interfaces.items()}
     assert results == dict.fromkeys(results, results["gRPC"])
     answer = recall(home, *question.split(), "--in", "all", "--format", "json")
     assert answer.json()["results"][0]["summary"] == first

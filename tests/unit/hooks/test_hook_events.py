@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent_memory.features.hooks.model import hooks, tool_use, transcripts
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.transcripts import OWN_MARKERS, RecordKind
+from agent_memory.features.index.model import documents
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
 from agent_memory.features.recall.model.contexts import GUIDANCE
 from agent_memory.interfaces.hooks import inputs
@@ -471,6 +472,10 @@ class TestOurOwnCommands:
             "cd /app && memory recall 'which database'",
             "/opt/bin/memory --format json list",
             "memory-daemon query tree | head",
+            "timeout 20 env LC_ALL=C memory recall axolotl",
+            "bash -lc memory show 01M45MQ0",
+            "echo `memory context`",
+            "uv run kontekst 'what did we decide about the axolotl'",
         ],
     )
     def test_what_they_tell_is_not_recorded_again(self, command: str) -> None:
@@ -482,19 +487,48 @@ class TestOurOwnCommands:
             )
         )
         assert event.text == f"Bash: {command}"
+        assert documents.from_event(event) == []
 
-    def test_nor_what_our_server_tells(self) -> None:
+    @pytest.mark.parametrize(
+        ("sample", "name"),
+        [
+            ("claude-code/PostToolUse/Bash", "mcp__memory__memory_recall"),
+            ("claude-code/PostToolUse/Bash", "mcp__agent-memory__memory_timeline"),
+            ("gemini/AfterTool", "mcp_memory_memory_recall"),
+            ("gemini/AfterTool", "mcp_agent-memory_memory_expand"),
+            ("codex/PostToolUse", "memory__memory_recall"),
+            ("cursor/afterMCPExecution", "memory_recall"),
+        ],
+    )
+    def test_nor_what_our_server_tells(self, sample: str, name: str) -> None:
         event = only(
             parse_call(
-                "claude-code/PostToolUse/Bash",
-                tool_name="mcp__memory__memory_recall",
+                sample,
+                tool_name=name,
                 tool_input={"query": "axolotl"},
                 tool_response="an old conversation",
+                result_json='{"content": "an old conversation"}',
             )
         )
-        assert "conversation" not in event.text
+        assert event.text == f"{name}: axolotl"
+        assert documents.from_event(event) == []
 
-    @pytest.mark.parametrize("command", ["cat memory recall.txt", "free | grep memory", "memory-x"])
+    @pytest.mark.parametrize(
+        ("name", "asked"),
+        [
+            ("mcp__tides__memory_recall_all", "axolotl"),
+            ("memory_search", "axolotl"),
+            ("Grep", "memory recall axolotl"),
+            ("Task", "Find out why.\nmemory recall axolotl"),
+        ],
+    )
+    def test_tools_of_others_are_not_ours(self, name: str, asked: str) -> None:
+        assert not tool_use.ToolUse(name=name, asked=asked).is_own
+
+    @pytest.mark.parametrize(
+        "command",
+        ["cat memory recall.txt", "free | grep memory", "memory-x", "memory capture decisions x"],
+    )
     def test_other_programs_are_not_ours(self, command: str) -> None:
         event = only(
             parse_call(

@@ -12,6 +12,7 @@ from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import EventRole, EventType
+from agent_memory.features.log.model.metadata import RECALLED
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 from tests.transcript_files import START_MS, Claude, Line, iso, plain, rollout, text, tool_use
@@ -219,6 +220,15 @@ class TestClaudeCode:
     )
     def test_commands_are_told_as_they_were_typed(self, given: str, said: str) -> None:
         assert words(claude(Claude().prompt(given))) == [said]
+
+    def test_what_our_own_commands_tell_is_left_out_and_not_searched(self) -> None:
+        session = Claude()
+        (found,) = claude(
+            session.says("m", tool_use("t", "Bash", command="cd /app && memory recall tea")),
+            session.result("t", "[1] They like tea."),
+        )
+        assert found.text == "Bash: cd /app && memory recall tea"
+        assert found.metadata[RECALLED] == "true"
 
     def test_what_a_tool_wrote_is_kept(self) -> None:
         session = Claude()

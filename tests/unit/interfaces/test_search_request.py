@@ -1,19 +1,24 @@
 """Search requests: what they parse, and that every interface offers every filter."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 from agent_memory.client.values import SearchFilters, SearchHit, SearchResult
-from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Query, SearchMode, SearchScope
 from agent_memory.interfaces.cli import recall
 from agent_memory.interfaces.cli.commands import Command
 from agent_memory.interfaces.cli.remote import RemoteDaemon
 from agent_memory.interfaces.http.questions import RecallRequest, SearchParameters
 from agent_memory.interfaces.mcp import schemas, tool_inputs
-from agent_memory.interfaces.search_request import SearchRequest, parse_plurals
+from agent_memory.interfaces.search_request import (
+    DEFAULT_KINDS,
+    MEMORIES,
+    SearchRequest,
+    parse_plurals,
+)
 from agent_memory.interfaces.wire.search import HIT_FIELDS, parse_request
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
@@ -74,15 +79,44 @@ class TestAHitIsDescribedOnce:
 
 
 class TestQueries:
-    def test_an_empty_request_asks_for_everything(self) -> None:
-        assert SearchRequest().to_query(moments) == Query(text="", limit=0)
+    @pytest.mark.parametrize("query", ["", "  ", "all", " ALL "])
+    def test_a_listing_has_memories_unless_kinds_are_named(self, query: str) -> None:
+        assert SearchRequest(query=query).to_query(moments) == Query(
+            text=query, limit=0, scope=SearchScope(kinds=MEMORIES)
+        )
+        named = SearchRequest(query=query, kinds=["event", "grip"]).to_query(moments)
+        assert named.scope.kinds == {DocumentKind.EVENT, DocumentKind.GRIP}
+
+    def test_a_question_is_asked_of_all_but_grips(self) -> None:
+        filters = {"project": "p", "session_id": "s", "since": 1, "include_archived": True}
+        for chosen in ({}, {"domain": "all"}, filters):
+            kinds = SearchRequest(query="why", **chosen).to_query(moments).scope.kinds
+            assert kinds == {"memory", "fact", "event", "segment"}
+
+    @pytest.mark.parametrize(
+        "filters",
+        [
+            {"namespace": "decisions"},
+            {"domain": "user"},
+            {"tags": ["t"]},
+            {"spec": "s"},
+            {"statuses": ["active"]},
+        ],
+    )
+    def test_a_filter_of_memories_asks_memories(self, filters: dict[str, Any]) -> None:
+        query = SearchRequest(query="why", **filters).to_query(moments)
+        assert query.scope.kinds == MEMORIES
+        for kind in DEFAULT_KINDS - MEMORIES:
+            other = Document(kind=kind, id="x", owner=Owner("x"), at_ms=Millis(1), text="why")
+            assert not replace(query.scope, kinds=frozenset()).admits(other)
 
     @pytest.mark.parametrize(
         ("names", "kinds"),
         [
             (["events", "segments"], {DocumentKind.EVENT, DocumentKind.SEGMENT}),
             (["memories"], {DocumentKind.MEMORY}),
-            (["events", "all"], set()),
+            (["events", "all"], set(DocumentKind)),
+            ([], set()),
         ],
     )
     def test_kinds_are_plural_for_people(self, names: list[str], kinds: set[DocumentKind]) -> None:

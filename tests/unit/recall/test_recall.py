@@ -13,6 +13,7 @@ from agent_memory.features.index.model.queries import (
     SearchMode,
     SearchScope,
 )
+from agent_memory.features.recall.model.ranking import CERTAIN_SCORE
 from agent_memory.features.recall.services import unindexed
 from agent_memory.kernel.errors import InvalidInput
 from tests.embedders import HashingEmbedder
@@ -476,8 +477,23 @@ class TestQuestions:
         assert answer.warning is None
         assert all(0.0 <= hit.score <= 1.0 for hit in answer.hits)
 
+    def test_it_is_certain_if_the_best_hit_is_likely_to_be_right(self, talk: RecallHarness) -> None:
+        right = talk.ask(list_texts(talk.ask("RocksDB", EVENTS, limit=1))[0], EVENTS)
+        doubtful = talk.ask("purple zeppelin, seven tigers, one RocksDB", mode=SearchMode.BM25)
+        for answer, certain in ((right, True), (doubtful, False)):
+            assert answer.certain is certain
+            assert (max(hit.score for hit in answer.hits) >= CERTAIN_SCORE) is certain
+        assert talk.ask("").certain
+
+    def test_every_page_of_an_answer_is_as_certain(self, talk: RecallHarness) -> None:
+        (text,) = list_texts(talk.ask("RocksDB", EVENTS, limit=1))
+        pages = [talk.ask(text, EVENTS, limit=1, offset=offset) for offset in range(3)]
+        assert [page.certain for page in pages] == [True] * 3
+        assert pages[-1].hits[0].score < CERTAIN_SCORE
+
     def test_unknown_words_find_nothing(self, talk: RecallHarness) -> None:
-        assert talk.ask("xyzzy plugh", mode=SearchMode.BM25) == RecallResult(hits=(), total=0)
+        answer = talk.ask("xyzzy plugh", mode=SearchMode.BM25)
+        assert answer == RecallResult(hits=(), total=0, certain=False)
 
     def test_words_that_only_ask_are_looked_for_when_there_are_no_others(
         self, talk: RecallHarness

@@ -17,7 +17,6 @@ from agent_memory.features.index.model.queries import (
     Query,
     RecallResult,
     SearchMode,
-    SearchScope,
 )
 from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
 from agent_memory.features.recall.model import contexts
@@ -30,6 +29,7 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.hits import format_hits, format_markdown
 from agent_memory.interfaces.search_request import (
     ALL,
+    MEMORIES,
     PLURALS,
     ROLES,
     SearchRequest,
@@ -47,6 +47,7 @@ from agent_memory.kernel.ids import USER
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST_LISTED = 10_000
+DEFAULT = "Default: all but grips; without a query, memories."
 
 
 class Kinds(click.ParamType[frozenset[DocumentKind]]):
@@ -139,7 +140,7 @@ def build_request(
     examples=(
         'memory recall "database architecture decisions"',
         'memory recall "auth" --namespace decisions --domain project',
-        'memory recall "why did the release fail" --in events,segments --since "last month"',
+        'memory recall "why did the release fail" --in events --since "last month"',
         "memory recall --namespace decisions --format json | jq -r '.results[].uri'",
     ),
 )
@@ -148,18 +149,18 @@ def build_request(
     "--in",
     "kinds",
     type=Kinds(),
-    default="memories",
-    show_default=True,
-    help=f"Where to look: {', '.join(PLURALS)}, several with commas, or all.",
+    help=f"Where to look: {', '.join(PLURALS)}, several with commas, or all. {DEFAULT}",
 )
 @click.option("--reason", metavar="QUESTION", help="Let an LLM answer from the results.")
 @invocation
 def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) -> None:
     """Find what was said, decided and learned.
 
-    Without a query, or with "all", it lists everything that passes the filters, newest first.
+    Without a query, or with "all", it lists the memories that pass the filters, newest first.
     """
     services, request = run.services, build_request(**filters)
+    if reason is not None:
+        request = replace(request, query=f"{reason} {request.query}".strip())
 
     def resolve_domain(name: str) -> str:
         if name == USER:
@@ -169,11 +170,10 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
     query = request.to_query(services.recall.resolve_time, resolve_domain)
     if reason is None:
         answer = run_search(services.recall, query)
-        hint = "" if answer.hits else _explain_nothing(run, query.scope)
+        hint = "" if answer.hits else _explain_nothing(run, query)
         show_answer(run, answer, query.scope.kinds, detail, hint)
         return
-    question = f"{reason} {query.text}".strip()
-    conclusion = services.reasoning.conclude(replace(query, text=question))
+    conclusion = services.reasoning.conclude(query)
     _warn(run, conclusion.found)
     run.show(
         reasoning_json(conclusion, detail),
@@ -183,14 +183,15 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
     )
 
 
-def _explain_nothing(run: Invocation, scope: SearchScope) -> str:
-    """Return why a search with these filters may find nothing; empty if no reason is known."""
+def _explain_nothing(run: Invocation, query: Query) -> str:
+    """Return why a query may find nothing; empty if no reason is known."""
+    scope = query.scope
     if scope.project and (unknown := _explain_project(run, scope.project)):
         return unknown
-    if scope.namespace and scope.kinds and DocumentKind.MEMORY not in scope.kinds:
+    if scope.namespace and DocumentKind.MEMORY not in scope.kinds:
         return "Only memories have a namespace: search them with --in memories."
-    if scope.kinds == frozenset({DocumentKind.MEMORY}):
-        return "Search what was said with --in events,segments."
+    if query.is_listing and scope.kinds == MEMORIES and (scope.role or scope.agent):
+        return "Only memories are listed without a query: add --in events."
     return ""
 
 
@@ -227,9 +228,7 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
 @click.option(
     "--kinds",
     type=Kinds(),
-    default="all",
-    show_default=True,
-    help=f"What to look for: {', '.join(PLURALS)}, several with commas, or all.",
+    help=f"What to look for: {', '.join(PLURALS)}, several with commas, or all. {DEFAULT}",
 )
 @invocation
 def search(run: Invocation, /, detail: str, **filters: Any) -> None:
@@ -350,12 +349,12 @@ def _as_text(
     detail: str,
     hint: str,
 ) -> str:
-    memories = kinds == frozenset({DocumentKind.MEMORY})
-    what = "memories" if memories else "results"
+    what = "memories" if kinds == MEMORIES else "results"
     if not answer.hits:
         return f"Found no {what}. {rendering.plain(hint)}".rstrip()
     count = len(answer.hits)
     of = f" of {answer.total}" if answer.total > count else ""
     one = {"memories": "memory", "results": "result"}[what]
-    lines = [f"Found {count}{of} {one if answer.total == 1 else what}:"]
-    return "\n".join((*lines, *format_hits(answer.hits, detail, run.terminal)))
+    found = f"Found {count}{of} {one if answer.total == 1 else what}:"
+    head = found if answer.certain else "Nothing certain; closest:"
+    return "\n".join((head, *format_hits(answer.hits, detail, run.terminal)))

@@ -86,6 +86,7 @@ class RemoteDaemon:
             total=page.total,
             next=None if token is None else parse_offset(token),
             warning=page.warning,
+            certain=page.certain,
         )
 
     def resolve_time(self, words: str, /) -> tuple[Millis, Millis]:

@@ -31,7 +31,12 @@ class SearchFilters(BaseModel):
 
     query: str = Field("", max_length=MAX_QUERY_CHARS, examples=["why PostgreSQL"])
     mode: SearchMode = SearchMode.HYBRID
-    kinds: list[DocumentKind] = Field([], max_length=10)
+    kinds: list[DocumentKind] = Field(
+        [],
+        max_length=10,
+        description="Default: all but grip; without a query, or with a filter that only memories"
+        " have, memory.",
+    )
     namespace: str = Field("", max_length=_NAME_CHARS)
     domain: str = Field(ALL, max_length=_NAME_CHARS, examples=["project:my-app"])
     project: str = Field("", max_length=_NAME_CHARS)
@@ -67,7 +72,6 @@ class RecallRequest(SearchFilters):
 
     model_config = ConfigDict(extra="forbid")
 
-    kinds: list[DocumentKind] = Field([DocumentKind.MEMORY], max_length=len(DocumentKind))
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
     since: str = Field("", max_length=_NAME_CHARS, examples=["last week"])
     until: str = Field("", max_length=_NAME_CHARS)

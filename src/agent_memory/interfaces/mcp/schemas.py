@@ -76,6 +76,7 @@ RECALL = object_of(
         "notice": TEXT,
         "results": array_of(RESULT),
         "total": COUNT,
+        "certain": {**FLAG, "description": "False if no result is likely to be right."},
         "warning": nullable(TEXT),
         "continuation_token": MORE,
     },

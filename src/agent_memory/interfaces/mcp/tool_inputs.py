@@ -112,11 +112,11 @@ class RecallInput(ToolInput):
     min_similarity: float = Field(0.0, ge=0.0, le=1.0, description="Only with at least this score.")
     detail: Detail = Field("summary", description="`full` includes the content.")
     kinds: list[Kind] = Field(
-        default=["memories"],
-        min_length=1,
+        default=[],
         max_length=6,
-        description="Where to look: memories; events (what was said, verbatim), segments and grips"
-        " (summaries of conversations and their sources), facts; or all.",
+        description="Where to look: memories, facts, events (what was said, verbatim), segments"
+        " (summaries of conversations), grips (quotes of events), or all. Empty: all but grips, and"
+        " only memories if the query is empty.",
     )
     tags: list[Tag] = Field(default=[], max_length=MAX_TAGS, description="Only with all of these.")
     since: str = Field("", max_length=_TIME_CHARS, description="2026-01-30, or `last week`.")

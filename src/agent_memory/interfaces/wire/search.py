@@ -127,6 +127,7 @@ def answer_to_proto(answer: RecallResult) -> pb.SearchResponse:
         total=answer.total,
         warning=answer.warning,
         continuation_token=format_offset(answer.next),
+        certain=answer.certain,
     )
 
 
@@ -169,6 +170,7 @@ def answer_json(answer: RecallResult, detail: str, *, whole: bool = False) -> di
     return {
         "results": [hit_json(hit, detail, whole=whole) for hit in answer.hits],
         "total": answer.total,
+        "certain": answer.certain,
         "warning": answer.warning,
         "continuation_token": format_offset(answer.next),
     }

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model.transcripts import build_metadata, cut, strip_injected
+from agent_memory.features.log.model.metadata import RECALLED
 from agent_memory.kernel.json_fields import Fields
 
 MAX_OPEN = 200  # calls that wait for a result; those of a session that ended never get one
@@ -21,11 +22,20 @@ _ALIASES = {
     "write_file": "Write",
 }
 _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path", "cmd")
-_OUR_TOOLS = frozenset({"recall"})  # of agents that the daemon runs
-_OUR_SERVERS = ("mcp__memory__", "mcp__agent-memory__")
+_OUR_TOOLS = re.compile(
+    r"recall"  # of agents that the daemon runs
+    r"|mcp__(?:agent-)?memory__.*"
+    # With the server's name as Gemini CLI and Codex write it, or without it, as Cursor does.
+    r"|(?:mcp_)?(?:(?:agent-)?memory__?)?memory_"
+    r"(?:capture|configure|consolidate|expand|forget|recall|status|sync|timeline)"
+)
+_SHELLS = re.compile(r"bash|shell|command|exec|terminal", re.IGNORECASE)
 _OUR_COMMANDS = re.compile(
-    r"(?:^|[;&|(\n]\s*)(?:\S*/)?(?:memory|memory-daemon)\s+(?:-\S+\s+(?:[^\s;&|-][^\s;&|]*\s+)??)*"
-    r"(?:recall|context|list|show|status|export|query|doctor|consolidate)\b"
+    r"(?:^|[;&|(`\n]|\b(?:ba|da|z)?sh\s+-\w*c\s+[\"']?)[ \t]*"
+    r"(?:\w+=\S*\s+|(?:command|env|exec|nice|time|timeout\s+\S+|uvx|uv\s+run)\s+)*(?:\S*/)?"
+    r"(?:kontekst(?!\S)"
+    r"|(?:memory|memory-daemon)\s+(?:-\S+\s+(?:[^\s;&|-][^\s;&|]*\s+)??)*"
+    r"(?:recall|context|list|show|status|export|query|doctor|consolidate)\b)"
 )
 _RESULTS = ("stdout", "stderr", "output", "content", "text", "result", "error")
 _WRITTEN = ("new_string", "content", "new_source", "plan")  # recorded to be searchable
@@ -46,13 +56,15 @@ class ToolUse:
         return frozenset({self.name, _ALIASES.get(self.name, self.name)})
 
     def metadata(self) -> Mapping[str, str]:
-        return build_metadata(tool_name=self.name, file_path=self.file)
+        recalled = "true" if self.is_own else ""
+        return build_metadata(tool_name=self.name, file_path=self.file, **{RECALLED: recalled})
 
     @property
     def is_own(self) -> bool:
         """Whether the result comes from our own memory: if recorded, recall would find it twice."""
-        ours = self.name in _OUR_TOOLS or self.name.startswith(_OUR_SERVERS)
-        return ours or bool(_OUR_COMMANDS.search(self.asked))
+        if _OUR_TOOLS.fullmatch(self.name):
+            return True
+        return bool(_SHELLS.search(self.name) and _OUR_COMMANDS.search(self.asked))
 
     def render_text(self, result: str) -> str:
         """Render the call with its result: most results say little without the question."""

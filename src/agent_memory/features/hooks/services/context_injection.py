@@ -20,14 +20,13 @@ from agent_memory.features.index.model.queries import (
     SearchScope,
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
-from agent_memory.features.recall.model import contexts
+from agent_memory.features.recall.model import contexts, ranking
 from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.ids import USER
 
 RELATED = 3
-LEAST_SCORE = 0.2  # below it, a memory shares a word with the prompt by chance
 CANDIDATES = 10  # the agent waits
 MAX_SESSIONS = 500
 MAX_INJECTED = 200  # memories remembered per session; older ones may be injected again
@@ -107,9 +106,9 @@ class ContextInjection:
 
     def build_for_prompt(self, session: str, place: MemoryLocation, prompt: str) -> str:
         """Find memories about a prompt."""
-        return self._find_related(
-            session, place, prompt[:MAX_QUERY_CHARS], SearchMode.HYBRID, LEAST_SCORE
-        )
+        words = prompt[:MAX_QUERY_CHARS]
+        least = ranking.INJECTED_SCORE
+        return self._find_related(session, place, words, SearchMode.HYBRID, least)
 
     def _find_related(
         self, session: str, place: MemoryLocation, words: str, mode: SearchMode, least_score: float

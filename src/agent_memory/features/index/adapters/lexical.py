@@ -366,10 +366,12 @@ class TantivyIndex:
             yield Occur.Must, self._silent(self._term(name, value))
         if scope.domains:
             yield Occur.Must, self._silent(self._any("domain", sorted(scope.domains)))
-        if scope.kinds:
-            yield Occur.Must, self._silent(self._any("kind", sorted(scope.kinds)))
+        kinds = scope.kinds or frozenset(DocumentKind)
+        if DocumentKind.EVENT in kinds:
+            # Most documents are events: to leave out the others takes half the time.
+            yield Occur.MustNot, self._any("kind", sorted({*DocumentKind, _BOOKKEEPING} - kinds))
         else:
-            yield Occur.MustNot, self._term("kind", _BOOKKEEPING)
+            yield Occur.Must, self._silent(self._any("kind", sorted(kinds)))
         if scope.statuses:
             yield Occur.Must, self._silent(self._any("status", sorted(scope.statuses)))
         else:

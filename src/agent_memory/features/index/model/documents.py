@@ -9,6 +9,7 @@ from typing import NewType
 from urllib.parse import quote, unquote
 
 from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.log.model.metadata import RECALLED
 from agent_memory.features.toc.model.periods import MONTHS, WEEKDAYS, NodeId
 from agent_memory.features.toc.model.toc import Grip, TocNode
 from agent_memory.kernel.ids import KnowledgeId, MemoryKey, Millis
@@ -139,10 +140,11 @@ def owner_of(kind: DocumentKind, name: str) -> Owner | None:
 
 
 def from_event(event: Event) -> list[Document]:
-    """Return the document of an event; an event without text has none."""
-    if not event.text.strip():
-        return []
+    """Return the document of an event. An event without text has none, nor has a question to our
+    own memory: it would be found instead of an answer."""
     about = event.metadata
+    if not event.text.strip() or about.get(RECALLED):
+        return []
     return [
         Document(
             kind=DocumentKind.EVENT,

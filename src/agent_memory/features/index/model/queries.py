@@ -136,7 +136,11 @@ class Query:
     @property
     def is_listing(self) -> bool:
         """Whether the query asks for everything in scope."""
-        return self.text.strip().lower() in {"", "all"}
+        return is_listing(self.text)
+
+
+def is_listing(text: str) -> bool:
+    return text.strip().lower() in {"", "all"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,3 +225,4 @@ class RecallResult:
     total: int  # the number of results on all pages
     next: int | None = None  # the offset of the next page
     warning: str | None = None
+    certain: bool = True  # False: no hit reaches CERTAIN_SCORE; a listing is always certain

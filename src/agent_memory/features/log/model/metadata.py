@@ -7,6 +7,7 @@ from agent_memory.features.log.model.events import Event
 RUN = "run"  # in the first event of a run: what started it
 RUN_ID = "run_id"
 OUTCOME = "outcome"
+RECALLED = "recalled"  # the event is a question to our own memory, without what it returned
 
 
 class Outcome(StrEnum):

@@ -66,15 +66,17 @@ class ContextBuilder:
             yield from self._list_newest(Query(text="", scope=scope, limit=limit))
         about = _words(wanted)
         if about:
+            # The names of a branch or a file have words that no memory has.
+            least = ranking.INJECTED_SCORE if wanted.prompt else 0.0
             kinds = frozenset({DocumentKind.MEMORY, DocumentKind.SEGMENT, DocumentKind.GRIP})
             if wanted.words:
                 kinds |= {DocumentKind.EVENT}
                 # facts belong to no project
                 facts = SearchScope(kinds=frozenset({DocumentKind.FACT}))
-                query = Query(text=about, scope=facts, limit=FACTS, mode=mode)
+                query = Query(text=about, scope=facts, limit=FACTS, mode=mode, min_score=least)
                 yield from self.recall.search(query, counted=counted).hits
             scope = SearchScope(kinds=kinds, project=wanted.project)
-            query = Query(text=about, scope=scope, limit=RELATED, mode=mode)
+            query = Query(text=about, scope=scope, limit=RELATED, mode=mode, min_score=least)
             yield from self.recall.search(query, counted=counted).hits
         scope = SearchScope(
             kinds=frozenset({DocumentKind.MEMORY}),

@@ -124,11 +124,13 @@ class Recall:
         end = query.offset + query.limit
         if intent is None:
             total = len(found)
+            best = max((ranked.score for ranked, _ in found), default=0.0)
             hits = _read_hits(found[query.offset : end], candidates, pool)
         else:
             answers = self._answer_intent(intent, query)
             ordered = intents.order_hits(intent, answers, _read_hits(found, candidates, pool))
             telling = [hit for hit in ordered if hit.score >= query.min_score]
+            best = max((hit.score for hit in telling), default=0.0)
             total, hits = len(telling), telling[query.offset : end]
         weights = questions.weigh_terms(question, statistics)
         parts = {candidate.key: candidate.part for candidate in candidates}
@@ -137,6 +139,7 @@ class Recall:
             total=total,
             next=end if end < total else None,
             warning="; ".join(warnings) or None,
+            certain=best >= ranking.CERTAIN_SCORE,
         )
 
     def _understand(

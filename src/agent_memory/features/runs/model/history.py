@@ -13,7 +13,7 @@ from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.model.metadata import OUTCOME, Outcome
 from agent_memory.features.runs.model import chats, run_events
 from agent_memory.features.runs.model.chats import CallId, Message, Role, ToolCall
-from agent_memory.features.runs.model.run_events import ARGUMENTS, ASKED, CALL_ID, RECALLED, TURN
+from agent_memory.features.runs.model.run_events import ARGUMENTS, ASKED, CALL_ID, TURN
 from agent_memory.features.secrets.model.secrets import is_marked
 from agent_memory.kernel.ids import EventId
 
@@ -149,7 +149,7 @@ def _arguments(event: Event) -> str:
 
 
 def _result(event: Event) -> str:
-    if event.metadata.get(RECALLED):
+    if event.metadata.get(event_metadata.RECALLED):
         return NOT_REPEATED
     asked = _number(event, ASKED)
     parts = event.text.split("\n", asked)

@@ -11,7 +11,7 @@ from typing import assert_never
 from agent_memory.features.hooks.model import tool_use, transcripts
 from agent_memory.features.hooks.model.hooks import MAX_ABOUT_CHARS
 from agent_memory.features.log.model.events import Event, EventRole, EventType, check_session_id
-from agent_memory.features.log.model.metadata import OUTCOME, RUN, RUN_ID, Outcome
+from agent_memory.features.log.model.metadata import OUTCOME, RECALLED, RUN, RUN_ID, Outcome
 from agent_memory.features.runs.model import chats
 from agent_memory.features.runs.model.machine import (
     Answered,
@@ -27,13 +27,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.json_fields import Fields
 
-TURN, ARGUMENTS, CALL_ID, ASKED, RECALLED = (
-    "turn",
-    "arguments",
-    "call_id",
-    "asked_lines",
-    "recalled",
-)
+TURN, ARGUMENTS, CALL_ID, ASKED = "turn", "arguments", "call_id", "asked_lines"
 MAX_ARGUMENT_BYTES = 16 << 10
 MAX_RUN_ID_CHARS = 64
 MAX_CALL_ID_CHARS = 200
