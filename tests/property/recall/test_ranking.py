@@ -126,7 +126,7 @@ def test_scores_are_from_0_to_1_and_fall(
         assert all(each.parts.values())
         assert 0.0 <= each.words <= 1.0
         assert 0.0 <= each.meaning <= 1.0 + 1e-9
-        assert each.score <= each.words + each.meaning + each.speaker + each.time + 1e-9 or (
+        assert each.evidence <= each.words + each.meaning + each.speaker + each.time + 1e-9 or (
             pool[each.place].hit.kind is DocumentKind.MEMORY
         )
 

@@ -46,7 +46,7 @@ def is_echo(question: str, pool: list[Found], text: str) -> bool:
     """Whether a turn has a small part of the score that its words would give."""
     found = ranked(question, pool)[text]
     assert found.words > 0
-    return found.score < found.words / 2
+    return found.evidence < found.words / 2
 
 
 class TestSameQuestion:
@@ -94,7 +94,7 @@ class TestExcerpts:
     def echoes(self, pool: list[Found]) -> set[DocumentKind]:
         wanted = questions.parse_question(QUESTION, NOW)
         found = ranking.rank(wanted, pool, counted(pool, wanted), SearchMode.BM25)
-        return {pool[each.place].hit.kind for each in found if each.score < each.words / 2}
+        return {pool[each.place].hit.kind for each in found if each.evidence < each.words / 2}
 
     def test_of_a_prompt_alone_in_its_session(self) -> None:
         pool = asked_alone(QUESTION)
@@ -160,4 +160,4 @@ class TestOtherTurns:
             speakers("Caroline"),
         )
         found = ranked(named, alone)[QUESTION]
-        assert found.score >= found.words + ranking.SPEAKER / 2
+        assert found.evidence >= found.words + ranking.SPEAKER / 2

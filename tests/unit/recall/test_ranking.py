@@ -18,7 +18,7 @@ from tests.ranking_pools import (
     speakers,
     turn,
 )
-from tests.recall_parts import DAY, NOW, parse_time
+from tests.recall_parts import DAY, MINUTE, NOW, parse_time
 
 
 class TestWords:
@@ -61,7 +61,7 @@ class TestWords:
                 pool,
                 TermStatistics(documents=9, average_length=length, frequencies={}),
                 SearchMode.BM25,
-            )[0].score
+            )[0].evidence
             for length in (1.0, 1_000.0)
         ]
         assert scores[0] == scores[1] > 0
@@ -138,7 +138,7 @@ class TestNeighbours:
         pool = conversation("so it goes on " * 200, "The lantern.", "and on " * 200)
         alone = apart(*(each.document for each in pool))
         together, apart_ = ranked("lantern", pool), ranked("lantern", alone)
-        assert together["The lantern."].score == pytest.approx(apart_["The lantern."].score)
+        assert together["The lantern."].evidence == pytest.approx(apart_["The lantern."].evidence)
 
     def test_meaning_is_evened_out_over_the_turns_around(self) -> None:
         pool = conversation("Zero.", "One.", "Two.", "Three.", "Four.", "Five.", "Six.")
@@ -147,8 +147,8 @@ class TestNeighbours:
         pool[3].meaning = 1.0
         found = ranked("?", pool, SearchMode.VECTOR)
         assert next(iter(found)) == "Three."
-        assert {"Two.", "Four."} <= {text for text, each in found.items() if each.score > 0}
-        assert found["Zero."].score == 0.0
+        assert {"Two.", "Four."} <= {text for text, each in found.items() if each.evidence > 0}
+        assert found["Zero."].evidence == 0.0
 
 
 class TestSpeakers:
@@ -313,7 +313,7 @@ class TestModes:
             total += ranking.MEANING
         for each in ranked(question, pool, mode).values():
             explained = sum(weight[part] * share for part, share in each.parts.items()) / total
-            assert each.score == pytest.approx(min(1.0, max(0.0, explained)))
+            assert each.evidence == pytest.approx(min(1.0, max(0.0, explained)))
 
     @pytest.mark.parametrize("mode", SearchMode)
     def test_of_nothing_nothing_is_ranked(self, mode: SearchMode) -> None:
@@ -338,3 +338,30 @@ class TestTies:
         question = questions.parse_question("lantern", NOW)
         found = ranking.rank(question, pool, counted(pool, question), SearchMode.BM25)
         assert [pool[each.place].document.key for each in found] == ["event:a", "event:b", "grip:a"]
+
+
+class TestScores:
+    def test_a_hit_with_a_lead_is_more_certain(self) -> None:
+        question, right = "where is the brass lantern", "The brass lantern is in the attic."
+        alone = ranked(question, apart(turn(right), turn("Good morning.", BEGIN + MINUTE)))
+        among = ranked(
+            question, apart(turn(right), turn("The brass lantern broke.", BEGIN + MINUTE))
+        )
+        assert alone[right].score > among[right].score
+
+    def test_a_lone_hit_with_little_evidence_is_not_certain(self) -> None:
+        question = "where is the brass lantern of the old harbour master"
+        (found,) = ranked(
+            question, apart(turn("The harbour is closed.")), SearchMode.HYBRID
+        ).values()
+        assert found.score < ranking.CERTAIN_SCORE
+
+    @pytest.mark.parametrize("mode", SearchMode)
+    def test_scores_have_the_order_of_the_evidence(self, mode: SearchMode) -> None:
+        texts = ("A brass lantern.", "The lantern.", "It is brass.", "Good morning.")
+        pool = apart(*(turn(text, BEGIN + n * MINUTE) for n, text in enumerate(texts)))
+        for candidate, meaning in zip(pool, (0.9, 0.6, 0.5, 0.1), strict=True):
+            candidate.meaning = meaning
+        found = list(ranked("brass lantern", pool, mode).values())
+        assert [each.score for each in found] == sorted((e.score for e in found), reverse=True)
+        assert all(0.0 < each.score < 1.0 for each in found)

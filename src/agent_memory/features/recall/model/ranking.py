@@ -5,7 +5,8 @@
 *words* is BM25 in which a turn of a conversation also carries the words of the turns before it, as
 a share of the most that the question could get; *meaning* is a cosine, evened out over the turns
 around. Both are on scales of their own, so that the evidence does not depend on what else was
-found. A score is the share of hits with this evidence that were right in our measurements.
+found. A score is the share of hits that were right in our measurements, with this evidence and
+this lead over the others.
 What each ingredient brings is written down in docs/decisions.
 """
 
@@ -51,6 +52,7 @@ SUMMARIZED = 0.9  # times that of a segment: the event itself stands before its 
 ECHO = 0.05  # times that of a turn that asks what the question asks
 MOST_UNTOLD = 0.5  # share of a summary that may be questions
 SAME_QUESTION = 0.6  # share of their words that two questions have in common if they are the same
+USUAL_SHARE = 0.3  # evidence of the best wrong hit, as a share; a small store may have none
 LATER_DAYS_SHARE = (
     0.5  # share of the time bonus in the days after a time: things are reported later
 )
@@ -62,7 +64,7 @@ INJECTED_SCORE = 0.2  # below it, a hit shares a word with a prompt by chance: n
 
 REACH = max(len(BEFORE), len(MEANING_BEFORE), len(MEANING_AFTER))  # turns to either side
 _DAY_MS = 86_400_000
-_TIES = 4  # decimal places of a score that count; equal scores are ties
+_TIES = 4  # decimal places of the evidence that count; equal evidence is a tie
 _USER = "user"
 _AS_USER = tuple(map(term_vectors.hash_term, analysis.extract_terms(_USER)))
 _ASKING_HASHES = np.array(
@@ -92,10 +94,11 @@ class Candidate:
 
 
 class Ranked(NamedTuple):
-    """A candidate's index in the pool, its score, and the parts of the score."""
+    """A candidate's index in the pool, its score, and its evidence with the parts of it."""
 
     place: int
     score: float
+    evidence: float  # a share of the most that a candidate could have
     words: float
     meaning: float
     speaker: float
@@ -140,15 +143,16 @@ def rank(
     evidence *= 1.0 - NO_ANSWER * turns.untold
     evidence *= [_KINDS.get(each.hit.kind, 1.0) for each in pool]
     evidence[turns.echoes] *= ECHO
-    scores = _to_score(evidence, mode)
+    shares = np.clip(evidence / (for_words + for_meaning), 0.0, 1.0)
     ranked = [
-        # Of equal scores, the newer comes first.
-        ((-round(score, _TIES), -each.hit.at_ms, each.hit.kind, each.hit.id), Ranked(*parts))
-        for each, score, *parts in zip(
+        # Of equal evidence, the newer comes first.
+        ((-round(share, _TIES), -each.hit.at_ms, each.hit.kind, each.hit.id), Ranked(*parts))
+        for each, share, *parts in zip(
             pool,
-            scores.tolist(),
+            shares.tolist(),
             range(len(pool)),
-            scores.tolist(),
+            _calibrate(shares, _CURVES[mode]).tolist(),
+            shares.tolist(),
             words.tolist(),
             meaning.tolist(),
             named.tolist(),
@@ -182,8 +186,30 @@ _WEIGHTS = {
 _KINDS = {DocumentKind.MEMORY: DECIDED, DocumentKind.SEGMENT: SUMMARIZED}
 
 
-def _to_score(evidence: Floats, mode: SearchMode) -> Floats:
-    return np.clip(evidence / sum(_WEIGHTS[mode]), 0.0, 1.0)
+class _Curve(NamedTuple):
+    """A logistic curve, fitted to the share of right hits (see docs/decisions)."""
+
+    evidence: float
+    lead: float
+    offset: float
+
+
+_CURVES = {
+    SearchMode.HYBRID: _Curve(3.59, 13.22, -2.47),
+    SearchMode.BM25: _Curve(2.20, 8.72, -2.16),
+    SearchMode.VECTOR: _Curve(1.62, 12.29, -2.29),
+}
+
+
+def _calibrate(shares: Floats, curve: _Curve) -> Floats:
+    """Return how likely each candidate is right, by its evidence and its lead over the others."""
+    best = int(np.argmax(shares))
+    second = float(np.max(np.delete(shares, best), initial=USUAL_SHARE))
+    others = np.full(len(shares), max(USUAL_SHARE, float(shares[best])))
+    others[best] = second
+    odds = curve.evidence * shares + curve.lead * (shares - others) + curve.offset
+    scores: Floats = 1.0 / (1.0 + np.exp(-odds))
+    return scores
 
 
 class _Turns:
