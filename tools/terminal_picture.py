@@ -68,9 +68,9 @@ class Picture:
 PICTURES = (
     Picture(
         "recall",
-        "Ask which database was decided on, see the contents of that day, capture the decision",
+        "Ask why a database was chosen, see the contents of that day, capture the decision",
         (
-            'memory recall "which database did we decide on" --limit 1',
+            'memory recall "why SQLite and not PostgreSQL" --limit 1',
             "memory-daemon query tree --from 2026-03-04 --to 2026-03-04",
             'memory capture decisions "Keep photo metadata in SQLite" --tags database',
         ),

@@ -17,7 +17,7 @@ from agent_memory.kernel.text.time_expressions import TimeWindow
 MAX_CHARS = 200  # a longer text is no plain question
 BLOCKERS = "blockers"
 ACTIVE = frozenset({"active"})
-TOP_SCORE, LOWEST_SCORE = 1.0, 0.9  # of what answers an intent
+TOP_SCORE, LOWEST_SCORE = 0.9, 0.3  # of what answers an intent, in order
 KIND_SHARE = 0.5  # share of the best score from which a memory of the kind asked for comes first
 
 

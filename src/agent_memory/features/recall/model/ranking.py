@@ -59,8 +59,8 @@ LATER_DAYS_SHARE = (
 TOLD_LATER_DAYS = 7.0
 RECENT_DAYS = 30.0
 
-CERTAIN_SCORE = 0.5  # from this score on, a hit is at least as often right as wrong
-INJECTED_SCORE = 0.2  # below it, a hit shares a word with a prompt by chance: no agent is given it
+CERTAIN_SCORE = 0.3  # below it, seven hits of ten are wrong: an answer says that nothing is certain
+INJECTED_SCORE = 0.15  # below it, a hit shares a word with a prompt by chance: no agent is given it
 
 REACH = max(len(BEFORE), len(MEANING_BEFORE), len(MEANING_AFTER))  # turns to either side
 _DAY_MS = 86_400_000
