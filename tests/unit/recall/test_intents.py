@@ -194,7 +194,11 @@ class TestOrder:
         answers = [make_document("b"), make_document("c")]
         hits = intents.order_hits(Intent(kind=IntentKind.OVERVIEW), answers, ranked)
         assert list_names(hits) == ["b", "c", "a"]
-        assert [hit.score for hit in hits] == [1.0, 0.9, 0.8]
+        assert [hit.score for hit in hits] == [
+            intents.TOP_SCORE,
+            intents.LOWEST_SCORE,
+            intents.LOWEST_SCORE,
+        ]
 
     def test_the_kind_asked_for_comes_before_a_better_hit_but_not_a_weak_one(self) -> None:
         ranked = [

@@ -11,6 +11,7 @@ import pytest
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import Query, RecallResult, SearchScope
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.recall.model import intents
 from tests.recall_parts import (
     HOUR,
     MINUTE,
@@ -105,7 +106,7 @@ def test_scores_fall_and_nothing_comes_twice(parts: RecallHarness) -> None:
     hits = parts.ask("what did we do on 8 June?", limit=100).hits
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
-    assert scores[0] == 1.0
+    assert scores[0] == intents.TOP_SCORE
     keys = [hit.document.key for hit in hits]
     assert len(keys) == len(set(keys))
 

@@ -194,7 +194,10 @@ def order_hits(
         )
         for place, document in enumerate(answers)
     }
-    rest = [hit for hit in ranked if hit.document.key not in first]
+    most = LOWEST_SCORE if answers else 1.0  # scores fall
+    rest = [
+        replace(hit, score=min(hit.score, most)) for hit in ranked if hit.document.key not in first
+    ]
     best = max((hit.score for hit in rest), default=0.0)
     preferred = [
         replace(hit, score=best)
