@@ -194,7 +194,8 @@ class TestOrder:
         answers = [make_document("b"), make_document("c")]
         hits = intents.order_hits(Intent(kind=IntentKind.OVERVIEW), answers, ranked)
         assert list_names(hits) == ["b", "c", "a"]
-        assert [hit.score for hit in hits] == [
+        lowest = intents.LOWEST_SCORE
+        assert [hit.score for hit in hits] == [intents.TOP_SCORE, pytest.approx(lowest), lowest]
             intents.TOP_SCORE,
             intents.LOWEST_SCORE,
             intents.LOWEST_SCORE,
