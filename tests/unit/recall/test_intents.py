@@ -189,17 +189,13 @@ def list_names(hits: list[Hit]) -> list[str]:
 
 
 class TestOrder:
-    def test_answers_come_first_and_once(self) -> None:
-        ranked = [make_hit("a", 0.8), make_hit("b", 0.4)]
-        answers = [make_document("b"), make_document("c")]
-        hits = intents.order_hits(Intent(kind=IntentKind.OVERVIEW), answers, ranked)
-        assert list_names(hits) == ["b", "c", "a"]
-        lowest = intents.LOWEST_SCORE
-        assert [hit.score for hit in hits] == [intents.TOP_SCORE, pytest.approx(lowest), lowest]
-            intents.TOP_SCORE,
-            intents.LOWEST_SCORE,
-            intents.LOWEST_SCORE,
-        ]
+    def test_answers_fall_in_score_and_come_once(self) -> None:
+        answers = [make_document(name) for name in ("b", "c", "b", "d")]
+        hits = intents.score_answers(answers)
+        assert list_names(hits) == ["b", "c", "d"]
+        scores = [hit.score for hit in hits]
+        assert scores == pytest.approx([intents.TOP_SCORE, 0.6, intents.LOWEST_SCORE])
+        assert intents.score_answers([]) == []
 
     def test_the_kind_asked_for_comes_before_a_better_hit_but_not_a_weak_one(self) -> None:
         ranked = [
@@ -209,13 +205,9 @@ class TestOrder:
             make_hit("unrelated", 0.2, "decisions"),
         ]
         asked = Intent(kind=IntentKind.KIND, namespace="decisions", topic=True)
-        hits = intents.order_hits(asked, (), ranked)
+        hits = intents.prefer_kind(asked, ranked)
         assert list_names(hits) == ["decided", "said", "learned", "unrelated"]
         assert [hit.score for hit in hits] == [0.8, 0.8, 0.7, 0.2]
-
-    def test_an_ordinary_question_keeps_its_order(self) -> None:
-        ranked = [make_hit("a", 0.8), make_hit("b", 0.4, "decisions")]
-        assert intents.order_hits(None, (), ranked) == ranked
 
 
 class TestKindScope:

@@ -18,7 +18,20 @@ _LOOKING = (
     "|open|proceed|read|review|run|scan|search|see|start|take|understand|verify|view)"
 )
 _ANNOUNCEMENT = re.compile(rf"\W*{_FILLER}{_INTENT}\s{_MEANWHILE}{_LOOKING}\b", re.IGNORECASE)
+_AUXILIARY = "(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)"
+_QUESTION = re.compile(
+    rf"\W*(?:(?:how|what|which|who|whom|whose|why)(?:\s+\S+){{0,3}}?\s+{_AUXILIARY}"
+    rf"|(?:when|where)\s+{_AUXILIARY}"
+    rf"|{_AUXILIARY}\s+(?:any|i|it|my|our|that|the|there|these|they|this|those|we|you))\b",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?!\s|$)[^.!?\n]+)*[.!?\n]*")
+
+
+def asks(text: str) -> bool:
+    """Tell whether a text asks something: with a question mark, or with the words of a question at
+    its beginning."""
+    return "?" in text or _QUESTION.match(text) is not None
 
 
 def measure_untold(text: str) -> float:
@@ -29,6 +42,10 @@ def measure_untold(text: str) -> float:
     for sentence in _SENTENCE.findall(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
         size = len(sentence.split())
         words += size
-        if sentence.rstrip().endswith("?") or _ANNOUNCEMENT.match(sentence):
+        if (
+            sentence.rstrip().endswith("?")
+            or _QUESTION.match(sentence)
+            or _ANNOUNCEMENT.match(sentence)
+        ):
             untold += size
     return untold / words if words else 0.0

@@ -45,7 +45,7 @@ class TermVector(NamedTuple):  # a question reads 300, and a dataclass takes fou
     hashes: NDArray[np.uint32]  # of the terms, sorted
     counts: NDArray[np.uint8]  # of each term, at most MOST_COUNTED
     words: int  # the estimated length of the text
-    asks: bool  # the text has a question mark
+    asks: bool
     ends_asking: bool
     untold: float  # share of an answer or a summary that only asks or announces
     speaker: tuple[int, ...]  # hashes of the terms of the speaker's name or role
@@ -75,7 +75,7 @@ def build(document: Document) -> TermVector:
         hashes=hashes[order],
         counts=np.minimum(counts[order], MOST_COUNTED).astype(np.uint8),
         words=analysis.estimate_length(text),
-        asks="?" in document.text,
+        asks=answering.asks(document.text),
         ends_asking=document.text[-_ENDING:].rstrip().endswith("?"),
         untold=_measure_untold(document),
         speaker=tuple(map(hash_term, who[:_MOST_SPEAKER_TERMS])),

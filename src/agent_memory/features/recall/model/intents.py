@@ -178,36 +178,33 @@ def narrow_to_kind(intent: Intent | None, scope: SearchScope) -> Iterator[Search
         yield narrowed
 
 
-def order_hits(
-    intent: Intent | None, answers: Sequence[Document], ranked: Sequence[Hit]
-) -> list[Hit]:
-    """Put the answers to an intent before the ranked hits, and prefer the kind that it names."""
-    if intent is None or not (answers or intent.namespace):
-        return list(ranked)
-    step = (TOP_SCORE - LOWEST_SCORE) / max(1, len(answers) - 1)
-    first = {
-        document.key: Hit(
+def score_answers(documents: Sequence[Document]) -> list[Hit]:
+    """Return the answers to an intent, which fall in score as they come."""
+    known = {document.key: document for document in documents}
+    step = (TOP_SCORE - LOWEST_SCORE) / max(1, len(known) - 1)
+    return [
+        Hit(
             document=document,
             score=TOP_SCORE - step * place,
             parts={"time": 1.0},
             node_id=document.id if document.kind is DocumentKind.SEGMENT else "",
         )
-        for place, document in enumerate(answers)
-    }
-    most = LOWEST_SCORE if answers else 1.0  # scores fall
-    rest = [
-        replace(hit, score=min(hit.score, most)) for hit in ranked if hit.document.key not in first
+        for place, document in enumerate(known.values())
     ]
-    best = max((hit.score for hit in rest), default=0.0)
+
+
+def prefer_kind(intent: Intent, ranked: Sequence[Hit]) -> list[Hit]:
+    """Put the hits of the kind that the question names first, unless they are much weaker."""
+    best = max((hit.score for hit in ranked), default=0.0)
     preferred = [
         replace(hit, score=best)
-        for hit in rest
+        for hit in ranked
         if intent.namespace
         and hit.document.namespace == intent.namespace
         and hit.score >= KIND_SHARE * best
     ]
     known = {hit.document.key for hit in preferred}
-    return [*first.values(), *preferred, *(hit for hit in rest if hit.document.key not in known)]
+    return [*preferred, *(hit for hit in ranked if hit.document.key not in known)]
 
 
 def _read_words(text: str) -> Iterator[str]:

@@ -35,6 +35,7 @@ from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import time_expressions
+from agent_memory.kernel.text.time_expressions import TimeWindow
 from agent_memory.platform.ports import Clock
 
 DATED_HITS = 24  # more hits of each index from a time that the question names
@@ -97,6 +98,8 @@ class Recall:
         warnings: list[str] = []
         question = questions.parse_question(query.text, self.clock.now(), self.zone)
         intent = intents.read_intent(query.text, question.windows)
+        if intent is not None and (answer := self._answer_intent(intent, query)) is not None:
+            return answer
         question, statistics = self._understand(question, query.scope, warnings)
         embedded = None
         if query.mode is not SearchMode.BM25:
@@ -122,16 +125,13 @@ class Recall:
         ]
         found = list(_fold_duplicates(ranked, candidates, pool, query.scope))
         end = query.offset + query.limit
+        best = max((ranked.score for ranked, _ in found), default=0.0)
         if intent is None:
-            total = len(found)
-            best = max((ranked.score for ranked, _ in found), default=0.0)
             hits = _read_hits(found[query.offset : end], candidates, pool)
         else:
-            answers = self._answer_intent(intent, query)
-            ordered = intents.order_hits(intent, answers, _read_hits(found, candidates, pool))
-            telling = [hit for hit in ordered if hit.score >= query.min_score]
-            best = max((hit.score for hit in telling), default=0.0)
-            total, hits = len(telling), telling[query.offset : end]
+            preferred = intents.prefer_kind(intent, _read_hits(found, candidates, pool))
+            hits = preferred[query.offset : end]
+        total = len(found)
         weights = questions.weigh_terms(question, statistics)
         parts = {candidate.key: candidate.part for candidate in candidates}
         return RecallResult(
@@ -171,20 +171,40 @@ class Recall:
         focus = embeddings.locate_part(document, part)
         return replace(hit, passage=passages.find_passage(document.text, weights, focus=focus))
 
-    def _answer_intent(self, intent: Intent | None, query: Query) -> list[Document]:
-        """Return what answers a question about a time or a kind, best first."""
-        if intent is None:
-            return []
+    def _answer_intent(self, intent: Intent, query: Query) -> RecallResult | None:
+        """Answer a question about a time or a kind that has no words to rank by. Return None if
+        ranking must answer it."""
+        if intent.topic:
+            return None
         if intent.kind in (IntentKind.OVERVIEW, IntentKind.LAST):
             overview = Overview(self.log, self.documents.toc)
-            return overview.find(intent, query.scope, self.clock.now())
-        if intent.topic:
-            return []
-        listed = (
-            self._list(replace(query, text="", scope=scope, offset=0, limit=MOST_LISTED)).hits
-            for scope in intents.narrow_to_kind(intent, query.scope)
+            documents = overview.find(intent, query.scope, self.clock.now())
+        else:
+            documents = []
+        if not documents:
+            documents = self._list_documents(intent, query)
+        if not documents and intent.kind is not IntentKind.OVERVIEW:
+            return None
+        hits = [hit for hit in intents.score_answers(documents) if hit.score >= query.min_score]
+        end = query.offset + query.limit
+        return RecallResult(
+            hits=tuple(self._place(hit, {}, 0) for hit in hits[query.offset : end]),
+            total=len(hits),
+            next=end if end < len(hits) else None,
+            warning=None if documents else f"nothing was recorded {intent.windows[0].words}",
         )
-        return [hit.document for hits in listed for hit in hits]
+
+    def _list_documents(self, intent: Intent, query: Query) -> list[Document]:
+        """Return the newest documents of the kind or the time that the question names."""
+        scopes = [
+            *intents.narrow_to_kind(intent, query.scope),
+            *(_narrow_to_times(intent.windows, query.scope) if not intent.namespace else ()),
+        ]
+        found = (
+            self._list(replace(query, text="", scope=scope, offset=0, limit=MOST_LISTED)).hits
+            for scope in scopes
+        )
+        return [hit.document for hits in found for hit in hits]
 
     def _list(self, query: Query) -> RecallResult:
         warnings: list[str] = []
@@ -253,7 +273,7 @@ class Recall:
         found: list[Sequence[IndexHit]] = [fresh]
         try:
             found.append(self.lexical.find(question.terms, scope, limit=most))
-            for then in _narrow_to_times(question, scope):
+            for then in _narrow_to_times(question.windows, scope):
                 found.append(sorted(self.unindexed.all(then)[0], key=_newest_first)[:DATED_HITS])
                 found.append(self.lexical.find(question.terms, then, limit=DATED_HITS))
                 found.append(self.lexical.find_newest(then, limit=DATED_HITS)[0])
@@ -276,7 +296,7 @@ class Recall:
             found = [index.find_nearest(vector, query.scope, limit=query.candidates)]
             found += [
                 index.find_nearest(vector, then, limit=DATED_HITS)
-                for then in _narrow_to_times(question, query.scope)
+                for then in _narrow_to_times(question.windows, query.scope)
             ]
         except TimeoutError:
             warnings.append("searched by words alone: the embedder takes too long")
@@ -288,12 +308,10 @@ class Recall:
         return NearDocuments(vector=vector, index=index, unrelated=unrelated, found=found)
 
 
-def _narrow_to_times(question: ParsedQuestion, scope: SearchScope) -> Iterator[SearchScope]:
+def _narrow_to_times(windows: Sequence[TimeWindow], scope: SearchScope) -> Iterator[SearchScope]:
     """Yield the scope narrowed to each time that the question names, latest first."""
     ranges = dict.fromkeys(
-        span
-        for window in question.windows[:_WINDOWS]
-        for span in window.ranges[: -_RANGES - 1 : -1]
+        span for window in windows[:_WINDOWS] for span in window.ranges[: -_RANGES - 1 : -1]
     )
     for start, end in ranges:
         since, until = max(start, scope.since), min(end, scope.until)
