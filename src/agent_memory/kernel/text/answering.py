@@ -18,9 +18,12 @@ _LOOKING = (
     "|open|proceed|read|review|run|scan|search|see|start|take|understand|verify|view)"
 )
 _ANNOUNCEMENT = re.compile(rf"\W*{_FILLER}{_INTENT}\s{_MEANWHILE}{_LOOKING}\b", re.IGNORECASE)
-_AUXILIARY = "(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)"
+_AUXILIARIES = """
+am are can could did do does had has have is may might must shall should was were will would
+"""
+_AUXILIARY = f"(?:{'|'.join(_AUXILIARIES.split())})"
 _QUESTION = re.compile(
-    rf"\W*(?:(?:how|what|which|who|whom|whose|why)(?:\s+\S+){{0,3}}?\s+{_AUXILIARY}"
+    rf"\W*(?:(?:how|what|which|who|whom|whose|why)(?:\s+\S+){{0,4}}?\s+{_AUXILIARY}"
     rf"|(?:when|where)\s+{_AUXILIARY}"
     rf"|{_AUXILIARY}\s+(?:any|i|it|my|our|that|the|there|these|they|this|those|we|you))\b",
     re.IGNORECASE,
