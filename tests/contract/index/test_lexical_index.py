@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Event as Flag
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -274,6 +275,28 @@ class TestCursor:
         assert index.cursor() is None
         put(index, document("a"))
         assert index.cursor() is None
+
+    def test_a_question_during_a_commit_does_not_keep_the_old_cursor(
+        self, index: TantivyIndex
+    ) -> None:
+        put(index, document("a"), cursor=5)
+
+        class AskedBefore:
+            """An index that is asked for its cursor before it shows the last commit."""
+
+            def __init__(self, inner: Any) -> None:
+                self.inner = inner
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self.inner, name)
+
+            def reload(self) -> None:
+                index.cursor()
+                self.inner.reload()
+
+        index._index = AskedBefore(index._index)  # noqa: SLF001
+        put(index, document("b"), cursor=6)
+        assert index.cursor() == 6
 
     def test_the_cursor_is_the_last_one_written(self, opened: Opened) -> None:
         put(opened.index, document("a"), cursor=5)

@@ -68,7 +68,7 @@ class TantivyIndex:
         self._writing = threading.RLock()
         self._writer: Any = None
         self._damaged = False
-        self._cursor: int | None = None  # of the last commit, once it is read
+        self._cursor: int | None = None  # of the last commit
         self._generation = 0
         self._average = 1.0
         self._fresh: TantivyIndex | None = None  # is being filled to replace this one
@@ -81,9 +81,8 @@ class TantivyIndex:
         if self._damaged:
             return None
         try:
-            if self._cursor is None:
-                self._cursor = self._guard(self._read_cursor)
-            return self._cursor
+            known = self._cursor
+            return self._guard(self._read_cursor) if known is None else known
         except IndexFailed as exc:
             log.warning("lexical.unreadable", error=str(exc))
             self._damaged = True
@@ -266,8 +265,10 @@ class TantivyIndex:
 
     def _refresh(self) -> None:
         """Make the last commit visible to readers."""
-        self._cursor = None  # a question asks for it several times, a commit comes seldom
         self._index.reload()
+        # A question asks for it several times, a commit comes seldom. Only the writer keeps it: a
+        # reader could keep an older one.
+        self._cursor = self._read_cursor()
         searcher = self._index.searcher()
         documents = searcher.num_docs - 1
         if documents > 0:
@@ -401,6 +402,7 @@ class TantivyIndex:
         try:
             return work()
         except Exception as exc:
+            self._cursor = None  # `cursor` reads it again, and notices the damage
             raise IndexFailed(f"lexical index: {exc}") from exc
         except BaseException as exc:
             if type(exc).__name__ != "PanicException":
