@@ -283,6 +283,18 @@ class TestRebuilding:
         assert_nothing_is_missing_or_double(again)
         again.close()
 
+    def test_a_filling_leaves_no_term_vector_of_a_record_that_is_gone(
+        self, parts: RecallHarness
+    ) -> None:
+        parts.take_in(*TALK)
+        parts.forget(TALK[1])
+        parts.close()
+        (parts.folder / "lexical").rename(parts.folder / "lost")
+        again = parts.reopen()
+        again.keep_up()
+        assert_nothing_is_missing_or_double(again)
+        again.close()
+
     def test_an_index_of_an_earlier_version_is_filled_again_with_term_vectors(
         self, parts: RecallHarness
     ) -> None:

@@ -47,7 +47,7 @@ class Indexer:
         """Rebuild the word index from every record. `on_progress` gets the number of records and
         may raise to stop; old entries are found until they are replaced."""
         newest = self.log.watermark()
-        self._enqueue_waiting(newest)
+        self._take_in_waiting(newest)
         self.lexical.begin(afresh=afresh)
         if afresh:
             self.terms.clear()
@@ -71,13 +71,16 @@ class Indexer:
         self.terms.replace(owned)  # before the cursor moves, so that a crash repeats it
         self.lexical.replace(owned, cursor=cursor)
 
-    def _enqueue_waiting(self, newest: int) -> None:
-        """Queue for embedding what the word index is about to skip."""
+    def _take_in_waiting(self, newest: int) -> None:
+        """Queue for embedding what the word index is about to skip, and bring its term vectors up
+        to date: a record that is gone has no entry in `fill`, and would keep its vector."""
         cursor = self.lexical.cursor()
         after = 0 if cursor is None or cursor > newest else cursor
         while entries := self.outbox.read(after, limit=BATCH):
             changed = list(dict.fromkeys(entry for _, entry in entries))
-            self._enqueue(changed, self.documents.read_owned(changed))
+            owned = self.documents.read_owned(changed)
+            self._enqueue(changed, owned)
+            self.terms.replace(owned)
             after = entries[-1][0]
 
     def _enqueue(
