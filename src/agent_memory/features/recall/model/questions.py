@@ -112,12 +112,17 @@ def correct_spelling(
         if _can_be_misspelled(word)
         and not any(known.get(term) for each, term in question.words if each == word)
     ]
+    variants = {
+        word: {edit: analysis.extract_terms(edit)[0] for edit in _edit(word.lower())}
+        for word in unknown[:MOST_CORRECTED]
+    }
+    # All at once: counting reads the texts that are not indexed yet.
+    terms = dict.fromkeys(term for edits in variants.values() for term in edits.values())
+    counts = count(list(terms)) if terms else {}
     corrected: dict[str, str] = {}
-    for word in unknown[:MOST_CORRECTED]:
-        variants = {edit: analysis.extract_terms(edit)[0] for edit in _edit(word.lower())}
-        counts = count(list(dict.fromkeys(variants.values())))
-        best = max(variants, key=lambda edit: counts.get(variants[edit], 0))
-        if counts.get(variants[best], 0):
+    for word, edits in variants.items():
+        best = max(edits, key=lambda edit: counts.get(edits[edit], 0))
+        if counts.get(edits[best], 0):
             corrected[word] = best.title() if word.istitle() else best
     if not corrected:
         return question
