@@ -299,6 +299,7 @@ class Recall:
                 for then in _narrow_to_times(question.windows, query.scope)
             ]
         except TimeoutError:
+            embedded.cancel()  # the next question would wait for it
             warnings.append("searched by words alone: the embedder takes too long")
             return None
         except (EmbedderFailed, IndexFailed) as exc:
