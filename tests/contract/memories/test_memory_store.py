@@ -269,7 +269,7 @@ class TestOutlines:
 
 
 def counted(outlines: MemoryOutlines) -> Counter[MemoryOutline]:
-    return +outlines.count_groups()
+    return outlines.count_groups()
 
 
 def outline(memory: Memory, uses: int = 0) -> MemoryOutline:

@@ -49,7 +49,7 @@ class Outlines(Protocol):
     reads nothing."""
 
     def count_groups(self) -> Mapping[MemoryOutline, int]:
-        """Return how many memories each group has; a number may be 0."""
+        """Return how many memories each group has, without empty groups."""
         ...
 
     def find_newest(

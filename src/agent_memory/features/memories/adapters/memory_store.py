@@ -130,6 +130,8 @@ class MemoryOutlines:
         self._groups[outline.group] += 1
         if old is not None:
             self._groups[old.group] -= 1
+            if not self._groups[old.group]:  # else each use of a memory would leave a group behind
+                del self._groups[old.group]
         if old is None or old.created_ms != outline.created_ms:
             if old is not None:
                 self._newest.remove((-old.created_ms, old.key))

@@ -70,8 +70,7 @@ class MemoryStatistics:
         groups = {
             group: count
             for group, count in self.editor.outlines.count_groups().items()
-            if count
-            and group.status is not MemoryStatus.TOMBSTONE
+            if group.status is not MemoryStatus.TOMBSTONE
             and (domains is None or group.key.domain in domains)
         }
         now = self.recall.clock.now()
