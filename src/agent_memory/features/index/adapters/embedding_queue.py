@@ -36,8 +36,8 @@ class StoredEmbeddingQueue:
             Append(families.EMBEDDING_QUEUE, b"%b%d:" % (lane, priority), encode_entry(entry))
             for entry, priority in entries.items()
         ]
-        self._store.submit([Batch(tuple(operations))]).result()
-        with self._counting:
+        with self._counting:  # while it is written: `count` reads either none of it or all
+            self._store.submit([Batch(tuple(operations))]).result()
             if self._counts is not None:
                 self._counts.update(entries.values())
 
@@ -64,15 +64,15 @@ class StoredEmbeddingQueue:
     def mark_done(self, tickets: Sequence[Ticket], /) -> None:
         if tickets:
             removals = tuple(Delete(families.EMBEDDING_QUEUE, ticket) for ticket in tickets)
-            self._store.submit([Batch(removals)]).result()
             with self._counting:
+                self._store.submit([Batch(removals)]).result()
                 if self._counts is not None:
                     self._counts -= _count_keys(tickets)
 
     def clear(self) -> None:
         lanes = [DeleteRange(families.EMBEDDING_QUEUE, n, keys.end_of(n)) for n in (_LIVE, _PAST)]
-        self._store.submit([Batch(tuple(lanes))]).result()
         with self._counting:
+            self._store.submit([Batch(tuple(lanes))]).result()
             self._counts = Counter()
 
     def size(self) -> int:
