@@ -12,6 +12,7 @@ from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import Query, RecallResult, SearchScope
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.recall.model import intents
+from agent_memory.features.recall.services.overview import MAX_EVENTS
 from tests.recall_parts import (
     HOUR,
     MINUTE,
@@ -176,6 +177,16 @@ def test_unindexed_work_is_told(parts: RecallHarness) -> None:
     parts.keep(*fresh)
     assert list_texts(parts.ask("what were we working on?"))[0] == fresh[1].text
     assert fresh[1].text in list_texts(parts.ask("what did we do this morning?"))[:2]
+
+
+def test_the_last_work_is_told_after_a_busy_hour(parts: RecallHarness) -> None:
+    noise = [
+        make_event(f"step {n}", NOW - HOUR + 10 * MINUTE + n, session="busy", role="tool")
+        for n in range(MAX_EVENTS)
+    ]
+    report = make_event("Painted the door, twice.", NOW - 1, session="paint", role="assistant")
+    parts.keep(*noise, report)
+    assert list_texts(parts.ask("what were we working on?"))[0] == report.text
 
 
 def test_a_subagent_is_part_of_its_session(parts: RecallHarness) -> None:

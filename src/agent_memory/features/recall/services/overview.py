@@ -44,7 +44,9 @@ _SAME_MOMENT = 20  # events of one millisecond
 _TIMES = 3  # times used per question, and ranges per time, the latest
 _FIT = 0.3  # share that a time and a period must have in common
 _DAY_MS = 86_400_000
-_RECENT_MS = 3_600_000  # younger events may not be in a segment yet
+# Younger events may not be in a segment yet. The last minutes are read first, because a page of a
+# busy hour ends before them.
+_RECENT_MS = (300_000, 3_600_000)
 
 Span = tuple[Millis, Millis]
 
@@ -160,15 +162,17 @@ class Overview:
         self, intent: Intent, scope: SearchScope, parts: Sequence[Document]
     ) -> list[_Session]:
         """Return the sessions with an answer, newest first; the oldest first where it is asked."""
-        recent = self.log.list_between(
-            Millis(max(scope.since, scope.until - _RECENT_MS)),
-            scope.until,
-            after=None,
-            limit=MAX_EVENTS,
+        pages = (
+            self.log.list_between(
+                Millis(max(scope.since, scope.until - age)),
+                scope.until,
+                after=None,
+                limit=MAX_EVENTS,
+            )
+            for age in _RECENT_MS
         )
-        names = dict.fromkeys(
-            [*(event.session_id for event in recent.events[::-1]), *(p.session for p in parts)]
-        )
+        recent = [event.session_id for page in pages for event in page.events[::-1]]
+        names = dict.fromkeys([*recent, *(part.session for part in parts)])
         # The work of a subagent is part of another session.
         main = [name for name in names if name == get_main_session(name)] or list(names)
         main = main[: LAST_SESSIONS * 2 if intent.kind is IntentKind.LAST else MAX_SESSIONS]
