@@ -81,7 +81,7 @@ CASES: dict[str, Filters] = {
     "since": {"kinds": ["event"], "since": MIDDLE},
     "until": {"kinds": ["event"], "until": MIDDLE},
     "min_similarity": {
-        "query": "orientation resize", "mode": "bm25", "kinds": ["event"], "min_similarity": 0.5
+        "query": "orientation resize", "mode": "bm25", "kinds": ["event"], "min_similarity": 0.1
     },
 }  # fmt: skip
 

@@ -523,7 +523,7 @@ class TestRecall:
         with connect(home) as client:
             client.ingest(message(event_id, 1_772_000_000_000, "The narwhal was said"))
         found = memory.json("recall", "narwhal")["results"]
-        assert [each["event_id"] for each in found] == [event_id]
+        assert {each["event_id"] for each in found} == {event_id}  # and perhaps its segment
         for words in (("--in", "memories"), ("--domain", "project"), ("--namespace", "decisions")):
             assert memory.text("recall", "narwhal", *words) == "Found no memories.\n"
         listed = [*memory.json("recall")["results"], *memory.json("recall", "all")["results"]]
