@@ -87,7 +87,7 @@ def ranked(
 ) -> dict[str, Ranked]:
     """By text, best first."""
     wanted = questions.parse_question(question, NOW) if isinstance(question, str) else question
-    found = ranking.rank(wanted, pool, counted(pool, wanted), mode)
+    found = ranking.calibrate(ranking.rank(wanted, pool, counted(pool, wanted), mode), mode)
     return {pool[each.place].document.text: each for each in found}
 
 

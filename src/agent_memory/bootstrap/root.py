@@ -134,7 +134,8 @@ class App:
         load = vectors.load_embedder
 
         def try_load() -> None:
-            with suppress(EmbedderFailed):  # the first question gets the error
+            # The first question gets the error. A daemon that ends starts no threads any more.
+            with suppress(EmbedderFailed, RuntimeError):
                 load()
 
         timer = threading.Timer(PRELOAD_SECONDS, try_load)

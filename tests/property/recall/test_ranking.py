@@ -116,7 +116,9 @@ def test_scores_are_from_0_to_1_and_fall(
 ) -> None:
     wanted = asked(question)
     pool = arranged(found, range(len(found)))
-    ranked = ranking.rank(wanted, pool, data.draw(statistics(wanted)), mode)
+    ranked = ranking.calibrate(
+        ranking.rank(wanted, pool, data.draw(statistics(wanted)), mode), mode
+    )
     assert sorted(each.place for each in ranked) == list(range(len(pool)))
     scores = [round(each.score, 4) for each in ranked]
     assert all(0.0 <= score <= 1.0 for score in scores)  # and none is NaN

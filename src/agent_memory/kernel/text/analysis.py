@@ -15,7 +15,6 @@ _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 LONGEST = 64  # characters of a word; longer ones are hashes, keys and base64
 _REMEMBERED = 1 << 17
-_FOLDINGS = 1 << 14  # characters
 
 
 class TermMatch(NamedTuple):
@@ -36,20 +35,7 @@ class _Stems(dict[str, tuple[str, ...]]):
         return stems
 
 
-class _Foldings(dict[int, str]):
-    """A bounded cache of characters folded to exactly one character."""
-
-    def __missing__(self, code: int) -> str:
-        if len(self) >= _FOLDINGS:
-            self.clear()
-        character = chr(code)
-        short = fold(character)
-        self[code] = folded = short if len(short) == 1 else character
-        return folded
-
-
 _known = _Stems()
-_foldings = _Foldings()
 
 
 def extract_terms(text: str) -> list[str]:
@@ -91,11 +77,6 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     return _plain(text).lower()
-
-
-def fold_in_place(text: str) -> str:
-    """Fold a text without moving a character: one that folds to none or several stays."""
-    return text.lower() if text.isascii() else text.translate(_foldings)
 
 
 def estimate_length(text: str) -> int:

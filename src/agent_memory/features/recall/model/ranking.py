@@ -97,12 +97,12 @@ class Ranked(NamedTuple):
     """A candidate's index in the pool, its score, and its evidence with the parts of it."""
 
     place: int
-    score: float
     evidence: float  # a share of the most that a candidate could have
     words: float
     meaning: float
     speaker: float
     time: float
+    score: float = 0.0  # see `calibrate`
 
     @property
     def parts(self) -> dict[str, float]:
@@ -151,7 +151,6 @@ def rank(
             pool,
             shares.tolist(),
             range(len(pool)),
-            _calibrate(shares, _CURVES[mode]).tolist(),
             shares.tolist(),
             words.tolist(),
             meaning.tolist(),
@@ -201,15 +200,19 @@ _CURVES = {
 }
 
 
-def _calibrate(shares: Floats, curve: _Curve) -> Floats:
-    """Return how likely each candidate is right, by its evidence and its lead over the others."""
+def calibrate(ranked: Sequence[Ranked], mode: SearchMode) -> list[Ranked]:
+    """Return the hits with their scores: how likely each is right, by its evidence and its lead
+    over the best other hit."""
+    if not ranked:
+        return []
+    shares = np.array([each.evidence for each in ranked])
     best = int(np.argmax(shares))
-    second = float(np.max(np.delete(shares, best), initial=USUAL_SHARE))
     others = np.full(len(shares), max(USUAL_SHARE, float(shares[best])))
-    others[best] = second
+    others[best] = np.max(np.delete(shares, best), initial=USUAL_SHARE)
+    curve = _CURVES[mode]
     odds = curve.evidence * shares + curve.lead * (shares - others) + curve.offset
-    scores: Floats = 1.0 / (1.0 + np.exp(-odds))
-    return scores
+    scores = 1.0 / (1.0 + np.exp(-odds))
+    return [each._replace(score=score) for each, score in zip(ranked, scores.tolist(), strict=True)]
 
 
 class _Turns:

@@ -121,9 +121,15 @@ class Recall:
         ranked = [
             each
             for each in ranking.rank(question, candidates, statistics, mode)
-            if each.score >= query.min_score and ranking.is_relevant(each)
+            if ranking.is_relevant(each)
         ]
-        found = list(_fold_duplicates(ranked, candidates, pool, query.scope))
+        shown = list(_fold_duplicates(ranked, candidates, pool, query.scope))
+        scored = ranking.calibrate([each for each, _ in shown], mode)
+        found = [
+            (each, grip_id)
+            for each, (_, grip_id) in zip(scored, shown, strict=True)
+            if each.score >= query.min_score
+        ]
         end = query.offset + query.limit
         best = max((ranked.score for ranked, _ in found), default=0.0)
         if intent is None:
