@@ -32,6 +32,7 @@ _WHOLE = 255  # a share of 1 on disk
 _ASKS, _ENDS_ASKING = 1, 2  # flags
 # format, flags, role, speaker terms, untold share, terms, words, digest
 _HEADER = struct.Struct("<BBBBBIIQ")
+_REMEMBERED = 1 << 17  # terms whose hash is kept in memory
 _LOW = 0xFFFF  # the part of a hash that is compared first
 
 
@@ -53,8 +54,21 @@ class TermVector(NamedTuple):  # a question reads 300, and a dataclass takes fou
     role: str
 
 
+class _Hashes(dict[str, int]):
+    """A bounded cache of the hash of each term."""
+
+    def __missing__(self, term: str) -> int:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        self[term] = hashed = zlib.crc32(term.encode())
+        return hashed
+
+
+_hashes = _Hashes()
+
+
 def hash_term(term: str) -> int:
-    return zlib.crc32(term.encode())
+    return _hashes[term]
 
 
 def build(document: Document) -> TermVector:
@@ -67,7 +81,7 @@ def build(document: Document) -> TermVector:
     terms = Counter(analysis.extract_terms(text))
     if len(terms) > MOST_TERMS:
         terms = Counter(dict(terms.most_common(MOST_TERMS)))
-    hashes = np.fromiter(map(hash_term, terms), np.uint32, len(terms))
+    hashes = np.fromiter(map(_hashes.__getitem__, terms), np.uint32, len(terms))
     counts = np.fromiter(terms.values(), np.uint32, len(terms))
     order = np.argsort(hashes)
     who = analysis.extract_terms(document.speaker or document.role)
