@@ -129,8 +129,8 @@ def test_a_time_is_that_of_the_users_zone() -> None:
     before = rendering.zone.set(ZoneInfo("America/New_York"))
     try:
         assert rendering.moment(at) == "2025-12-31 19:00:00"
-        assert rendering.zoned_moment(at) == "2025-12-31 19:00:00 EST"
+        assert rendering.format_zoned(at) == "2025-12-31 19:00:00 EST"
         assert rendering.clock_time(at) == "19:00"
     finally:
         rendering.zone.reset(before)
-    assert rendering.zoned_moment(at) == "2026-01-01 00:00:00 UTC"
+    assert rendering.format_zoned(at) == "2026-01-01 00:00:00 UTC"

@@ -190,7 +190,7 @@ def _render_restore(result: RestoreResult, own_data: Path) -> str:
     manifest = result.manifest
     lines = [
         f"Restored {rendering.count(manifest.events, 'event')} to {rendering.plain(result.data)}",
-        f"The backup was made at {rendering.zoned_moment(manifest.made_ms)}",
+        f"The backup was made at {rendering.format_zoned(manifest.made_ms)}",
     ]
     if result.aside:
         lines.append(f"The previous store is in {rendering.plain(result.aside)}")

@@ -102,7 +102,7 @@ def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Forgetti
         return _earlier_report(run, selection)
     span = ""
     if preview.first_ms is not None and preview.last_ms is not None:
-        first, last = rendering.moment(preview.first_ms), rendering.zoned_moment(preview.last_ms)
+        first, last = rendering.moment(preview.first_ms), rendering.format_zoned(preview.last_ms)
         span = f", of {last}" if last.startswith(first) else f", from {first} to {last}"
     events, sessions = (
         rendering.count(preview.events, "event"),

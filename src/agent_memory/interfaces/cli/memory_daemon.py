@@ -196,7 +196,7 @@ def _store_lines(daemon: DaemonStatus) -> Iterator[str]:
 
 def _backup_lines(backup: BackupStatus) -> Iterator[str]:
     if backup.path:
-        moment = rendering.zoned_moment(backup.made_ms)
+        moment = rendering.format_zoned(backup.made_ms)
         yield f"Last backup: {moment} in {rendering.plain(backup.path)}"
     if backup.before_upgrade:
         yield f"Backup before the last upgrade: {rendering.plain(backup.before_upgrade)}"
@@ -298,7 +298,7 @@ def list_tokens(run: Invocation) -> None:
         [{"name": key.name, "created_ms": key.created_ms} for key in keys],
         lambda: (
             "\n".join(
-                f"{key.name}  created {rendering.zoned_moment(key.created_ms)}" for key in keys
+                f"{key.name}  created {rendering.format_zoned(key.created_ms)}" for key in keys
             )
             or "No keys."
         ),

@@ -34,7 +34,7 @@ def moment(at_ms: int) -> str:
     return _format_time(at_ms, "%Y-%m-%d %H:%M:%S")
 
 
-def zoned_moment(at_ms: int) -> str:
+def format_zoned(at_ms: int) -> str:
     """Format a time with the name of the user's zone: 2026-01-30 10:00:00 UTC."""
     return _format_time(at_ms, "%Y-%m-%d %H:%M:%S %Z")
 

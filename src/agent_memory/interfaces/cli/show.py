@@ -25,7 +25,7 @@ from agent_memory.features.toc.services.contents import DEFAULT_CONTEXT
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location, show_memory
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.wire.opened import opened_json
+from agent_memory.interfaces.wire.opened import render_opened
 
 TURN_CHARS = 800  # of each turn around the event
 
@@ -66,7 +66,7 @@ def show(run: Invocation, name: str, around: int, full: bool) -> None:
         return
     page = _build_page(opened)
     run.show(
-        opened_json(opened),
+        render_opened(opened),
         lambda: "\n".join(_as_text(page, full)),
         markdown=lambda: "\n".join(_as_markdown(page, full)),
         essential=rendering.plain(page.essential),

@@ -158,7 +158,7 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
         yield from _bars("By Domain", counted.by_domain, sorted(counted.by_domain))
     yield ""
     last = counted.last_sync_ms
-    when = "never" if last is None else rendering.zoned_moment(last)
+    when = "never" if last is None else rendering.format_zoned(last)
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
     yield f"Recall: {FEATURES[counted.features]}"
     if counted.indexes.vectors_waiting:

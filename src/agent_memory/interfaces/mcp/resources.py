@@ -20,7 +20,7 @@ from agent_memory.interfaces.mcp import budgets, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.tools import render_hit, render_node
 from agent_memory.interfaces.wire.memories import memory_details_json
-from agent_memory.interfaces.wire.opened import opened_json
+from agent_memory.interfaces.wire.opened import render_opened
 from agent_memory.interfaces.wire.search import format_document_id, format_summary
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
@@ -197,7 +197,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
 
 def _record(request: RequestContext, uri: str) -> dict[str, Any]:
     """Return a record. The turns around it get the room that it leaves."""
-    shown = opened_json(request.services.opening.open_uri(uri))
+    shown = render_opened(request.services.opening.open_uri(uri))
     turns = [name for name in _TURNS if name in shown]
     rest = {name: value for name, value in shown.items() if name not in turns}
     room = max(0, _MOST_BYTES - budgets.size(rest) - _MARGIN)

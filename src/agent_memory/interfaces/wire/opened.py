@@ -17,7 +17,7 @@ from agent_memory.interfaces.wire.events import event_json
 from agent_memory.interfaces.wire.toc import expansion_json, node_json
 
 
-def opened_json(opened: Opened) -> dict[str, Any]:
+def render_opened(opened: Opened) -> dict[str, Any]:
     match opened:
         case OpenedEvent():
             return {

@@ -52,7 +52,7 @@ Span = tuple[Millis, Millis]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Session:
+class _SessionReports:
     """What a session tells of a time; `reports` are of its tasks, in order of time."""
 
     last_ms: Millis
@@ -160,7 +160,7 @@ class Overview:
 
     def _read_sessions(
         self, intent: Intent, scope: SearchScope, parts: Sequence[Document]
-    ) -> list[_Session]:
+    ) -> list[_SessionReports]:
         """Return the sessions with an answer, newest first; the oldest first where it is asked."""
         pages = (
             self.log.list_between(
@@ -184,7 +184,7 @@ class Overview:
 
     def _read_session(
         self, name: SessionId, intent: Intent, scope: SearchScope, limit: int
-    ) -> _Session | None:
+    ) -> _SessionReports | None:
         turns = self._read_turns(name, scope, limit, reverse=not intent.first)
         places = [place for place, turn in enumerate(turns) if turn.role == "assistant"]
         if not places:
@@ -195,7 +195,7 @@ class Overview:
         if intent.kind is not IntentKind.LAST:
             beginning = self._read_turns(name, scope, LAST_ANSWERS, reverse=False)
             asked = [turn for turn in beginning if turn.role == "user"] or asked
-        return _Session(
+        return _SessionReports(
             last_ms=answers[-1].at_ms,
             closing=_find_report(answers),
             reports=[_find_report(task) for task in _split_tasks(turns)],
