@@ -152,8 +152,8 @@ def judge(hit: SearchHit, question: Question) -> Found:
     if hit.kind == "event":
         right = hit.event_id in question.gold
     else:
-        told = f"{hit.title}\n{hit.text}"
-        right = hit.session_id != ECHO and question.is_answered_by(told)
+        text = f"{hit.title}\n{hit.text}"
+        right = hit.session_id != ECHO and question.is_answered_by(text)
     return Found(
         id=hit.id,
         kind=hit.kind,
@@ -200,7 +200,7 @@ def pick(among: Conversation, question: Question, places: Sequence[int]) -> list
 
 
 def to_prompts(questions: Sequence[Question]) -> Iterator[Event]:
-    """Make a session that consists of the questions, one a minute, which nobody answers."""
+    """Make a session of the questions, one a minute, without an answer."""
     for place, question in enumerate(reversed(questions)):
         yield Event(
             session_id=ECHO,
@@ -239,10 +239,10 @@ def run_job(client: MemoryClient, name: str) -> None:
 
 
 def count_waiting(daemon: Daemon) -> int:
-    told: dict[str, Any] = json.loads(
+    status: dict[str, Any] = json.loads(
         run_command(daemon, "memory-daemon", "admin", "index-stats", "--format", "json")
     )
-    return int(told["words_waiting"]) + int(told["vectors_waiting"])
+    return int(status["words_waiting"]) + int(status["vectors_waiting"])
 
 
 def run_command(daemon: Daemon, *command: str) -> str:
@@ -320,15 +320,18 @@ def list_shown(answers: Iterable[Answer]) -> Iterator[Shown]:
     for answer in answers:
         if answer.dev_set in (dev_sets.CODING, ECHO):
             continue
-        for hit in answer.found[HYBRID]:
-            if hit.score is not None and hit.evidence is not None:
-                yield Shown(
-                    dev_set=answer.dev_set,
-                    conversation=answer.conversation,
-                    score=hit.score,
-                    evidence=hit.evidence,
-                    right=hit.right,
-                )
+        hits = [hit for hit in answer.found[HYBRID] if hit.evidence is not None]
+        shares = [(hit.evidence or 0.0) / (1.0 + ranking.MEANING) for hit in hits]
+        for place, (hit, share) in enumerate(zip(hits, shares, strict=True)):
+            others = [ranking.USUAL_SHARE, *shares[:place], *shares[place + 1 :]]
+            yield Shown(
+                dev_set=answer.dev_set,
+                conversation=answer.conversation,
+                score=hit.score or 0.0,
+                evidence=share,
+                lead=share - max(others),
+                right=hit.right,
+            )
 
 
 def show_reliability(shown: Sequence[Shown]) -> None:
@@ -345,14 +348,14 @@ def show_reliability(shown: Sequence[Shown]) -> None:
             reliability.render_table(reliability.cross_validate(shown)),
         ]
     sections += [
-        "score = 1 / (1 + exp(-(a x evidence + b))), fitted on all conversations:",
+        "score = 1 / (1 + exp(-(a x evidence + b x lead + c))), fitted on all conversations:",
         *(render_curve(name, curve) for name, curve in curves.items()),
     ]
     sys.stdout.write("\n".join([*sections, ""]))
 
 
 def render_curve(name: str, curve: Curve) -> str:
-    return f"- {name}: a = {curve.slope:.3f}, b = {curve.offset:.3f}"
+    return f"- {name}: a = {curve.evidence:.2f}, b = {curve.lead:.2f}, c = {curve.offset:.2f}"
 
 
 if __name__ == "__main__":

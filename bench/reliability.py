@@ -1,7 +1,8 @@
 """Reliability: whether hits with a score of 0.9 are right nine times of ten.
 
-A curve turns evidence into a score. Each conversation gets its scores from a curve that was fitted
-on the others. Each data set weighs the same, whatever the number of its hits.
+A curve turns evidence and lead into a score, as ranking does. Each conversation gets its scores
+from a curve that was fitted on the others. Each data set weighs the same, whatever the number of
+its hits.
 """
 
 from collections import Counter
@@ -23,19 +24,21 @@ class Shown:
     dev_set: str
     conversation: str
     score: float
-    evidence: float
+    evidence: float  # a share of the most that a hit could have
+    lead: float  # over the evidence of the best other hit
     right: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """score = 1 / (1 + exp(-(slope x evidence + offset)))."""
+    """score = 1 / (1 + exp(-(evidence x its weight + lead x its weight + offset)))."""
 
-    slope: float
+    evidence: float
+    lead: float
     offset: float
 
-    def score(self, evidence: float) -> float:
-        return 1.0 / (1.0 + exp(-(self.slope * evidence + self.offset)))
+    def score(self, evidence: float, lead: float) -> float:
+        return 1.0 / (1.0 + exp(-(self.evidence * evidence + self.lead * lead + self.offset)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +51,19 @@ class Bucket:
 
 def fit_curve(shown: Sequence[Shown]) -> Curve:
     """Find the most likely curve, by Newton's method."""
-    evidence = np.array([[each.evidence, 1.0] for each in shown])
+    features = np.array([[each.evidence, each.lead, 1.0] for each in shown])
     right = np.array([float(each.right) for each in shown])
     weights = np.array(_weigh(shown))
-    found = np.zeros(2)
+    found = np.zeros(3)
     for _ in range(STEPS):
-        scores = 1.0 / (1.0 + np.exp(-evidence @ found))
-        gradient = evidence.T @ (weights * (right - scores)) - RIDGE * found
+        scores = 1.0 / (1.0 + np.exp(-features @ found))
+        gradient = features.T @ (weights * (right - scores)) - RIDGE * found
         spread = weights * scores * (1.0 - scores)
-        step = np.linalg.solve((evidence.T * spread) @ evidence + RIDGE * np.eye(2), gradient)
+        step = np.linalg.solve((features.T * spread) @ features + RIDGE * np.eye(3), gradient)
         found += step
         if np.abs(step).max() < 1e-9:
             break
-    return Curve(float(found[0]), float(found[1]))
+    return Curve(*map(float, found))
 
 
 def cross_validate(shown: Sequence[Shown]) -> list[Shown]:
@@ -69,7 +72,7 @@ def cross_validate(shown: Sequence[Shown]) -> list[Shown]:
     for name in dict.fromkeys(each.conversation for each in shown):
         curve = fit_curve([each for each in shown if each.conversation != name])
         scored += [
-            replace(each, score=curve.score(each.evidence))
+            replace(each, score=curve.score(each.evidence, each.lead))
             for each in shown
             if each.conversation == name
         ]

@@ -77,7 +77,6 @@ def counted(pool: Sequence[Found], question: ParsedQuestion) -> TermStatistics:
     known = [set(analysis.extract_terms(text)) for text in texts]
     return TermStatistics(
         documents=len(texts),
-        average_length=sum(map(analysis.estimate_length, texts)) / len(texts),
         frequencies={term: sum(term in words for words in known) for term in question.terms},
     )
 

@@ -104,7 +104,6 @@ def statistics(draw: st.DrawFn, question: ParsedQuestion) -> TermStatistics:
     count = st.integers(0, 1_000)
     return TermStatistics(
         documents=draw(count),
-        average_length=draw(st.floats(0.0, 500.0)),
         frequencies={term: draw(count) for term in question.terms if draw(st.booleans())},
     )
 
@@ -190,7 +189,7 @@ def test_a_text_matches_in_words_where_it_has_a_term_of_the_question(
     document = Document(
         kind=DocumentKind.EVENT, id="x", owner=Owner("event:x"), at_ms=NOW, text=text, role="user"
     )
-    known = TermStatistics(documents=10, average_length=5.0, frequencies={})
+    known = TermStatistics(documents=10, frequencies={})
     pool = [
         Candidate(key=document.key, hit=to_index_hit(document), vector=term_vectors.build(document))
     ]

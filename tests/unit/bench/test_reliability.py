@@ -7,20 +7,34 @@ import pytest
 from bench import reliability
 from bench.reliability import Curve, Shown
 
-TRUE = Curve(4.0, -3.0)
+TRUE = Curve(4.0, 6.0, -3.0)
 
 
-def shown(score: float = 0.5, *, right: bool, evidence: float = 0.0, of: str = "one") -> Shown:
-    return Shown(dev_set=of, conversation=of, score=score, evidence=evidence, right=right)
+def shown(
+    score: float = 0.5,
+    *,
+    right: bool,
+    evidence: float = 0.0,
+    lead: float = 0.0,
+    of: str = "one",
+) -> Shown:
+    return Shown(
+        dev_set=of, conversation=of, score=score, evidence=evidence, lead=lead, right=right
+    )
 
 
 def draw(curve: Curve, count: int, of: str) -> list[Shown]:
     """Draw hits that are right as often as the curve says."""
     chance = random.Random(of)
-    evidences = [chance.uniform(0.0, 1.5) for _ in range(count)]
+    features = [(chance.uniform(0.0, 1.5), chance.uniform(-0.5, 0.5)) for _ in range(count)]
     return [
-        shown(right=chance.random() < curve.score(evidence), evidence=evidence, of=of)
-        for evidence in evidences
+        shown(
+            right=chance.random() < curve.score(evidence, lead),
+            evidence=evidence,
+            lead=lead,
+            of=of,
+        )
+        for evidence, lead in features
     ]
 
 
@@ -59,24 +73,25 @@ class TestError:
 class TestCurve:
     def test_the_fit_finds_the_curve_that_hits_were_drawn_from(self) -> None:
         found = reliability.fit_curve(draw(TRUE, 20_000, "one"))
-        assert found.slope == pytest.approx(TRUE.slope, rel=0.05)
+        assert found.evidence == pytest.approx(TRUE.evidence, rel=0.05)
+        assert found.lead == pytest.approx(TRUE.lead, rel=0.05)
         assert found.offset == pytest.approx(TRUE.offset, rel=0.05)
 
     def test_a_clean_threshold_has_a_curve_too(self) -> None:
         hits = [shown(right=number > 50, evidence=number / 100) for number in range(100)]
         curve = reliability.fit_curve(hits)
-        assert curve.score(0.2) < 0.01
-        assert curve.score(0.8) > 0.99
+        assert curve.score(0.2, 0.0) < 0.01
+        assert curve.score(0.8, 0.0) > 0.99
 
     def test_a_large_set_does_not_decide_alone(self) -> None:
-        often, seldom = Curve(0.0, 2.0), Curve(0.0, -2.0)
+        often, seldom = Curve(0.0, 0.0, 2.0), Curve(0.0, 0.0, -2.0)
         hits = [*draw(often, 10_000, "large"), *draw(seldom, 1_000, "small")]
-        assert reliability.fit_curve(hits).score(0.7) == pytest.approx(0.5, abs=0.05)
+        assert reliability.fit_curve(hits).score(0.7, 0.0) == pytest.approx(0.5, abs=0.05)
 
 
 class TestCrossValidation:
     def test_a_conversation_does_not_score_itself(self) -> None:
-        often, seldom = Curve(0.0, 3.0), Curve(0.0, -3.0)
+        often, seldom = Curve(0.0, 0.0, 3.0), Curve(0.0, 0.0, -3.0)
         hits = [*draw(often, 500, "often"), *draw(seldom, 500, "seldom")]
         scored = reliability.cross_validate(hits)
         assert max(each.score for each in scored if each.conversation == "often") < 0.2

@@ -42,8 +42,8 @@ def test_a_statement_does_not(text: str) -> None:
     ],
 )
 def test_the_share_that_tells_nothing(text: str, share: float) -> None:
-    assert answering.measure_untold(text) == pytest.approx(share, abs=0.01)
+    assert answering.measure_non_answer(text) == pytest.approx(share, abs=0.01)
 
 
 def test_a_long_text_tells_something() -> None:
-    assert answering.measure_untold("Let me check this. " * 200) == 0.0
+    assert answering.measure_non_answer("Let me check this. " * 200) == 0.0

@@ -52,20 +52,6 @@ class TestWords:
         pool = apart(turn(essay, BEGIN + 1), turn(answer), *others)
         assert order("Is there a ladder to the lantern in the attic?", pool)[0] == answer
 
-    def test_what_else_is_stored_does_not_change_a_score(self) -> None:
-        pool = apart(turn("The lantern hangs in the attic."))
-        question = questions.parse_question("lantern", NOW)
-        scores = [
-            ranking.rank(
-                question,
-                pool,
-                TermStatistics(documents=9, average_length=length, frequencies={}),
-                SearchMode.BM25,
-            )[0].evidence
-            for length in (1.0, 1_000.0)
-        ]
-        assert scores[0] == scores[1] > 0
-
     def test_a_title_is_part_of_what_is_said(self) -> None:
         titled = replace(turn("In the attic."), title="Where the lantern is")
         found = ranked("lantern", apart(titled, turn("Somewhere else.", BEGIN + 1)))
@@ -317,7 +303,7 @@ class TestModes:
 
     @pytest.mark.parametrize("mode", SearchMode)
     def test_of_nothing_nothing_is_ranked(self, mode: SearchMode) -> None:
-        statistics = TermStatistics(documents=0, average_length=1.0, frequencies={})
+        statistics = TermStatistics(documents=0, frequencies={})
         assert ranking.rank(questions.parse_question("lantern", NOW), [], statistics, mode) == []
 
 

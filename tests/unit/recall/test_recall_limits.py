@@ -74,15 +74,13 @@ class TestQuestions:
         text = " ".join(f"term{number}" for number in range(500))
         question = questions.parse_question(text, NOW)
         counts = {term: number for number, term in enumerate(question.terms)}
-        kept = questions.limit_terms(
-            question, TermStatistics(documents=500, average_length=1.0, frequencies=counts)
-        )
+        kept = questions.limit_terms(question, TermStatistics(documents=500, frequencies=counts))
         assert len(kept.terms) == questions.MOST_TERMS
         assert set(kept.terms) == set(question.terms[1 : questions.MOST_TERMS + 1])
 
     def test_a_short_one_keeps_all(self) -> None:
         question = questions.parse_question("where is the lantern", NOW)
-        nothing = TermStatistics(documents=1, average_length=1.0, frequencies={})
+        nothing = TermStatistics(documents=1, frequencies={})
         assert questions.limit_terms(question, nothing) is question
 
     def test_a_word_is_a_name_only_where_it_is_written_as_one(self) -> None:

@@ -176,7 +176,7 @@ def _node_text(node: TocNode) -> str:
         f"  Summary: {rendering.plain(node.summary)}",
         f"  Keywords: {rendering.plain(', '.join(node.keywords))}",
         f"  Children: {len(node.child_ids)}",
-        f"  Time Range: {_range(node)}",
+        f"  Time Range: {format_range(node)}",
         f"  Version: {node.version}",
     ]
     if node.bullets:
@@ -281,7 +281,7 @@ def _label(node: TocNode) -> Text:
     return Text.assemble((f"{at} ", "cyan"), rendering.plain(node.title))
 
 
-def _range(node: TocNode) -> str:
+def format_range(node: TocNode) -> str:
     if node.level is Level.SEGMENT:
         return f"{rendering.moment(node.start_ms)} to {rendering.moment(node.end_ms)}"
     first, last = periods.find_day(node.start_ms), periods.find_day(node.end_ms)

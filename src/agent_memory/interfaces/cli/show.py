@@ -18,13 +18,12 @@ from agent_memory.features.recall.services.opening import (
     OpenedNode,
     OpenedSession,
 )
-from agent_memory.features.toc.model import periods
-from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.services.contents import DEFAULT_CONTEXT
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location, show_memory
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.query_toc import format_range
 from agent_memory.interfaces.wire.opened import render_opened
 
 TURN_CHARS = 800  # of each turn around the event
@@ -146,7 +145,7 @@ def _node_page(opened: OpenedNode) -> _Page:
         essential=node.summary or node.title,
         fields=[
             ("Level", node.level.name.title()),
-            ("Time", _format_range(node)),
+            ("Time", format_range(node)),
             ("Keywords", ", ".join(node.keywords)),
             ("URI", opened.uri),
         ],
@@ -221,13 +220,6 @@ def _fact_page(opened: OpenedFact) -> _Page:
             )
         ],
     )
-
-
-def _format_range(node: TocNode) -> str:
-    if node.level is Level.SEGMENT:
-        return f"{rendering.moment(node.start_ms)} to {rendering.moment(node.end_ms)}"
-    first, last = periods.find_day(node.start_ms), periods.find_day(node.end_ms)
-    return f"{first.first} to {last.first}"
 
 
 def _outline(node: TocNode) -> str:

@@ -37,11 +37,11 @@ def asks(text: str) -> bool:
     return "?" in text or _QUESTION.match(text) is not None
 
 
-def measure_untold(text: str) -> float:
+def measure_non_answer(text: str) -> float:
     """Return the share of a text's words in sentences that ask or announce, from 0 to 1."""
     if len(text) > MOST_CHARS:
         return 0.0
-    words = untold = 0
+    words = non_answer = 0
     for sentence in _SENTENCE.findall(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
         size = len(sentence.split())
         words += size
@@ -50,5 +50,5 @@ def measure_untold(text: str) -> float:
             or _QUESTION.match(sentence)
             or _ANNOUNCEMENT.match(sentence)
         ):
-            untold += size
-    return untold / words if words else 0.0
+            non_answer += size
+    return non_answer / words if words else 0.0

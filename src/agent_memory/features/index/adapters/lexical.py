@@ -70,7 +70,6 @@ class TantivyIndex:
         self._damaged = False
         self._cursor: int | None = None  # of the last commit
         self._generation = 0
-        self._average = 1.0
         self._fresh: TantivyIndex | None = None  # is being filled to replace this one
         for left in (self._beside("fresh"), self._beside("old")):
             shutil.rmtree(left, ignore_errors=True)
@@ -149,7 +148,6 @@ class TantivyIndex:
         # Deleted documents are counted until they are merged away.
         return TermStatistics(
             documents=documents,
-            average_length=self._average,
             frequencies={term: min(documents, searcher.doc_freq(_TEXT, term)) for term in terms},
             speakers=frozenset(term for term in terms if searcher.doc_freq(_SPEAKER, term)),
         )
@@ -269,11 +267,6 @@ class TantivyIndex:
         # A question asks for it several times, a commit comes seldom. Only the writer keeps it: a
         # reader could keep an older one.
         self._cursor = self._read_cursor()
-        searcher = self._index.searcher()
-        documents = searcher.num_docs - 1
-        if documents > 0:
-            sums = searcher.aggregate(Query.all_query(), {"words": {"sum": {"field": "length"}}})
-            self._average = max(1.0, sums["words"]["value"] / documents)
 
     def _read_cursor(self) -> int | None:
         searcher = self._index.searcher()
@@ -339,7 +332,6 @@ class TantivyIndex:
         entry.add_integer("at", document.at_ms)
         entry.add_integer("generation", self._generation)
         text = documents.join_text(document)
-        entry.add_integer("length", analysis.estimate_length(text))
         entry.add_text(_TEXT, " ".join(analysis.extract_terms(text)))
         who = document.speaker or document.role
         entry.add_text(_SPEAKER, " ".join(analysis.extract_terms(who)))
@@ -415,7 +407,7 @@ def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("owner", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("ref", stored=True, tokenizer_name="raw", index_option="basic")
-    for name in ("at", "length", "generation"):
+    for name in ("at", "generation"):
         builder.add_integer_field(name, indexed=False, fast=True)
     for name in (_TEXT, _ABOUT, _SPEAKER):
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")

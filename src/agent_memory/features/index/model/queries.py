@@ -148,16 +148,12 @@ class TermStatistics:
     """The statistics that determine the weight of terms."""
 
     documents: int
-    average_length: float
     frequencies: Mapping[str, int]  # the number of documents with each term
     speakers: frozenset[str] = frozenset()  # the terms that are names of speakers
 
     def plus(self, other: "TermStatistics") -> "TermStatistics":
-        documents = self.documents + other.documents
-        words = self.documents * self.average_length + other.documents * other.average_length
         return TermStatistics(
-            documents=documents,
-            average_length=words / documents if documents else 1.0,
+            documents=self.documents + other.documents,
             frequencies={
                 term: count + other.frequencies.get(term, 0)
                 for term, count in self.frequencies.items()

@@ -30,7 +30,7 @@ _ASSISTANT = EventRole.ASSISTANT.name.lower()
 _FORMAT = 1
 _WHOLE = 255  # a share of 1 on disk
 _ASKS, _ENDS_ASKING = 1, 2  # flags
-# format, flags, role, speaker terms, untold share, terms, words, digest
+# format, flags, role, speaker terms, non_answer share, terms, words, digest
 _HEADER = struct.Struct("<BBBBBIIQ")
 _REMEMBERED = 1 << 17  # terms whose hash is kept in memory
 _LOW = 0xFFFF  # the part of a hash that is compared first
@@ -48,7 +48,7 @@ class TermVector(NamedTuple):  # a question reads 300, and a dataclass takes fou
     words: int  # the estimated length of the text
     asks: bool
     ends_asking: bool
-    untold: float  # share of an answer or a summary that only asks or announces
+    non_answer: float  # share of an answer or a summary that only asks or announces
     speaker: tuple[int, ...]  # hashes of the terms of the speaker's name or role
     digest: int
     role: str
@@ -91,7 +91,7 @@ def build(document: Document) -> TermVector:
         words=analysis.estimate_length(text),
         asks=answering.asks(document.text),
         ends_asking=document.text[-_ENDING:].rstrip().endswith("?"),
-        untold=_measure_untold(document),
+        non_answer=_measure_non_answer(document),
         speaker=tuple(map(hash_term, who[:_MOST_SPEAKER_TERMS])),
         digest=_digest(document.text),
         role=document.role if document.role in _ROLES else "",
@@ -105,7 +105,7 @@ def encode(vector: TermVector) -> bytes:
         flags,
         _ROLES.index(vector.role),
         len(vector.speaker),
-        round(vector.untold * _WHOLE),
+        round(vector.non_answer * _WHOLE),
         len(vector.hashes),
         vector.words,
         vector.digest,
@@ -121,7 +121,7 @@ def decode(value: bytes) -> TermVector:
     Raises ValueError if the value is damaged or has another format.
     """
     try:
-        form, flags, role, names, untold, terms, words, digest = _HEADER.unpack_from(value)
+        form, flags, role, names, non_answer, terms, words, digest = _HEADER.unpack_from(value)
     except struct.error as exc:
         raise ValueError("a term vector is too short") from exc
     after_hashes = _HEADER.size + 4 * terms
@@ -134,7 +134,7 @@ def decode(value: bytes) -> TermVector:
         words=words,
         asks=bool(flags & _ASKS),
         ends_asking=bool(flags & _ENDS_ASKING),
-        untold=untold / _WHOLE,
+        non_answer=non_answer / _WHOLE,
         speaker=struct.unpack_from(f"<{names}I", value, after_hashes),
         digest=digest,
         role=_ROLES[role],
@@ -161,11 +161,11 @@ def count(vectors: Sequence[TermVector], terms: Sequence[str]) -> NDArray[np.flo
     return found
 
 
-def _measure_untold(document: Document) -> float:
+def _measure_non_answer(document: Document) -> float:
     """Return a share in whole steps, as it is stored."""
     if document.role != _ASSISTANT and document.kind is not DocumentKind.SEGMENT:
         return 0.0
-    return round(answering.measure_untold(document.text) * _WHOLE) / _WHOLE
+    return round(answering.measure_non_answer(document.text) * _WHOLE) / _WHOLE
 
 
 def _digest(text: str) -> int:

@@ -13,7 +13,6 @@ What each ingredient brings is written down in docs/decisions.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +49,7 @@ TIME = 0.3
 DECIDED = 1.15  # times the evidence of a memory: what was decided stands before what was said
 SUMMARIZED = 0.8  # times that of a segment: the event itself stands before its summary
 ECHO = 0.05  # times that of a turn that asks what the question asks
-MOST_UNTOLD = 0.7  # share of a summary that may be questions
+MOST_NON_ANSWER = 0.7  # share of a summary that may be questions
 SAME_QUESTION = 0.6  # share of their words that two questions have in common if they are the same
 USUAL_SHARE = 0.3  # evidence of the best wrong hit, as a share; a small store may have none
 LATER_DAYS_SHARE = (
@@ -72,8 +71,30 @@ _ASKING_HASHES = np.array(
     np.uint32,
 )
 
+_WEIGHTS = {
+    SearchMode.HYBRID: (1.0, MEANING),
+    SearchMode.BM25: (1.0, 0.0),
+    SearchMode.VECTOR: (0.0, 1.0),
+}
+_KINDS = {DocumentKind.MEMORY: DECIDED, DocumentKind.SEGMENT: SUMMARIZED}
+
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
+
+
+class _Curve(NamedTuple):
+    """A logistic curve, fitted to the share of right hits (see docs/decisions)."""
+
+    evidence: float
+    lead: float
+    offset: float
+
+
+_CURVES = {
+    SearchMode.HYBRID: _Curve(3.59, 13.22, -2.47),
+    SearchMode.BM25: _Curve(2.20, 8.72, -2.16),
+    SearchMode.VECTOR: _Curve(1.62, 12.29, -2.29),
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,27 +161,19 @@ def rank(
     )
     for_words, for_meaning = _WEIGHTS[mode]
     evidence = for_words * words + for_meaning * meaning + named + time
-    evidence *= 1.0 - NO_ANSWER * turns.untold
+    evidence *= 1.0 - NO_ANSWER * turns.non_answer
     evidence *= [_KINDS.get(each.hit.kind, 1.0) for each in pool]
     evidence[turns.echoes] *= ECHO
     shares = np.clip(evidence / (for_words + for_meaning), 0.0, 1.0)
-    ranked = [
+    columns = (shares, words, meaning, named, time)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def sort_key(place: int) -> tuple[float, int, str, str]:
+        hit = pool[place].hit
         # Of equal evidence, the newer comes first.
-        ((-round(share, _TIES), -each.hit.at_ms, each.hit.kind, each.hit.id), Ranked(*parts))
-        for each, share, *parts in zip(
-            pool,
-            shares.tolist(),
-            range(len(pool)),
-            shares.tolist(),
-            words.tolist(),
-            meaning.tolist(),
-            named.tolist(),
-            time.tolist(),
-            strict=True,
-        )
-    ]
-    ranked.sort(key=itemgetter(0))
-    return [each for _, each in ranked]
+        return -round(rows[place][0], _TIES), -hit.at_ms, hit.kind, hit.id
+
+    return [Ranked(place, *rows[place]) for place in sorted(range(len(pool)), key=sort_key)]
 
 
 def score_recency(at_ms: Millis, now: Millis) -> float:
@@ -175,29 +188,6 @@ def is_relevant(ranked: Ranked) -> bool:
     """Tell whether a candidate deserves to be shown: a turn may be in the pool only as a
     neighbor."""
     return bool(ranked.words or ranked.time) or ranked.meaning >= LEAST_MEANING
-
-
-_WEIGHTS = {
-    SearchMode.HYBRID: (1.0, MEANING),
-    SearchMode.BM25: (1.0, 0.0),
-    SearchMode.VECTOR: (0.0, 1.0),
-}
-_KINDS = {DocumentKind.MEMORY: DECIDED, DocumentKind.SEGMENT: SUMMARIZED}
-
-
-class _Curve(NamedTuple):
-    """A logistic curve, fitted to the share of right hits (see docs/decisions)."""
-
-    evidence: float
-    lead: float
-    offset: float
-
-
-_CURVES = {
-    SearchMode.HYBRID: _Curve(3.59, 13.22, -2.47),
-    SearchMode.BM25: _Curve(2.20, 8.72, -2.16),
-    SearchMode.VECTOR: _Curve(1.62, 12.29, -2.29),
-}
 
 
 def calibrate(ranked: Sequence[Ranked], mode: SearchMode) -> list[Ranked]:
@@ -227,7 +217,7 @@ class _Turns:
         self.is_user = np.array([vector.role == _USER for vector in self.vectors])
         self.before = _to_places([candidate.before for candidate in pool])
         self.after = _to_places([candidate.after for candidate in pool])
-        self.untold = np.array([vector.untold for vector in self.vectors])
+        self.non_answer = np.array([vector.non_answer for vector in self.vectors])
         self.gates = np.minimum(1.0, LONG_TURN_WORDS / self.words)
         self.echoes = np.zeros(len(pool), np.bool_)
 
@@ -306,7 +296,8 @@ def _find_echoes(question: ParsedQuestion, turns: _Turns) -> list[int]:
     echoes = [
         place
         for place, candidate in enumerate(turns.pool)
-        if candidate.hit.kind is DocumentKind.SEGMENT and candidate.vector.untold > MOST_UNTOLD
+        if candidate.hit.kind is DocumentKind.SEGMENT
+        and candidate.vector.non_answer > MOST_NON_ANSWER
     ]
     for place in np.flatnonzero(turns.is_user).tolist():
         candidate, vector = turns.pool[place], turns.vectors[place]

@@ -77,12 +77,12 @@ class Overview:
                 if since > until:
                     continue
                 within = replace(scope, since=since, until=until)
-                if told := self._tell(intent, (start, end), within):
-                    found |= {document.key: document for document in told}
+                if some := self._collect(intent, (start, end), within):
+                    found |= {document.key: document for document in some}
                     break
         return [each for each in found.values() if scope.admits(each)][:MAX_DOCUMENTS]
 
-    def _tell(self, intent: Intent, span: Span, scope: SearchScope) -> list[Document]:
+    def _collect(self, intent: Intent, span: Span, scope: SearchScope) -> list[Document]:
         parts = self._find_segments(intent, scope)
         sessions = self._read_sessions(intent, scope, parts)
         if not sessions:

@@ -47,7 +47,7 @@ _RANGES = 3  # ranges used per time expression, the latest
 
 @dataclass(frozen=True, slots=True)
 class VectorSearch:
-    """What search by meaning needs."""
+    """The vector index, the embedder and the threads of search by meaning."""
 
     index: VectorIndex
     embedder: Embedder

@@ -100,10 +100,8 @@ class UnindexedDocuments:
         names = [
             analysis.extract_terms(each.document.speaker or each.document.role) for each in held
         ]
-        lengths = [analysis.estimate_length(each.said) for each in held]
         return TermStatistics(
             documents=len(held),
-            average_length=sum(lengths) / len(held) if held else 1.0,
             frequencies={term: sum(term in words for words in known) for term in terms},
             speakers=frozenset(term for term in terms if any(term in each for each in names)),
         )
