@@ -38,7 +38,7 @@ GUIDANCE = {
     ),
     "detailed": (
         _FIND,
-        "With `--in events` it looks at what was said, word by word.",
+        "With `--in events` it searches only what was said, word by word.",
         "`memory capture NAMESPACE SUMMARY --content TEXT` keeps something for later sessions.",
         f"Namespaces are {', '.join(NAMESPACES)}.",
         "`memory show URI` shows any of them whole, `memory resolve ID` marks a blocker as solved.",
