@@ -5,7 +5,7 @@ from typing import Protocol
 
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.features.toc.model.summaries import ChildSummary, Dialogue, Digest, Summary
+from agent_memory.features.toc.model.summaries import Dialogue, Digest, PeriodSummary, Summary
 from agent_memory.features.toc.model.toc import Erasure, Grip, TocChange, TocNode
 from agent_memory.kernel.ids import Position, SessionId
 
@@ -100,6 +100,6 @@ class Summarizer(Protocol):
         """Summarize each conversation, in order."""
         ...
 
-    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
+    def digest(self, periods: Sequence[PeriodSummary], /) -> list[Digest]:
         """Summarize each period, in order, from the summaries of its children."""
         ...

@@ -7,6 +7,9 @@ from agent_memory.features.log.model.events import Event
 RUN = "run"  # in the first event of a run: what started it
 RUN_ID = "run_id"
 OUTCOME = "outcome"
+# The text is a title of the session; the value says who gave it: "user" or "agent".
+TITLES = "titles"
+SUMMARIZES = "summarizes"  # the text sums up earlier events: "compaction" or "session"
 RECALLED = "recalled"  # the event is a question to our own memory, without what it returned
 
 

@@ -3,6 +3,7 @@
 import msgspec
 
 from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.highlights import Highlight, HighlightKind, Work
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
@@ -10,16 +11,50 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.store import codec
 
 
+class _Bullet(msgspec.Struct, array_like=True, frozen=True):
+    text: str
+    grip_ids: list[str]
+    weight: float
+    kind: int = 0
+    reported: bool = False
+
+
+class _Highlight(msgspec.Struct, array_like=True, frozen=True):
+    text: str
+    grip_ids: list[str]
+    weight: float
+    kind: int
+    at_ms: int
+    session: str
+    project: str
+    reported: bool
+
+
+class _Work(msgspec.Struct, array_like=True, frozen=True):
+    sessions: int = 0
+    begun: int = 0
+    prompts: int = 0
+    commits: int = 0
+    seconds: int = 0
+    files: list[str] = []
+
+
 class _Node(msgspec.Struct, array_like=True, frozen=True):
+    """New fields come last, with a default: older versions read newer nodes, and we read theirs."""
+
     title: str
     summary: str
-    bullets: list[tuple[str, list[str], float]]
+    bullets: list[_Bullet]
     keywords: list[str]
     child_ids: list[str]
     start_ms: int
     end_ms: int
     version: int
     created_ms: int
+    session: str = ""
+    project: str = ""
+    highlights: list[_Highlight] = []
+    work: _Work = _Work()
 
 
 class _Grip(msgspec.Struct, array_like=True, frozen=True):
@@ -49,13 +84,20 @@ def encode_node(node: TocNode) -> bytes:
         _Node(
             node.title,
             node.summary,
-            [(bullet.text, list(bullet.grip_ids), bullet.weight) for bullet in node.bullets],
+            [msgspec.convert(bullet, _Bullet, from_attributes=True) for bullet in node.bullets],
             list(node.keywords),
             list(node.child_ids),
             node.start_ms,
             node.end_ms,
             node.version,
             node.created_ms,
+            node.session,
+            node.project,
+            [
+                msgspec.convert(highlight, _Highlight, from_attributes=True)
+                for highlight in node.highlights
+            ],
+            msgspec.convert(node.work, _Work, from_attributes=True),
         )
     )
 
@@ -68,8 +110,14 @@ def decode_node(node_id: NodeId, value: bytes) -> TocNode:
         title=record.title,
         summary=record.summary,
         bullets=tuple(
-            Bullet(text=text, grip_ids=tuple(GripId(grip) for grip in grips), weight=weight)
-            for text, grips, weight in record.bullets
+            Bullet(
+                text=bullet.text,
+                grip_ids=tuple(GripId(grip) for grip in bullet.grip_ids),
+                weight=bullet.weight,
+                kind=_decode_kind(bullet.kind),
+                reported=bullet.reported,
+            )
+            for bullet in record.bullets
         ),
         keywords=tuple(record.keywords),
         child_ids=tuple(NodeId(child) for child in record.child_ids),
@@ -77,7 +125,31 @@ def decode_node(node_id: NodeId, value: bytes) -> TocNode:
         end_ms=Millis(record.end_ms),
         version=record.version,
         created_ms=Millis(record.created_ms),
+        session=record.session,
+        project=record.project,
+        highlights=tuple(
+            Highlight(
+                text=highlight.text,
+                grip_ids=tuple(highlight.grip_ids),
+                weight=highlight.weight,
+                kind=_decode_kind(highlight.kind),
+                at_ms=Millis(highlight.at_ms),
+                session=highlight.session,
+                project=highlight.project,
+                reported=highlight.reported,
+            )
+            for highlight in record.highlights
+        ),
+        work=Work(**{**msgspec.structs.asdict(record.work), "files": tuple(record.work.files)}),
     )
+
+
+def _decode_kind(number: int) -> HighlightKind:
+    """Return the kind; one that a newer version knows is a note to us."""
+    try:
+        return HighlightKind(number)
+    except ValueError:
+        return HighlightKind.NOTE
 
 
 def encode_grip(grip: Grip) -> bytes:

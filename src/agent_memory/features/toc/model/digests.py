@@ -5,7 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Digest
+from agent_memory.features.toc.model.highlights import Highlight
+from agent_memory.features.toc.model.summaries import (
+    ChildSummary,
+    Digest,
+    DigestBullet,
+    PeriodSummary,
+)
 from agent_memory.kernel.text import phrases
 
 MAX_BULLETS = 5
@@ -21,14 +27,15 @@ _KNOWN = 0.3  # value of a bullet that adds no term
 
 @dataclass(slots=True)
 class _MergedBullet:
-    bullet: ChildBullet
+    bullet: Highlight
     stems: frozenset[str]
     child: int
     order: int
 
 
-def digest(children: Sequence[ChildSummary]) -> Digest:
+def digest(period: PeriodSummary) -> Digest:
     """Summarize a period: the heaviest bullets of its children, each new, from many children."""
+    children = period.children
     rest = _merge_bullets(children)
     limit = MAX_BULLETS if len(children) <= MAX_BULLETS else MAX_BULLETS_OF_MANY
     taken: Counter[int] = Counter()
@@ -40,11 +47,22 @@ def digest(children: Sequence[ChildSummary]) -> Digest:
         selected.append(best)
         taken[best.child] += 1
         seen |= best.stems
-    bullets = tuple(merged.bullet for merged in sorted(selected, key=lambda merged: merged.order))
+    highlights = tuple(
+        merged.bullet for merged in sorted(selected, key=lambda merged: merged.order)
+    )
+    bullets = tuple(
+        DigestBullet(
+            text=highlight.text,
+            grip_ids=highlight.grip_ids,
+            weight=highlight.weight,
+            kind=highlight.kind,
+        )
+        for highlight in highlights
+    )
     keywords = _keywords(children)
     lead = max(bullets, key=lambda bullet: bullet.weight).text if bullets else ""
     text = write_brief(lead, keywords, [bullet.text for bullet in bullets])
-    return Digest(text=text, bullets=bullets, keywords=keywords)
+    return Digest(text=text, bullets=bullets, highlights=highlights, keywords=keywords)
 
 
 def write_brief(lead: str, keys: Iterable[str], bullets: Iterable[str]) -> str:
@@ -68,7 +86,7 @@ def _merge_bullets(children: Sequence[ChildSummary]) -> list[_MergedBullet]:
     merged: list[_MergedBullet] = []
     having: dict[str, list[int]] = {}
     for number, child in enumerate(children):
-        for bullet in child.bullets:
+        for bullet in child.highlights:
             if not bullet.grip_ids:
                 continue  # nothing supports it
             stems = _stems(bullet.text)
@@ -97,7 +115,7 @@ def _find_similar(
     return merged[min(alike)] if alike else None
 
 
-def _unite_bullets(known: ChildBullet, other: ChildBullet) -> ChildBullet:
+def _unite_bullets(known: Highlight, other: Highlight) -> Highlight:
     """Merge two bullets into the heavier one, with the grips of both."""
     heavier = other if other.weight > known.weight else known
     return replace(heavier, grip_ids=tuple(dict.fromkeys(known.grip_ids + other.grip_ids)))

@@ -4,6 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent_memory.features.log.model.events import EventRole, EventType
+from agent_memory.features.toc.model.highlights import (
+    NEVER,
+    NO_WORK,
+    Highlight,
+    HighlightKind,
+    Work,
+)
+from agent_memory.features.toc.model.periods import Level
 from agent_memory.kernel.ids import EventId, Millis
 
 EXTRACTIVE = "extractive"
@@ -21,6 +29,10 @@ class Utterance:
     text: str
     tool_name: str = ""
     speaker: str = ""
+    file: str = ""  # that the tool read or wrote
+    failed: bool = False  # the tool reported an error
+    titles: str = ""  # the text is the session's title; says who gave it
+    summarizes: str = ""  # the text sums up earlier events; says which
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +46,16 @@ class Support:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A bullet of a segment. `weight` ranks it among the bullets of its day, week and so on."""
+    """A bullet of a segment. `weight` ranks it among the bullets of its day, week and so on.
+
+    `reported` is True if a final report says it.
+    """
 
     text: str
     weight: float
     support: tuple[Support, ...]
+    kind: HighlightKind = HighlightKind.NOTE
+    reported: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,31 +76,47 @@ EMPTY = Summary(title=None, text="", points=(), keywords=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChildBullet:
-    """A bullet of a child node, as input for its parent."""
-
-    text: str
-    weight: float
-    grip_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSummary:
     """A child node, as input for its parent."""
 
     title: str
     text: str
-    bullets: tuple[ChildBullet, ...]
+    highlights: tuple[Highlight, ...]
     keywords: tuple[str, ...]
+    session: str = ""  # of a segment
+    project: str = ""
+    start_ms: Millis = NEVER
+    end_ms: Millis = NEVER
+    work: Work = NO_WORK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodSummary:
+    """A period to summarize: its level and its children, by time."""
+
+    level: Level
+    children: tuple[ChildSummary, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestBullet:
+    """A bullet of a period, with the grips of all highlights that it shows."""
+
+    text: str
+    grip_ids: tuple[str, ...]
+    weight: float
+    kind: HighlightKind = HighlightKind.NOTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """A summary of a period: a text, and bullets chosen from its children with their grips."""
+    """A summary of a period: a text, bullets, and the highlights that rise to its parent."""
 
     text: str
-    bullets: tuple[ChildBullet, ...]
+    bullets: tuple[DigestBullet, ...]
     keywords: tuple[str, ...]
+    highlights: tuple[Highlight, ...] = ()
+    work: Work = NO_WORK
     source: str = EXTRACTIVE
 
 

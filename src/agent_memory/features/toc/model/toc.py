@@ -4,24 +4,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NewType
 
+from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.highlights import (
+    NEVER,
+    NO_WORK,
+    Highlight,
+    HighlightKind,
+    Work,
+)
 from agent_memory.features.toc.model.periods import Level, NodeId, Period
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Digest, Summary
+from agent_memory.features.toc.model.summaries import ChildSummary, Digest, Summary
 from agent_memory.kernel import ulids
 from agent_memory.kernel.ids import EventId, Millis
 
 GripId = NewType("GripId", str)
-NEVER = Millis(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bullet:
-    """A bullet of a node. `weight` ranks it when a parent selects among its children's."""
+    """A bullet of a node. `weight` ranks it when a parent selects among its children's.
+
+    `reported` is True if a final report says it.
+    """
 
     text: str
     grip_ids: tuple[GripId, ...]
     weight: float
+    kind: HighlightKind = HighlightKind.NOTE
+    reported: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +51,11 @@ class Grip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TocNode:
-    """An entry of the table of contents. `version` counts its rewrites."""
+    """An entry of the table of contents. `version` counts its rewrites.
+
+    `session` and `project` are those of a segment. `highlights` are those of a period; a segment's
+    are its bullets.
+    """
 
     node_id: NodeId
     level: Level
@@ -52,6 +68,10 @@ class TocNode:
     end_ms: Millis
     version: int = 0
     created_ms: Millis = NEVER
+    session: str = ""
+    project: str = ""
+    highlights: tuple[Highlight, ...] = ()
+    work: Work = NO_WORK
 
     def same_content(self, other: "TocNode | None") -> bool:
         """Return whether the nodes differ at most in version and creation time."""
@@ -63,7 +83,9 @@ class TocNode:
         return frozenset(grip for bullet in self.bullets for grip in bullet.grip_ids)
 
 
-def build_segment_node(segment: Segment, summary: Summary) -> tuple[TocNode, list[Grip]]:
+def build_segment_node(
+    segment: Segment, summary: Summary, *, project: str = "", work: Work = NO_WORK
+) -> tuple[TocNode, list[Grip]]:
     """Build the node of a segment, and the grips of its bullets."""
     grips: dict[GripId, Grip] = {}
     bullets: list[Bullet] = []
@@ -83,7 +105,13 @@ def build_segment_node(segment: Segment, summary: Summary) -> tuple[TocNode, lis
                 node_id=segment.node_id,
             )
         bullets.append(
-            Bullet(text=point.text, grip_ids=tuple(dict.fromkeys(grip_ids)), weight=point.weight)
+            Bullet(
+                text=point.text,
+                grip_ids=tuple(dict.fromkeys(grip_ids)),
+                weight=point.weight,
+                kind=point.kind,
+                reported=point.reported,
+            )
         )
     node = TocNode(
         node_id=segment.node_id,
@@ -95,6 +123,9 @@ def build_segment_node(segment: Segment, summary: Summary) -> tuple[TocNode, lis
         child_ids=(),
         start_ms=segment.first.at_ms,
         end_ms=segment.last.at_ms,
+        session=segment.session_id,
+        project=project,
+        work=work,
     )
     return node, list(grips.values())
 
@@ -110,6 +141,7 @@ def build_period_node(period: Period, children: Sequence[TocNode], digest: Diges
                 text=bullet.text,
                 grip_ids=tuple(GripId(grip) for grip in bullet.grip_ids),
                 weight=bullet.weight,
+                kind=bullet.kind,
             )
             for bullet in digest.bullets
         ),
@@ -117,6 +149,8 @@ def build_period_node(period: Period, children: Sequence[TocNode], digest: Diges
         child_ids=tuple(child.node_id for child in children),
         start_ms=period.start_ms,
         end_ms=period.end_ms,
+        highlights=digest.highlights,
+        work=digest.work,
     )
 
 
@@ -125,12 +159,35 @@ def to_child(node: TocNode) -> ChildSummary:
     return ChildSummary(
         title=node.title,
         text=node.summary,
-        bullets=tuple(
-            ChildBullet(text=bullet.text, weight=bullet.weight, grip_ids=bullet.grip_ids)
-            for bullet in node.bullets
-        ),
+        highlights=node.highlights if node.level is not Level.SEGMENT else _to_highlights(node),
         keywords=node.keywords,
+        session=get_main_session(node.session),
+        project=node.project,
+        start_ms=node.start_ms,
+        end_ms=node.end_ms,
+        work=node.work,
     )
+
+
+def _to_highlights(node: TocNode) -> tuple[Highlight, ...]:
+    return tuple(
+        Highlight(
+            text=bullet.text,
+            grip_ids=bullet.grip_ids,
+            weight=bullet.weight,
+            kind=bullet.kind,
+            at_ms=_get_time(bullet.grip_ids, node.start_ms),
+            session=get_main_session(node.session),
+            project=node.project,
+            reported=bullet.reported,
+        )
+        for bullet in node.bullets
+    )
+
+
+def _get_time(grip_ids: Sequence[str], otherwise: Millis) -> Millis:
+    """Return the time in the id of the last grip."""
+    return Millis(int(grip_ids[-1].split(":")[1])) if grip_ids else otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.toc.model import periods, toc
 from agent_memory.features.toc.model.periods import Level, NodeId, Period
-from agent_memory.features.toc.model.summaries import ChildSummary, Digest
+from agent_memory.features.toc.model.summaries import Digest, PeriodSummary
 from agent_memory.features.toc.model.toc import NodeWrite, TocChange, TocNode
 from agent_memory.features.toc.ports import Summarizer, TocReader, TocWriter
 from agent_memory.platform.ports import Clock
@@ -38,7 +38,11 @@ class Rollup:
         changed = [period for node_id in dirty if (period := periods.parse(node_id)) is not None]
         families = [self._children(period) for period in changed]
         digests = self._digests(
-            changed, [[toc.to_child(child) for child in family] for family in families]
+            changed,
+            [
+                PeriodSummary(level=period.level, children=tuple(map(toc.to_child, family)))
+                for period, family in zip(changed, families, strict=True)
+            ],
         )
         present = self.reader.get_nodes([period.node_id for period in changed])
         nodes: list[NodeWrite] = []
@@ -64,7 +68,7 @@ class Rollup:
             clean=frozenset(dirty),
         )
 
-    def _digests(self, changed: list[Period], families: list[list[ChildSummary]]) -> list[Digest]:
+    def _digests(self, changed: list[Period], families: list[PeriodSummary]) -> list[Digest]:
         """Summarize in one call per summarizer, so that one that is down is tried only once."""
         now = self.clock.now()
         digests: dict[int, Digest] = {}

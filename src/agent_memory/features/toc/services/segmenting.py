@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.metadata import SUMMARIZES, TITLES
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.log.ports import EventLog, Outbox
-from agent_memory.features.toc.model import periods, segments, toc
+from agent_memory.features.toc.model import periods, segments, toc, working
+from agent_memory.features.toc.model.highlights import Work
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment, SegmentRules
 from agent_memory.features.toc.model.summaries import Dialogue, Summary, Utterance
@@ -29,6 +31,15 @@ class _Cut:
 
     touched: dict[Position, Segment] = field(default_factory=dict)
     lost: list[Segment] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SegmentContent:
+    """What is read of a segment: its conversation, its project and its figures."""
+
+    dialogue: Dialogue
+    project: str
+    work: Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +207,18 @@ class Segmenter:
             for segment in touched
             if segment in followed or segment.ended or self._is_paused(segment)
         }
-        summaries = self._summaries(touched, lost, closed)
+        read = self._read_all(touched, lost)
+        summaries = self._summaries([segment.dialogue for segment in read], touched, closed)
         present = self.reader.get_nodes([segment.node_id for segment in touched])
         nodes: list[NodeWrite] = []
         grips: list[Grip] = []
         stale: set[GripId] = set()
         dirty: set[NodeId] = set()
         now = self.clock.now()
-        for segment, summary, old in zip(touched, summaries, present, strict=True):
-            node, new_grips = toc.build_segment_node(segment, summary)
+        for about, segment, summary, old in zip(read, touched, summaries, present, strict=True):
+            node, new_grips = toc.build_segment_node(
+                segment, summary, project=about.project, work=about.work
+            )
             if node.same_content(old) and old is not None:
                 if segment in closed:
                     nodes.append(NodeWrite(node=old, kept=True))
@@ -242,11 +256,15 @@ class Segmenter:
             dirty=frozenset(dirty),
         )
 
-    def _summaries(
-        self, touched: Sequence[Segment], lost: Sequence[Segment], closed: set[Segment]
-    ) -> list[Summary]:
+    def _read_all(
+        self, touched: Sequence[Segment], lost: Sequence[Segment]
+    ) -> list[_SegmentContent]:
         before = self._predecessors(touched, lost)
-        dialogues = [self._read(segment, before.get(segment)) for segment in touched]
+        return [self._read(segment, before.get(segment)) for segment in touched]
+
+    def _summaries(
+        self, dialogues: Sequence[Dialogue], touched: Sequence[Segment], closed: set[Segment]
+    ) -> list[Summary]:
         grow = [index for index, segment in enumerate(touched) if segment not in closed]
         rest = [index for index, segment in enumerate(touched) if segment in closed]
         summaries: dict[int, Summary] = {}
@@ -306,7 +324,7 @@ class Segmenter:
                 predecessors[segment] = max(earlier, key=lambda other: other.first.order)
         return predecessors
 
-    def _read(self, segment: Segment, before: Segment | None) -> Dialogue:
+    def _read(self, segment: Segment, before: Segment | None) -> _SegmentContent:
         """Read the events of a segment, and the end of the one before."""
         events: list[Event] = []
         for event in self._events(segment.session_id, segment.first, page=segment.count):
@@ -314,11 +332,18 @@ class Segmenter:
                 break
             events.append(event)
         context = [] if before is None else self._end_of(before)
-        return Dialogue(
+        dialogue = Dialogue(
             utterances=tuple(self._utterance(event) for event in events),
             overlap=tuple(
                 self._utterance(event) for event in segments.select_overlap(context, self.rules)
             ),
+        )
+        return _SegmentContent(
+            dialogue=dialogue,
+            project=next(
+                (event.metadata["project"] for event in events if event.metadata.get("project")), ""
+            ),
+            work=working.measure_segment(dialogue.utterances, is_first=before is None),
         )
 
     def _end_of(self, segment: Segment) -> list[Event]:
@@ -330,14 +355,19 @@ class Segmenter:
         return inside[::-1]
 
     def _utterance(self, event: Event) -> Utterance:
+        about = event.metadata
         return Utterance(
             event_id=event.event_id,
             at_ms=event.at_ms,
             type=event.type,
             role=event.role,
             text=segments.read_text(event, self.rules),
-            tool_name=event.metadata.get("tool_name", ""),
-            speaker=event.metadata.get("speaker", ""),
+            tool_name=about.get("tool_name", ""),
+            speaker=about.get("speaker", ""),
+            file=about.get("file_path", ""),
+            failed=about.get("error") == "true",
+            titles=about.get(TITLES, ""),
+            summarizes=about.get(SUMMARIZES, ""),
         )
 
     def _gap(self, earlier: Event, later: Event) -> bool:

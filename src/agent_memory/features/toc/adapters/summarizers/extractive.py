@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.summaries import (
     EXTRACTIVE,
-    ChildSummary,
     Dialogue,
     Digest,
+    PeriodSummary,
     Summary,
 )
 from agent_memory.platform.ports import Worker
@@ -26,7 +26,7 @@ class ExtractiveSummarizer:
             _summarize_all, list(conversations), timeout_seconds=SECONDS_PER_JOB
         )
 
-    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
+    def digest(self, periods: Sequence[PeriodSummary], /) -> list[Digest]:
         return self._worker.call(_digest_all, list(periods), timeout_seconds=SECONDS_PER_JOB)
 
 
@@ -36,5 +36,5 @@ def _summarize_all(conversations: list[Dialogue]) -> list[Summary]:
     ]
 
 
-def _digest_all(periods: list[Sequence[ChildSummary]]) -> list[Digest]:
-    return [extracting.digest(children) for children in periods]
+def _digest_all(periods: list[PeriodSummary]) -> list[Digest]:
+    return [extracting.digest(period) for period in periods]

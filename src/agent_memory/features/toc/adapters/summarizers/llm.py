@@ -24,6 +24,7 @@ from agent_memory.features.toc.model.summaries import (
     ChildSummary,
     Dialogue,
     Digest,
+    PeriodSummary,
     Point,
     Summary,
     Utterance,
@@ -175,13 +176,13 @@ class LlmSummarizer:
         others = iter(self._fallback.summarize(missing) if missing else [])
         return [next(others) if summary is None else summary for summary in summaries]
 
-    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
+    def digest(self, periods: Sequence[PeriodSummary], /) -> list[Digest]:
         """Let the model write the text; the fallback selects the bullets and their grips."""
         batch = self._begin()
         digests = self._fallback.digest(periods)
         return [
-            self._digest(children, digest, batch)
-            for children, digest in zip(periods, digests, strict=True)
+            self._digest(period, digest, batch)
+            for period, digest in zip(periods, digests, strict=True)
         ]
 
     def _summary(self, dialogue: Dialogue, batch: _Batch) -> Summary | None:
@@ -224,10 +225,10 @@ class LlmSummarizer:
         log.info("llm.bullets", kept=len(points), dropped=len(bullets) - len(points))
         return tuple(points.values())
 
-    def _digest(self, children: Sequence[ChildSummary], digest: Digest, batch: _Batch) -> Digest:
-        if not any(child.bullets for child in children):
+    def _digest(self, period: PeriodSummary, digest: Digest, batch: _Batch) -> Digest:
+        if not any(child.highlights for child in period.children):
             return digest
-        reply = self._ask(_PERIOD, lambda room: _render_period(children, room), batch)
+        reply = self._ask(_PERIOD, lambda room: _render_period(period.children, room), batch)
         text = "" if reply is None else _line(reply.text)
         return replace(digest, text=text, source=self.name) if text else digest
 
@@ -407,7 +408,7 @@ def _render_conversation(
 
 def _render_period(children: Sequence[ChildSummary], room: int) -> str:
     notes = [
-        (child.title, "; ".join(bullet.text for bullet in child.bullets) or child.text)
+        (child.title, "; ".join(highlight.text for highlight in child.highlights) or child.text)
         for child in children
     ]
     lines = _fit_lines(notes, room)
