@@ -14,8 +14,15 @@ from agent_memory.features.toc.adapters.summarizers.extractive import Extractive
 from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.features.toc.model import extracting
+from agent_memory.features.toc.model.highlights import Highlight
+from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.segments import estimate_tokens
-from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Dialogue, Utterance
+from agent_memory.features.toc.model.summaries import (
+    ChildSummary,
+    Dialogue,
+    PeriodSummary,
+    Utterance,
+)
 from agent_memory.features.toc.ports import Summarizer
 from agent_memory.kernel.errors import ConfigError, StorageFailed, WorkerFailed
 from agent_memory.kernel.ids import EventId, Millis
@@ -83,9 +90,10 @@ GOOD: dict[str, Any] = {
 CHILD = ChildSummary(
     title="Rows lost",
     text="",
-    bullets=(ChildBullet(text="SKIP LOCKED was chosen", weight=1.0, grip_ids=("g1",)),),
+    highlights=(Highlight(text="SKIP LOCKED was chosen", weight=1.0, grip_ids=("g1",)),),
     keywords=("SKIP LOCKED",),
 )
+DAY = PeriodSummary(level=Level.DAY, children=(CHILD,))
 
 
 class BrokenWorker:
@@ -547,8 +555,8 @@ class TestBudget:
 class TestDigest:
     def test_the_model_tells_the_period_and_bullets_keep_their_grips(self, start: Start) -> None:
         bench = start(completion({"text": "The import was\nrepaired."}))
-        (digest,) = bench.summarizer.digest([[CHILD]])
-        plain = extracting.digest([CHILD])
+        (digest,) = bench.summarizer.digest([DAY])
+        plain = extracting.digest(DAY)
         assert digest == replace(plain, text="The import was repaired.", source="openai")
         assert digest.bullets[0].grip_ids == ("g1",)
         sent = bench.llm.received[0].payload
@@ -568,15 +576,16 @@ class TestDigest:
         self, start: Start, script: Sequence[Step]
     ) -> None:
         bench = start(*script)
-        assert bench.summarizer.digest([[CHILD]]) == [extracting.digest([CHILD])]
+        assert bench.summarizer.digest([DAY]) == [extracting.digest(DAY)]
         assert bench.asked == len(script)
 
     def test_a_period_without_bullets_needs_no_model(self, start: Start) -> None:
         bench = start()
-        empty = ChildSummary(title="x", text="", bullets=(), keywords=())
-        assert bench.summarizer.digest([[], [empty]]) == [
-            extracting.digest([]),
-            extracting.digest([empty]),
+        child = ChildSummary(title="x", text="", highlights=(), keywords=())
+        none, empty = (PeriodSummary(level=Level.DAY, children=each) for each in ((), (child,)))
+        assert bench.summarizer.digest([none, empty]) == [
+            extracting.digest(none),
+            extracting.digest(empty),
         ]
 
 
@@ -586,7 +595,7 @@ class TestFallback:
         with pytest.raises(WorkerFailed):
             bench.summarizer.summarize([DIALOGUE])
         with pytest.raises(WorkerFailed):
-            bench.summarizer.digest([[CHILD]])
+            bench.summarizer.digest([DAY])
 
     def test_it_is_asked_once_for_all_that_is_missing(self, start: Start) -> None:
         other = Dialogue(utterances=DIALOGUE.utterances[:1])

@@ -15,7 +15,9 @@ from structlog.testing import capture_logs
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.features.toc.model import extracting
-from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Dialogue
+from agent_memory.features.toc.model.highlights import Highlight
+from agent_memory.features.toc.model.periods import Level
+from agent_memory.features.toc.model.summaries import ChildSummary, Dialogue, PeriodSummary
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.llm.chat import ChatQuestion, ChatTooLong
 from agent_memory.platform.llm.leased_chat import LeasedChat
@@ -107,11 +109,12 @@ def test_a_period_is_told(summarizer: LlmSummarizer) -> None:
     child = ChildSummary(
         title="The nightly import",
         text="",
-        bullets=(ChildBullet(text="SKIP LOCKED was chosen", weight=1.0, grip_ids=("g1",)),),
+        highlights=(Highlight(text="SKIP LOCKED was chosen", weight=1.0, grip_ids=("g1",)),),
         keywords=("SKIP LOCKED",),
     )
-    (digest,) = summarizer.digest([[child]])
-    plain = extracting.digest([child])
+    day = PeriodSummary(level=Level.DAY, children=(child,))
+    (digest,) = summarizer.digest([day])
+    plain = extracting.digest(day)
     assert (digest.bullets, digest.keywords) == (plain.bullets, plain.keywords)
     assert digest.source == "llama"
     assert 1 <= len(digest.text) <= 500

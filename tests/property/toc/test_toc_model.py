@@ -23,9 +23,10 @@ from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.log.ports import Outbox
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import periods, segments
+from agent_memory.features.toc.model.highlights import NEVER
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment, SegmentRules
-from agent_memory.features.toc.model.toc import NEVER, TocNode
+from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId

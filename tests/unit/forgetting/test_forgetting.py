@@ -27,9 +27,10 @@ from agent_memory.features.runs.model.machine import (
 )
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.summaries import (
-    ChildSummary,
     Dialogue,
     Digest,
+    DigestBullet,
+    PeriodSummary,
     Point,
     Summary,
     Support,
@@ -389,16 +390,22 @@ class Telling:
     def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
         return [self._summary(each) for each in conversations]
 
-    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
+    def digest(self, periods: Sequence[PeriodSummary], /) -> list[Digest]:
         self._count += 1
         return [
             Digest(
-                text=f"Told for the {self._count}th time: " + " ".join(e.text for e in children),
-                bullets=tuple(bullet for child in children for bullet in child.bullets),
+                text=f"Told for the {self._count}th time: "
+                + " ".join(child.text for child in period.children),
+                bullets=tuple(
+                    DigestBullet(text=one.text, grip_ids=one.grip_ids, weight=one.weight)
+                    for child in period.children
+                    for one in child.highlights
+                ),
+                highlights=tuple(one for child in period.children for one in child.highlights),
                 keywords=(),
                 source=self.name,
             )
-            for children in periods
+            for period in periods
         ]
 
     def _summary(self, dialogue: Dialogue) -> Summary:

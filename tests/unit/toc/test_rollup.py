@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.periods import NodeId
-from agent_memory.features.toc.model.summaries import ChildSummary, Dialogue, Digest, Summary
+from agent_memory.features.toc.model.summaries import Dialogue, Digest, PeriodSummary, Summary
 from agent_memory.features.toc.model.toc import TocChange
 from agent_memory.features.toc.services.rollup import Rollup
 from tests.contract.stores import memory
@@ -24,9 +24,9 @@ class Counting:
     def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
         return [extracting.summarize(each.utterances, each.overlap) for each in conversations]
 
-    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
+    def digest(self, periods: Sequence[PeriodSummary], /) -> list[Digest]:
         self.asked.append(len(periods))
-        return [extracting.digest(children) for children in periods]
+        return [extracting.digest(period) for period in periods]
 
 
 NOON = SetClock(1_772_539_200_000)  # 3 March 2026

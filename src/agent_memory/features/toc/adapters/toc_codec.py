@@ -11,7 +11,7 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.store import codec
 
 
-class _Bullet(msgspec.Struct, array_like=True, frozen=True):
+class _StoredBullet(msgspec.Struct, array_like=True, frozen=True):
     text: str
     grip_ids: list[str]
     weight: float
@@ -44,7 +44,7 @@ class _Node(msgspec.Struct, array_like=True, frozen=True):
 
     title: str
     summary: str
-    bullets: list[_Bullet]
+    bullets: list[_StoredBullet]
     keywords: list[str]
     child_ids: list[str]
     start_ms: int
@@ -84,7 +84,10 @@ def encode_node(node: TocNode) -> bytes:
         _Node(
             node.title,
             node.summary,
-            [msgspec.convert(bullet, _Bullet, from_attributes=True) for bullet in node.bullets],
+            [
+                msgspec.convert(bullet, _StoredBullet, from_attributes=True)
+                for bullet in node.bullets
+            ],
             list(node.keywords),
             list(node.child_ids),
             node.start_ms,

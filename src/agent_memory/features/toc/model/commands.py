@@ -1,12 +1,17 @@
-"""Commands: what a shell command in a tool's event did, read from its words and its output."""
+"""Commands: what the shell commands in tool events did, from their words and their output."""
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.log.model.events import EventType
+from agent_memory.features.toc.model import speech_acts
+from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.summaries import Utterance
 
 MAX_SUBJECT = 160
+MAX_SENTENCES = 4
+_QUOTED = r"""(?:"(?P<{0}d>(?:[^"\\]|\\.){{1,4000}})"|'(?P<{0}s>[^']{{1,4000}})')"""
 _MESSAGE = re.compile(
     r"""\bgit\b(?:\s+-[cC]\s+\S+|\s+--?[\w=./-]+)*\s+commit\b[^\n]*?\s
     (?:-\w*m|--message)[=\s]?\s*
@@ -15,6 +20,74 @@ _MESSAGE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COMMITTED = re.compile(r"^\[[^\]\n]{1,120} (?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.M)
+_TYPE = re.compile(
+    r"(?:feat|fix|docs?|chore|refactor|perf|tests?|style|build|ci|revert)(?:\([^)\n]{1,40}\))?!?:\s+",
+    re.I,
+)
+_OPTION = r"[^\n]*?\s(?:--reason|--comment|--message|--resolution|-[crm])[=\s]\s*"
+_CLOSED = re.compile(
+    r"\b(?:close|resolve|complete|finish)\s+(?P<id>#?[\w][\w./-]*)"
+    + _OPTION
+    + _QUOTED.format("why"),
+    re.DOTALL,
+)
+_FILED = re.compile(
+    r"\b(?P<what>issue|pr|mr|bd|jira|ticket|task)\s+(?:new|create|add|open)\b[^\n]*?(?:--title|-t|--summary|-s)[=\s]\s*"
+    + _QUOTED.format("title"),
+    re.DOTALL,
+)
+_CREATED = re.compile(r"\b[Cc]reated (?:issue|task|ticket)?:? ?(#?[\w][\w.-]*\w)|/issues/(\d+)")
+_RELEASED = re.compile(
+    r"\bgh\s+release\s+create\s+(?P<tag>v?\d[\w.+-]*)|\bgit\s+tag\s+(?:-\w+\s+)*(?P<tagged>v\d[\w.+-]*)"
+)
+_MERGED = re.compile(r"\bgh\s+pr\s+merge\s+(?P<pr>#?\d+)")
+_SHOWN = re.compile(r"\b(?:show|view|get|describe)\s+(?P<id>#?[\w][\w./-]*)")
+# An issue: #12, ABC-12, or as in trackers beside the code, app-x1y and app-x1y.2.
+_REF = re.compile(
+    r"(?<![\w/.-])(?:#\d{1,6}|(?!UTF-|SHA-|ISO-|AES-|RFC-|GPT-|MD-)[A-Z][A-Z0-9]{1,9}-\d{1,6}"
+    r"|(?!sha-|utf-|iso-|aes-|gpt-|base-|python-|node-|claude-|gemini-|llama-|qwen-|arm-|amd-|x86-)"
+    r"[a-z][a-z0-9_]{1,20}-(?:(?=[a-z]*\d)[a-z0-9]{2,6}(?:\.\d+)*|[a-z0-9]{2,5}(?:\.\d+)+))(?![\w/-]|\.\w*[a-z])"
+)
+_TITLED = re.compile(r"^title:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_TAGS = re.compile(r"\s*\[[^\]\n]{0,40}\]\s*")
+_PASSED = re.compile(
+    r"^(?:=+ )?(?:Tests:?\s+)?(?:\d+ failed(?:, | \| ))?(\d[\d,]*) passed\b.*$"
+    r"|^(?:\d+ doctests?, )?(\d[\d,]*) (?:tests?|examples?|specs?), 0 failures.*$"
+    r"|^test result: ok\. (\d+) passed.*$|^\s*(\d+) passing\b.*$"
+    r"|^Tests run: (\d+), Failures: 0, Errors: 0.*$|^OK \((\d+) tests?.*\)$",
+    re.MULTILINE,
+)
+_FAILED = re.compile(
+    r"^(?:=+ )?(?:Tests:?\s+)?(\d[\d,]*) failed\b.*$"
+    r"|^(?:\d+ doctests?, )?\d+ (?:tests?|examples?|specs?), ([1-9]\d*) failures?.*$"
+    r"|^test result: FAILED\..*?(\d+) failed.*$|^\s*([1-9]\d*) failing\b.*$",
+    re.MULTILINE,
+)
+_TODO = re.compile(r"^[ \t]*\[([ xX~])\] (.+)$", re.MULTILINE)
+_SHELLS = frozenset(
+    {
+        "Bash",
+        "bash",
+        "shell",
+        "local_shell",
+        "run_shell_command",
+        "exec_command",
+        "shell_command",
+        "exec",
+    }
+)
+_EXIT = re.compile(r"^(?:Exit code:? |Process exited with code )([1-9]\d*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """Something that a command did or showed. `start` and `end` are the slice that says it."""
+
+    text: str
+    kind: HighlightKind
+    start: int
+    end: int
+    ref: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,30 +98,220 @@ class Commit:
     start: int
     end: int
     hash: str = ""
+    body_start: int = 0
+    body: str = ""
 
 
 def find_commits(utterance: Utterance) -> list[Commit]:
     """Return the commits that a tool's event shows. A command that failed has none."""
-    if utterance.type is not EventType.TOOL_RESULT or "commit" not in utterance.text:
-        return []
     text = utterance.text
+    if utterance.type is not EventType.TOOL_RESULT or "commit" not in text:
+        return []
     made = [
         Commit(
             subject=match[2][:MAX_SUBJECT], start=match.start(2), end=match.end(2), hash=match[1]
         )
         for match in _COMMITTED.finditer(text)
     ]
-    if made or utterance.failed:
+    if made or has_failed(utterance):
         return made
     commits = []
     for match in _MESSAGE.finditer(text):
         name = next(name for name in ("here", "double", "single") if match[name] is not None)
-        start = match.start(name)
-        lead = len(match[name]) - len(match[name].lstrip())
-        subject = match[name].lstrip().partition("\n")[0].rstrip()
+        message = match[name]
+        begin = match.start(name) + len(message) - len(message.lstrip())
+        subject = message.lstrip().partition("\n")[0].rstrip()
         if subject:
-            begin = start + lead
             commits.append(
                 Commit(subject=subject[:MAX_SUBJECT], start=begin, end=begin + len(subject))
             )
     return commits
+
+
+def find_deeds(utterance: Utterance) -> Iterator[Deed]:
+    """Yield what a shell command committed, closed, filed, merged and released."""
+    if utterance.type is not EventType.TOOL_RESULT or not _is_shell(utterance):
+        return
+    text = utterance.text
+    for commit in find_commits(utterance):
+        yield Deed(
+            text=clean_subject(commit.subject),
+            kind=HighlightKind.DONE,
+            start=commit.start,
+            end=commit.end,
+            ref=find_ref(commit.subject),
+        )
+    if has_failed(utterance):
+        return
+    for match in _CLOSED.finditer(text):
+        yield from _read_closing(text, match)
+    for match in _FILED.finditer(text):
+        start, end = _span(match, "title")
+        title = text[start:end].strip()
+        if match["what"] in ("pr", "mr"):
+            shown, kind = f"Opened pull request: {title}", HighlightKind.DONE
+        else:
+            made = _CREATED.search(text, match.end())
+            ref = (made[1] or f"#{made[2]}") if made else ""
+            shown, kind = f"Filed {ref}: {title}" if ref else f"Filed: {title}", HighlightKind.OPEN
+        yield Deed(text=shown[:MAX_SUBJECT], kind=kind, start=start, end=end, ref=find_ref(shown))
+    for match in _RELEASED.finditer(text):
+        name = match["tag"] or match["tagged"]
+        yield Deed(
+            text=f"Released {name}",
+            kind=HighlightKind.MILESTONE,
+            start=match.start(),
+            end=match.end(),
+        )
+    for match in _MERGED.finditer(text):
+        yield Deed(
+            text=f"Merged pull request {match['pr']}",
+            kind=HighlightKind.DONE,
+            start=match.start(),
+            end=match.end(),
+        )
+
+
+def find_test_state(utterance: Utterance) -> Deed | None:
+    """Return what a test run showed last, as a sentence of our own."""
+    if utterance.type is not EventType.TOOL_RESULT or utterance.file or not _is_shell(utterance):
+        return None
+    text = utterance.text
+    last: Deed | None = None
+    for pattern, words in ((_PASSED, ("passes", "pass")), (_FAILED, ("fails", "fail"))):
+        for match in pattern.finditer(text):
+            count = next(group for group in match.groups() if group)
+            noun = "test" if count == "1" else "tests"
+            if last is None or match.start() >= last.start:
+                last = Deed(
+                    text=f"{count} {noun} {words[count != '1']}",
+                    kind=HighlightKind.STATE,
+                    start=match.start(),
+                    end=match.end(),
+                )
+    return last
+
+
+def find_todos(utterance: Utterance) -> list[Deed]:
+    """Return the items of a todo list: the finished ones as done, the others as open."""
+    if utterance.type is not EventType.TOOL_RESULT or "[" not in utterance.text:
+        return []
+    if not re.match(r"\w*(?:todo|plan|task)\w*\b", utterance.text, re.IGNORECASE):
+        return []
+    return [
+        Deed(
+            text=match[2].strip()[:MAX_SUBJECT],
+            kind=HighlightKind.DONE if match[1] in "xX" else HighlightKind.OPEN,
+            start=match.start(2),
+            end=match.end(2),
+        )
+        for match in _TODO.finditer(utterance.text)
+    ]
+
+
+def find_task_titles(utterances: Sequence[Utterance]) -> dict[str, Deed]:
+    """Return the titles of the issues that commands showed, by their reference."""
+    titles: dict[str, Deed] = {}
+    for utterance in utterances:
+        if utterance.type is not EventType.TOOL_RESULT or not _is_shell(utterance):
+            continue
+        text = utterance.text
+        head, _, output = text.partition("\n")
+        shown = _SHOWN.search(head)
+        if shown is None or not output:
+            continue
+        ref = shown["id"].rstrip(".")
+        begin = len(head) + 1
+        title = _TITLED.search(text, begin, begin + 400)
+        if title is None and ref in output[:200]:
+            line = output.partition("\n")[0]
+            at = line.find(ref) + len(ref) if ref in line else -1
+            if at < 0:
+                continue
+            rest = _TAGS.sub(" ", line[at:]).strip(" \t:\u00b7|\u2014\u2013-")
+            start = begin + line.find(rest) if rest and rest in line else begin
+            words = rest
+        elif title is not None:
+            start, words = title.start(1), title[1].strip()
+        else:
+            continue
+        if len(words.split()) >= 2:
+            titles[ref] = Deed(
+                text=words[:MAX_SUBJECT],
+                kind=HighlightKind.ASKED,
+                start=start,
+                end=start + len(words) if text[start : start + len(words)] == words else start + 1,
+                ref=ref,
+            )
+    return titles
+
+
+def find_ref(text: str) -> str:
+    """Return the reference to an issue in a text, such as #12, ABC-12 or app-x1.2, or nothing."""
+    match = _REF.search(text)
+    return match[0] if match else ""
+
+
+def find_refs(text: str) -> frozenset[str]:
+    return frozenset(_REF.findall(text))
+
+
+def clean_subject(subject: str) -> str:
+    """Return the subject of a commit without its type."""
+    rest = _TYPE.sub("", subject, count=1).strip()
+    return rest[:1].upper() + rest[1:] if rest.partition(" ")[0].isalpha() else rest
+
+
+def has_failed(utterance: Utterance) -> bool:
+    return utterance.failed or bool(_EXIT.search(utterance.text))
+
+
+def read_command(utterance: Utterance) -> str:
+    """Return the first line of a shell command, or nothing."""
+    if utterance.type is not EventType.TOOL_RESULT or not _is_shell(utterance):
+        return ""
+    return utterance.text.partition("\n")[0].partition(": ")[2]
+
+
+def _is_shell(utterance: Utterance) -> bool:
+    return utterance.tool_name in _SHELLS
+
+
+def _read_closing(text: str, match: re.Match[str]) -> Iterator[Deed]:
+    """Yield the sentences of the reason with which an issue was closed."""
+    start, end = _span(match, "why")
+    ref = match["id"]
+    for number, part in enumerate(_split_sentences(text, start, end)[:MAX_SENTENCES]):
+        said = " ".join(text[slice(*part)].split())
+        kind = speech_acts.classify(said, report=True).kind
+        if number == 0:
+            yield Deed(
+                text=f"{ref}: {said}",
+                kind=HighlightKind.DONE if kind is not HighlightKind.MILESTONE else kind,
+                start=part[0],
+                end=part[1],
+                ref=ref,
+            )
+        elif kind is not None:
+            yield Deed(
+                text=said,
+                kind=HighlightKind.DONE if kind is HighlightKind.NOTE else kind,
+                start=part[0],
+                end=part[1],
+                ref=ref,
+            )
+
+
+_STOP = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
+
+def _split_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    parts, at = [], start
+    for stop in _STOP.finditer(text, start, end):
+        parts.append((at, stop.start()))
+        at = stop.end()
+    return [*parts, (at, end)]
+
+
+def _span(match: re.Match[str], name: str) -> tuple[int, int]:
+    return match.span(f"{name}d") if match[f"{name}d"] is not None else match.span(f"{name}s")

@@ -1,73 +1,88 @@
-"""Digests: extractive summaries of a period from those of its children."""
+"""Digests: extractive summaries of a period from those of its children, each level in its form.
 
+A day shows what was finished, decided, found out and left open. A week shows a line for each
+session, a month one for each task and kind, a year its months.
+"""
+
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 
-from agent_memory.features.toc.model.highlights import Highlight
+from agent_memory.features.toc.model import commands, last_words, working
+from agent_memory.features.toc.model.highlights import Highlight, HighlightKind, Work
+from agent_memory.features.toc.model.last_words import SessionStory, stems
+from agent_memory.features.toc.model.periods import MONTHS, Level, find_day
 from agent_memory.features.toc.model.summaries import (
     ChildSummary,
     Digest,
     DigestBullet,
     PeriodSummary,
 )
-from agent_memory.kernel.text import phrases
 
-MAX_BULLETS = 5
-MAX_BULLETS_OF_MANY = 7  # if there are more children than bullets
 MAX_KEYWORDS = 12
 MAX_TEXT = 320  # characters of the summary, one or two sentences
 MAX_MORE = 20  # key phrases in the second sentence
-ALIKE = 0.6  # share of common terms at which two bullets are merged
-MAX_COMPARED = 50  # bullets compared for each term: a more frequent term means little
+MAX_LEADS = 3  # sessions in the headline
+DAY_BULLETS = 8  # and two for each session
+MAX_DAY_BULLETS = 16
+MAX_LINES = 8  # sessions that a week, month or year shows
+MAX_SINGLE = 4  # highlights of a kind that a longer period shows
+KEPT = {Level.DAY: 24, Level.WEEK: 32, Level.MONTH: 40, Level.YEAR: 48}
+ROOM = {Level.WEEK: 420, Level.MONTH: 360, Level.YEAR: 300}  # characters of a line
+_PART = 90  # characters of a part of a line
 
-_KNOWN = 0.3  # value of a bullet that adds no term
-
-
-@dataclass(slots=True)
-class _MergedBullet:
-    bullet: Highlight
-    stems: frozenset[str]
-    child: int
-    order: int
+_KNOWN = 0.3  # value of a highlight that adds no term
+_SAME_SESSION, _SAME_KIND = 0.12, 0.2  # penalties for each one taken before
+_ORDER = (
+    HighlightKind.MILESTONE,
+    HighlightKind.ASKED,
+    HighlightKind.DONE,
+    HighlightKind.DECIDED,
+    HighlightKind.FOUND,
+    HighlightKind.BROKEN,
+    HighlightKind.OPEN,
+    HighlightKind.STATE,
+    HighlightKind.NOTE,
+)
+_HEADS = {
+    HighlightKind.DECIDED: "Decided",
+    HighlightKind.FOUND: "Found",
+    HighlightKind.BROKEN: "Broken",
+    HighlightKind.OPEN: "Open",
+    HighlightKind.STATE: "State",
+}
+_IMPORTANT = {
+    HighlightKind.MILESTONE: 3.0,
+    HighlightKind.DECIDED: 0.5,
+    HighlightKind.OPEN: 0.5,
+    HighlightKind.BROKEN: 0.5,  # those that nothing mended
+}
+_LEADS = frozenset({HighlightKind.MILESTONE, HighlightKind.ASKED})
+_ASIDE = re.compile(r"\s*\([^()]{12,}\)")
 
 
 def digest(period: PeriodSummary) -> Digest:
-    """Summarize a period: the heaviest bullets of its children, each new, from many children."""
+    """Summarize a period: what came of its sessions, in the form of its level."""
     children = period.children
-    rest = _merge_bullets(children)
-    limit = MAX_BULLETS if len(children) <= MAX_BULLETS else MAX_BULLETS_OF_MANY
-    taken: Counter[int] = Counter()
-    seen: set[str] = set()
-    selected: list[_MergedBullet] = []
-    while rest and len(selected) < limit:
-        best = max(rest, key=lambda merged: _appeal(merged, seen, taken[merged.child]))
-        rest.remove(best)
-        selected.append(best)
-        taken[best.child] += 1
-        seen |= best.stems
-    highlights = tuple(
-        merged.bullet for merged in sorted(selected, key=lambda merged: merged.order)
+    stories = last_words.tell_stories(
+        highlight for child in children for highlight in child.highlights
     )
-    bullets = tuple(
-        DigestBullet(
-            text=highlight.text,
-            grip_ids=highlight.grip_ids,
-            weight=highlight.weight,
-            kind=highlight.kind,
-        )
-        for highlight in highlights
+    kept = _select(stories, KEPT[period.level])
+    work = _measure(period)
+    bullets = _show_day(kept, stories) if period.level is Level.DAY else _show_lines(period, kept)
+    return Digest(
+        text=_write_text(kept, bullets, work),
+        bullets=tuple(bullets),
+        highlights=tuple(kept),
+        keywords=_keywords(children),
+        work=work,
     )
-    keywords = _keywords(children)
-    lead = max(bullets, key=lambda bullet: bullet.weight).text if bullets else ""
-    text = write_brief(lead, keywords, [bullet.text for bullet in bullets])
-    return Digest(text=text, bullets=bullets, highlights=highlights, keywords=keywords)
 
 
 def write_brief(lead: str, keys: Iterable[str], bullets: Iterable[str]) -> str:
     """Return the lead, and a second sentence with the key phrases that the bullets lack."""
-    text = lead if not lead or lead[-1] in ".!?…。\uff01\uff1f" else lead + "."
+    text = _end_sentence(lead)
     shown = " ".join([text, *bullets]).casefold()
     room = MAX_TEXT - len(text) - len(" Also: .")
     more: list[str] = []
@@ -81,49 +96,176 @@ def write_brief(lead: str, keys: Iterable[str], bullets: Iterable[str]) -> str:
     return f"{text} Also: {', '.join(more)}.".lstrip() if more else text
 
 
-def _merge_bullets(children: Sequence[ChildSummary]) -> list[_MergedBullet]:
-    """Return the children's bullets; similar ones are merged, with the grips of all."""
-    merged: list[_MergedBullet] = []
-    having: dict[str, list[int]] = {}
-    for number, child in enumerate(children):
-        for bullet in child.highlights:
-            if not bullet.grip_ids:
-                continue  # nothing supports it
-            stems = _stems(bullet.text)
-            same = _find_similar(stems, merged, having)
-            if same is None:
-                for stem in stems:
-                    having.setdefault(stem, []).append(len(merged))
-                own = replace(bullet, grip_ids=tuple(dict.fromkeys(bullet.grip_ids)))
-                merged.append(_MergedBullet(own, stems, number, len(merged)))
-            else:
-                same.bullet = _unite_bullets(same.bullet, bullet)
-    return merged
+def _measure(period: PeriodSummary) -> Work:
+    if period.level is Level.DAY:
+        return working.measure_day(period.children)
+    return working.add_days([child.work for child in period.children])
 
 
-def _find_similar(
-    stems: frozenset[str], merged: Sequence[_MergedBullet], having: dict[str, list[int]]
-) -> _MergedBullet | None:
-    shared: Counter[int] = Counter()
-    for stem in stems:
-        shared.update(having.get(stem, ())[:MAX_COMPARED])
-    alike = [
-        number
-        for number, common in shared.items()
-        if common >= ALIKE * (len(stems) + len(merged[number].stems) - common)
+def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
+    """Select the highlights that rise: of every session its lead, then the heaviest, each new.
+
+    They come session by session, the lead first and the rest in the order of their kinds.
+    """
+    ranked = sorted(stories, key=lambda story: -story.weight)
+    chosen = [story.lead for story in ranked[:limit] if story.lead is not None]
+    rest = last_words.merge([each for story in stories for each in story.rest])
+    sessions: Counter[str] = Counter()
+    kinds: Counter[HighlightKind] = Counter()
+    seen = {stem for lead in chosen for stem in stems(lead.text)}
+    while rest and len(chosen) < limit:
+        best = max(
+            rest, key=lambda each: _appeal(each, seen, sessions[each.session], kinds[each.kind])
+        )
+        rest.remove(best)
+        chosen.append(best)
+        sessions[best.session] += 1
+        kinds[best.kind] += 1
+        seen |= stems(best.text)
+    place = {story.session: number for number, story in enumerate(stories)}
+    return sorted(
+        chosen,
+        key=lambda each: (
+            place.get(each.session, 0),
+            _ORDER.index(each.kind),
+            each.at_ms,
+            -each.weight,
+        ),
+    )
+
+
+def _appeal(highlight: Highlight, seen: set[str], taken: int, alike: int) -> tuple[float, int]:
+    terms = stems(highlight.text)
+    fresh = len(terms - seen) / len(terms)
+    value = highlight.weight * (_KNOWN + (1 - _KNOWN) * fresh)
+    return value / (1 + _SAME_SESSION * taken + _SAME_KIND * alike), -highlight.at_ms
+
+
+def _show_day(kept: Sequence[Highlight], stories: Sequence[SessionStory]) -> list[DigestBullet]:
+    """Show a day: each highlight in a bullet, by session; the project, if there are several."""
+    limit = min(DAY_BULLETS + 2 * len(stories), MAX_DAY_BULLETS)
+    ranked = sorted(kept, key=lambda each: -_importance(each))
+    chosen: list[Highlight] = []
+    for story in stories:  # each is there with its heaviest
+        own = [each for each in ranked if each.session == story.session]
+        telling = [each for each in own if each.kind is not HighlightKind.ASKED]
+        chosen += (telling or own)[:1]
+    rest = [each for each in ranked if each.kind is not HighlightKind.ASKED and each not in chosen]
+    chosen = [*sorted(chosen, key=lambda each: -_importance(each)), *rest][:limit]
+    several = len({each.project for each in kept}) > 1
+    return [
+        _to_bullet(_prefix(each.project if several else "", each.text), [each])
+        for each in kept
+        if each in chosen
     ]
-    return merged[min(alike)] if alike else None
 
 
-def _unite_bullets(known: Highlight, other: Highlight) -> Highlight:
-    """Merge two bullets into the heavier one, with the grips of both."""
-    heavier = other if other.weight > known.weight else known
-    return replace(heavier, grip_ids=tuple(dict.fromkeys(known.grip_ids + other.grip_ids)))
+def _show_lines(period: PeriodSummary, kept: Sequence[Highlight]) -> list[DigestBullet]:
+    """Show a longer period: a line for each session with its parts, then the other kinds."""
+    level = period.level
+    sessions: dict[str, list[Highlight]] = {}
+    for each in kept:
+        if each.kind not in _HEADS:
+            sessions.setdefault(each.session, []).append(each)
+    several = len({each.project for each in kept}) > 1
+    heaviest = sorted(sessions.values(), key=lambda group: -sum(each.weight for each in group))
+    lines = heaviest[:MAX_LINES]
+    bullets = [
+        _show_session(group, level, several)
+        for group in sorted(lines, key=lambda group: group[0].at_ms)
+    ]
+    for kind, head in _HEADS.items():
+        found = [each for each in kept if each.kind is kind]
+        found = sorted(found, key=lambda each: -each.weight)[:MAX_SINGLE]
+        found.sort(key=lambda each: each.at_ms)
+        if level is Level.WEEK:
+            bullets += [
+                _to_bullet(_prefix(each.project if several else "", each.text), [each])
+                for each in found
+            ]
+        elif found:
+            parts = [
+                _prefix(each.project if several else "", _shorten(each.text)) for each in found
+            ]
+            bullets.append(_to_bullet(f"{head}: {'; '.join(parts)}", found))
+    return bullets
 
 
-def _appeal(merged: _MergedBullet, seen: set[str], taken: int) -> tuple[float, int]:
-    fresh = len(merged.stems - seen) / len(merged.stems)
-    return merged.bullet.weight * (_KNOWN + (1 - _KNOWN) * fresh) / (1 + 0.5 * taken), -merged.order
+def _show_session(group: Sequence[Highlight], level: Level, several: bool) -> DigestBullet:
+    """Show a session in one line: what it was about, and as many of its parts as fit."""
+    lead = next((each for each in group if each.kind in _LEADS), None)
+    parts = sorted((each for each in group if each is not lead), key=lambda each: -each.weight)
+    month = MONTHS[find_day(group[0].at_ms).first.month - 1] if level is Level.YEAR else ""
+    project = group[0].project if several or level is not Level.WEEK else ""
+    head = ", ".join(filter(None, (month, project)))
+    ref = commands.find_ref(lead.text) if lead is not None else ""
+    text = lead.text.rstrip(" .") if lead is not None else ""
+    used = [] if lead is None else [lead]
+    room = ROOM[level] - len(text)
+    chosen: list[Highlight] = []
+    for part in parts:
+        room -= len(_shorten(part.text, ref)) + 2
+        if room < 0 and (chosen or lead is not None):
+            break
+        chosen.append(part)
+    chosen.sort(key=lambda each: each.at_ms)
+    told = "; ".join(_shorten(part.text, ref) for part in chosen)
+    line = _prefix(head, ": ".join(filter(None, (text, told))))
+    return replace(_to_bullet(line, [*used, *chosen]), kind=(lead or group[0]).kind)
+
+
+def _shorten(text: str, ref: str = "") -> str:
+    """Return a highlight as a part of a line: without asides and the number of its task."""
+    number = re.match(r"`?(?P<ref>[\w#][\w.#-]*)`?: ", text)
+    if number and commands.find_ref(number["ref"]) and (not ref or number["ref"].startswith(ref)):
+        text = text[number.end() :]
+    text = _ASIDE.sub("", text).rstrip(" .;:,\u2026")
+    if len(text) > _PART:
+        ends = [text.rfind(mark, 30, _PART) for mark in ("; ", " \u2014 ", ", ", " and ", " ")]
+        end = next((end for end in ends if end > 0), _PART)
+        text = text[:end].rstrip(" ,;:") + "\u2026"
+    return text
+
+
+def _prefix(head: str, text: str) -> str:
+    return f"{head}: {text}" if head else text
+
+
+def _importance(highlight: Highlight) -> float:
+    return highlight.weight + _IMPORTANT.get(highlight.kind, 0.0)
+
+
+def _to_bullet(text: str, shown: Sequence[Highlight]) -> DigestBullet:
+    return DigestBullet(
+        text=text,
+        grip_ids=tuple(dict.fromkeys(grip for each in shown for grip in each.grip_ids)),
+        weight=max((each.weight for each in shown), default=0.0),
+        kind=shown[0].kind,
+    )
+
+
+def _write_text(kept: Sequence[Highlight], bullets: Sequence[DigestBullet], work: Work) -> str:
+    """Write the headline: what the sessions were about, by project, and the figures."""
+    leads = sorted((each for each in kept if each.kind in _LEADS), key=lambda each: -each.weight)
+    chosen = sorted(leads[:MAX_LEADS], key=lambda each: each.at_ms)
+    projects = dict.fromkeys(each.project for each in chosen)
+    heads = [
+        _prefix(
+            project if len(projects) > 1 else "",
+            "; ".join(each.text.rstrip(" .") for each in chosen if each.project == project),
+        )
+        for project in projects
+    ]
+    if not heads and bullets:
+        heads = [max(bullets, key=lambda bullet: bullet.weight).text]
+    more = len(leads) - len(chosen)
+    if more > 0:
+        heads.append(f"And {more} more task{'s' if more > 1 else ''}")
+    return " ".join(_end_sentence(part) for part in (*heads, working.describe(work)) if part)
+
+
+def _end_sentence(text: str) -> str:
+    return text if not text or text[-1] in ".!?…。\uff01\uff1f" else text + "."
 
 
 def _keywords(children: Sequence[ChildSummary]) -> tuple[str, ...]:
@@ -132,13 +274,8 @@ def _keywords(children: Sequence[ChildSummary]) -> tuple[str, ...]:
     shown: dict[frozenset[str], str] = {}
     for child in children:
         for rank, keyword in enumerate(dict.fromkeys(child.keywords)):
-            stems = _stems(keyword)
-            score[stems] = score.get(stems, 0.0) + 1.0 / (1.0 + 0.25 * rank)
-            shown.setdefault(stems, keyword)
-    ordered = sorted(score, key=lambda stems: -score[stems])
-    return tuple(shown[stems] for stems in ordered[:MAX_KEYWORDS])
-
-
-@lru_cache(maxsize=1 << 13)  # a day is summarized again with each of its segments
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(phrases.split_words(text).stems) or frozenset({text})
+            terms = stems(keyword)
+            score[terms] = score.get(terms, 0.0) + 1.0 / (1.0 + 0.25 * rank)
+            shown.setdefault(terms, keyword)
+    ordered = sorted(score, key=lambda terms: -score[terms])
+    return tuple(shown[terms] for terms in ordered[:MAX_KEYWORDS])

@@ -4,16 +4,17 @@ Sentences are weighted by centrality (power iteration over their TF-IDF similari
 by cue words. They are selected one by one, each for what it adds to those before.
 """
 
-import re
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 from math import log, sqrt
 
 from agent_memory.features.log.model.events import EventRole
+from agent_memory.features.toc.model import evidence, naming, outcomes
 from agent_memory.features.toc.model.digests import MAX_KEYWORDS, digest, write_brief
 from agent_memory.features.toc.model.statements import (
     Statement,
     build_support,
+    classify_statements,
     clean_excerpt,
     read_statements,
 )
@@ -29,7 +30,6 @@ from agent_memory.kernel.text import phrases, sentences
 __all__ = ["digest", "summarize"]
 
 MAX_POINTS = 5
-MAX_TITLE = 80
 LEAST_WEIGHT = 0.001
 
 _DECISIVE = 1.7  # emphasis above which the cue counts in addition to the words
@@ -45,39 +45,44 @@ _SEEN = 0.1  # the rest of a term's value once a bullet has it
 _FIRST_SHARE = (0.0, 0.1, 0.1)  # least share of the best sentence's value, to become a bullet
 _LATER_SHARE = 0.15
 
-_POLITE = re.compile(
-    r"(?:(?:please|ok(?:ay)?|so|now|hey|hi|and|also|well|great|yes),?\s+)*"
-    r"(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?"
-    r"|(?:i['\u2019]d\s+like|i\s+want|i\s+need)\s+(?:you\s+)?to\s+"
-    r"|let['\u2019]s\s+|please\s+|help\s+me\s+(?:to\s+)?)?",
-    re.IGNORECASE,
-)
-
 
 def summarize(conversation: Sequence[Utterance], overlap: Sequence[Utterance] = ()) -> Summary:
     """Summarize a conversation. `overlap` is context only; no bullet quotes it."""
-    spoken = filter_spoken(conversation)
-    statements = read_statements(spoken)
-    if not statements:
+    spoken, before = filter_spoken(conversation), filter_spoken(overlap)
+    statements = read_statements(_select_prose(spoken))
+    work = evidence.is_work(spoken, before)
+    if not statements and not work:
         return _summarize_first_line(spoken)
-    context = read_statements(filter_spoken(overlap))
-    worth = _worth(statements, context)
-    _rank(statements, worth)
-    selected = sorted(_select_statements(statements, worth), key=lambda statement: statement.place)
-    points = tuple(_point(statement, len(statements)) for statement in selected)
-    words = [
-        statement.words for statement in statements if statement.source.role is not EventRole.TOOL
-    ]
-    keys = phrases.extract_key_phrases(
-        words or [statement.words for statement in statements], worth, 4 * MAX_KEYWORDS
-    )
+    worth = _worth(statements, read_statements(before))
+    if statements:
+        _rank(statements, worth)
     people = list(dict.fromkeys(utterance.speaker for utterance in spoken if utterance.speaker))
+    keys = phrases.extract_key_phrases(
+        [each.words for each in statements if each.source.role is not EventRole.TOOL]
+        or [each.words for each in statements],
+        worth,
+        4 * MAX_KEYWORDS,
+    )
+    if work:
+        classify_statements(statements)
+        title, points = outcomes.read_work(spoken, before, statements)
+    else:
+        selected = sorted(_select_statements(statements, worth), key=lambda each: each.place)
+        points = tuple(_point(statement, len(statements)) for statement in selected)
+        title = naming.name_chat(statements, keys, people)
+    if not points:
+        return _summarize_first_line(spoken)
     return Summary(
-        title=_title(statements, keys, people),
+        title=title,
         text=write_brief(_lead(points, people, keys), keys, [point.text for point in points]),
         points=points,
         keywords=tuple(keys[:MAX_KEYWORDS]),
     )
+
+
+def _select_prose(spoken: Sequence[Utterance]) -> list[Utterance]:
+    """Leave out titles and summaries of earlier events: they are evidence, not conversation."""
+    return [each for each in spoken if not each.titles and not each.summarizes]
 
 
 def _worth(statements: Sequence[Statement], context: Sequence[Statement]) -> dict[str, float]:
@@ -182,50 +187,8 @@ def _summarize_first_line(spoken: Sequence[Utterance]) -> Summary:
     return EMPTY
 
 
-def _title(
-    statements: Sequence[Statement], keys: Sequence[str], people: Sequence[str]
-) -> str | None:
-    """Return the user's request in their words or, between people, the topics they discuss."""
-    if len(people) < 2:
-        asked = [statement for statement in statements if statement.source.role is EventRole.USER][
-            :12
-        ]
-        value, request = max(
-            (_request(statement, at) for at, statement in enumerate(asked)), default=(0.0, "")
-        )
-        if value > 0:
-            return request
-    title = ""
-    for key in keys[:4]:
-        longer = f"{title}, {key}" if title else key
-        if len(longer) > MAX_TITLE:
-            break
-        title = longer
-    return _capital(title) or None
-
-
-def _request(statement: Statement, at: int) -> tuple[float, str]:
-    polite = _POLITE.match(statement.text)
-    text = statement.text[polite.end() if polite else 0 :].rstrip(" .!:;,…")
-    if len(text) > MAX_TITLE:
-        cut = max(text.rfind(mark, 24, MAX_TITLE) for mark in (": ", ", ", "; ", " - ", " ("))
-        text = text[:cut] if cut > 0 else ""
-    if len(text) < 10 or statement.telling < 2:
-        return 0.0, ""
-    return statement.central / (1 + 0.15 * at), _capital(text)
-
-
-def _capital(text: str) -> str:
-    word = text.partition(" ")[0]
-    return text[:1].upper() + text[1:] if word.isalpha() and word.islower() else text
-
-
 def _lead(points: Sequence[Point], people: Sequence[str], keys: Sequence[str]) -> str:
     """Return the heaviest bullet or, between several people, who talked about what."""
     if len(people) > 1 and keys:
-        return f"{_join_names(people[:4])} on {_join_names(keys[:4])}"
+        return f"{naming.join_words(people[:4])} on {naming.join_words(keys[:4])}"
     return max(points, key=lambda point: point.weight).text
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

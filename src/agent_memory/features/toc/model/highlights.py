@@ -33,7 +33,7 @@ class Highlight:
     """A highlight with the grips that support it, and where and when it was said.
 
     `session` is the id of a main session: a subagent's highlights belong to the session that
-    started it. `reported` is True for the words of a final report, which has the last word on its task.
+    started it. `reported` is True for the words of a report, which has the last word on its task.
     """
 
     text: str

@@ -13,6 +13,9 @@ from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.kernel import ulids
 from agent_memory.kernel.ids import Millis, Position, SessionId
 
+CUT = "\n[...]\n"  # stands for the middle of a long tool result
+_TAIL = 600  # characters of its end
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRules:
@@ -53,10 +56,17 @@ def estimate_tokens(text: str) -> int:
 
 
 def read_text(event: Event, rules: SegmentRules) -> str:
-    """Return the text of an event that counts and is summarized: long tool results are cut."""
-    if event.type is EventType.TOOL_RESULT:
-        return event.text[: rules.max_tool_result_chars]
-    return event.text
+    """Return the text of an event that counts and is summarized.
+
+    Of a long tool result the middle is left out: the start has the command, the end its result.
+    """
+    most = rules.max_tool_result_chars
+    if event.type is not EventType.TOOL_RESULT or len(event.text) <= most:
+        return event.text
+    tail = min(_TAIL, (most - len(CUT)) // 2)
+    if tail <= 0:
+        return event.text[:most]
+    return event.text[: most - tail - len(CUT)] + CUT + event.text[-tail:]
 
 
 def add_event(segment: Segment | None, event: Event, rules: SegmentRules) -> Segment:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.log.model.events import EventRole, EventType
-from agent_memory.features.toc.model import cues
+from agent_memory.features.toc.model import cues, speech_acts
+from agent_memory.features.toc.model.highlights import HighlightKind
+from agent_memory.features.toc.model.speech_acts import NOTE, SpeechAct
 from agent_memory.features.toc.model.summaries import Support, Utterance
 from agent_memory.kernel.text import phrases, sentences
 from agent_memory.kernel.text.phrases import SentenceWords
@@ -45,6 +47,11 @@ class Statement:
     factor: float  # emphasis, role and kind together
     place: int = 0
     central: float = 0.0
+    act: SpeechAct = NOTE
+
+    @property
+    def kind(self) -> HighlightKind | None:
+        return self.act.kind
 
     @property
     def telling(self) -> int:
@@ -70,6 +77,26 @@ def read_statements(spoken: Sequence[Utterance]) -> list[Statement]:
     for place, statement in enumerate(selected):
         statement.place = place
     return selected
+
+
+def classify_statements(statements: Sequence[Statement]) -> None:
+    """Set what each sentence of an agent does. Sentences of a program that fails are failures."""
+    before: Statement | None = None
+    for statement in statements:
+        source = statement.source
+        if source.role is EventRole.TOOL or source.type is EventType.TOOL_RESULT:
+            is_fault = statement.span.kind is SentenceKind.FAULT
+            statement.act = SpeechAct(HighlightKind.BROKEN if is_fault else None)
+        elif source.role is EventRole.ASSISTANT:
+            statement.act = speech_acts.classify(statement.text)
+            if (
+                statement.kind is HighlightKind.NOTE
+                and before is not None
+                and before.source is source
+                and speech_acts.announces_finding(before.text)
+            ):
+                statement.act = SpeechAct(HighlightKind.FOUND)
+        before = statement
 
 
 def _affordable(spoken: Sequence[Utterance]) -> Sequence[Utterance]:

@@ -186,8 +186,9 @@ def _to_highlights(node: TocNode) -> tuple[Highlight, ...]:
 
 
 def _get_time(grip_ids: Sequence[str], otherwise: Millis) -> Millis:
-    """Return the time in the id of the last grip."""
-    return Millis(int(grip_ids[-1].split(":")[1])) if grip_ids else otherwise
+    """Return the time of the latest grip, which is in its id."""
+    times = [int(grip_id.split(":")[1]) for grip_id in grip_ids]
+    return Millis(max(times)) if times else otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

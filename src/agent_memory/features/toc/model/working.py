@@ -8,7 +8,7 @@ from agent_memory.features.toc.model.highlights import MAX_FILES, Work
 from agent_memory.features.toc.model.summaries import ChildSummary, Utterance
 
 BRIDGED_MS = 300_000  # a shorter pause between two segments counts as work
-_WRITERS = frozenset(
+WRITERS = frozenset(
     {"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch", "replace", "write_file", "edit"}
 )
 
@@ -21,7 +21,7 @@ def measure_segment(utterances: Sequence[Utterance], *, is_first: bool) -> Work:
     written = (
         utterance.file
         for utterance in utterances
-        if utterance.tool_name in _WRITERS and utterance.file and not utterance.failed
+        if utterance.tool_name in WRITERS and is_kept_file(utterance)
     )
     return Work(
         sessions=1,
@@ -88,6 +88,11 @@ def format_duration(seconds: int) -> str:
     hours, rest = divmod(minutes, 60)
     parts = (f"{hours} h" if hours else "", f"{rest} min" if rest else "")
     return " ".join(filter(None, parts))
+
+
+def is_kept_file(utterance: Utterance) -> bool:
+    """Return whether a tool used a file that is no note of the agent to itself, such as a plan."""
+    return bool(utterance.file) and not utterance.failed and "/.claude/" not in utterance.file
 
 
 def _count(number: str, noun: str) -> str:

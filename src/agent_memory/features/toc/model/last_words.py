@@ -1,0 +1,271 @@
+"""Last words: which highlights still hold at the end of a period.
+
+What was measured again, mended, closed, reported better or said twice does not rise.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from agent_memory.features.toc.model import commands, speech_acts
+from agent_memory.features.toc.model.highlights import Highlight, HighlightKind
+from agent_memory.kernel.text import phrases
+
+ALIKE = 0.6  # share of common terms at which two highlights say the same
+SAME_TASK = 0.3  # part of the shorter one, if both name the same issue
+CLOSED = 0.5  # part of an open item's terms in something done later
+MAX_COMPARED = 50  # highlights compared for each term: a more frequent term means little
+ASKED = "Asked: "
+
+_DEMOTED = 0.6
+_TELLING = 5  # terms; with fewer, a sentence says only that something is done
+_EARLIER_REPORT = 0.7
+_FINISHED = frozenset({HighlightKind.MILESTONE, HighlightKind.DONE})
+_PLAIN = frozenset({HighlightKind.NOTE, HighlightKind.ASKED})
+_ABOUT_TASKS = _FINISHED | {HighlightKind.FOUND, HighlightKind.OPEN}
+_ENDED = re.compile(
+    r"\b(complete|done|finished|shipped|closed|resolved|merged|implemented|delivered|released"
+    r"|deployed|landed|completed|pushed)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class SessionStory:
+    """The highlights of one session, by time, and the one that says what it was about."""
+
+    session: str
+    project: str
+    lead: Highlight | None = None
+    rest: list[Highlight] = field(default_factory=list)
+
+    @property
+    def weight(self) -> float:
+        return sum(each.weight for each in (self.lead, *self.rest) if each is not None)
+
+
+def tell_stories(highlights: Iterable[Highlight]) -> list[SessionStory]:
+    """Return what still holds of each session, by the time of its first highlight."""
+    held = [each for each in highlights if each.grip_ids and each.kind is not HighlightKind.PLANNED]
+    held.sort(key=lambda each: each.at_ms)
+    held = _value_last_reports(_drop_states(_drop_closed(_drop_mended(held))))
+    by_session: dict[str, list[Highlight]] = {}
+    for each in held:
+        by_session.setdefault(each.session, []).append(each)
+    return [_tell(session, group) for session, group in by_session.items()]
+
+
+def merge(highlights: Sequence[Highlight]) -> list[Highlight]:
+    """Merge highlights that say the same, with the grips of all."""
+    merged: list[Highlight] = []
+    having: dict[str, list[int]] = {}
+    for highlight in highlights:
+        terms = stems(highlight.text)
+        same = _find_same(highlight, terms, merged, having)
+        if same is None:
+            for term in terms:
+                having.setdefault(term, []).append(len(merged))
+            own = tuple(dict.fromkeys(highlight.grip_ids))
+            merged.append(replace(highlight, grip_ids=own))
+        else:
+            merged[same] = _unite(merged[same], highlight)
+    return merged
+
+
+def _find_same(
+    highlight: Highlight,
+    terms: frozenset[str],
+    merged: Sequence[Highlight],
+    having: Mapping[str, Sequence[int]],
+) -> int | None:
+    shared: Counter[int] = Counter()
+    for term in terms:
+        shared.update(having.get(term, ())[:MAX_COMPARED])
+    ref = commands.find_ref(highlight.text)
+    for number in sorted(shared):
+        other = merged[number]
+        common, size = shared[number], len(stems(other.text))
+        if common >= ALIKE * (len(terms) + size - common):
+            return number
+        if (
+            ref
+            and highlight.session == other.session
+            and {highlight.kind, other.kind} <= _ABOUT_TASKS
+            and ref == commands.find_ref(other.text)
+            and common >= SAME_TASK * min(len(terms), size)
+        ):
+            return number
+    return None
+
+
+def _unite(one: Highlight, other: Highlight) -> Highlight:
+    """Merge two highlights into the better one, with the grips of both."""
+    better = max(one, other, key=lambda each: (each.reported, _is_telling(each), each.weight))
+    grips = tuple(dict.fromkeys(one.grip_ids + other.grip_ids))
+    return replace(better, grip_ids=grips, at_ms=max(one.at_ms, other.at_ms))
+
+
+def _is_telling(highlight: Highlight) -> bool:
+    return len(stems(highlight.text)) >= _TELLING
+
+
+def _drop_mended(held: list[Highlight]) -> list[Highlight]:
+    """Drop the failures of a session after which something was finished or measured as good."""
+    last_good: dict[str, int] = {}
+    for each in held:
+        good = each.kind in _FINISHED or (
+            each.kind is HighlightKind.STATE and not speech_acts.is_red(each.text)
+        )
+        if good:
+            last_good[each.session] = each.at_ms
+    return [
+        each
+        for each in held
+        if each.kind is not HighlightKind.BROKEN or each.at_ms >= last_good.get(each.session, 0)
+    ]
+
+
+def _value_last_reports(held: list[Highlight]) -> list[Highlight]:
+    """Value what an earlier report of a session says less: the last one sums up."""
+    last: dict[str, int] = {}
+    for each in held:
+        if each.reported and each.kind is HighlightKind.MILESTONE:
+            last[each.session] = each.at_ms
+    return [
+        replace(each, weight=round(each.weight * _EARLIER_REPORT, 4), reported=False)
+        if each.reported and each.kind in _ABOUT_TASKS and each.at_ms < last.get(each.session, 0)
+        else each
+        for each in held
+    ]
+
+
+def _drop_closed(held: list[Highlight]) -> list[Highlight]:
+    """Drop open items that were done later, or that a later report no longer names."""
+    reports: dict[str, int] = {}
+    for each in held:
+        if each.reported and each.kind is not HighlightKind.ASKED:
+            reports[each.session] = each.at_ms
+    done = [each for each in held if each.kind in _FINISHED]
+
+    def is_closed(item: Highlight) -> bool:
+        if item.reported and item.at_ms < reports.get(item.session, 0):
+            return True
+        ref, terms = commands.find_ref(item.text), stems(item.text)
+        return any(
+            later.at_ms > item.at_ms
+            and later.project == item.project
+            and (
+                (ref and ref in commands.find_refs(later.text))
+                or len(terms & stems(later.text)) >= CLOSED * len(terms)
+            )
+            for later in done
+        )
+
+    return [each for each in held if each.kind is not HighlightKind.OPEN or not is_closed(each)]
+
+
+def _drop_states(held: list[Highlight]) -> list[Highlight]:
+    """Keep one measurement of each project: the last of its last session, as reported."""
+    last: dict[str, Highlight] = {}
+    for each in held:
+        if each.kind is not HighlightKind.STATE:
+            continue
+        known = last.get(each.project)
+        if known is None or known.session != each.session or each.reported or not known.reported:
+            last[each.project] = each
+    return [
+        each for each in held if each.kind is not HighlightKind.STATE or last[each.project] is each
+    ]
+
+
+def _tell(session: str, group: list[Highlight]) -> SessionStory:
+    story = SessionStory(session=session, project=group[0].project)
+    if any(each.kind not in _PLAIN for each in group):
+        group = [each for each in group if each.kind is not HighlightKind.NOTE]
+    asks = [each for each in group if each.kind is HighlightKind.ASKED]
+    ends = [each for each in group if each.kind is HighlightKind.MILESTONE]
+    ask = max(asks, key=lambda each: (each.reported, -each.at_ms), default=None)
+    end = max(ends, key=lambda each: (each.reported, each.at_ms), default=None)
+    if end is None and ask is not None:
+        end = _find_answer(ask, group)
+    story.lead = _choose_lead(ask, end)
+    rest = [
+        each
+        for each in group
+        if each.kind is not HighlightKind.ASKED and not (end and _ends_same_task(each, end))
+    ]
+    story.rest = merge([_demote(each) for each in rest])
+    if story.lead is not None and story.lead.kind is HighlightKind.MILESTONE:
+        story.rest = [each for each in story.rest if not _repeats(each, story.lead)]
+    return story
+
+
+def _find_answer(ask: Highlight, group: Sequence[Highlight]) -> Highlight | None:
+    """Return what a report says was done in nearly the words of the request, as the milestone."""
+    terms = stems(ask.text.removeprefix(ASKED))
+    for each in reversed(group):
+        if (
+            each.reported
+            and each.kind is HighlightKind.DONE
+            and len(terms & stems(each.text)) >= CLOSED * len(terms)
+        ):
+            return replace(each, kind=HighlightKind.MILESTONE)
+    return None
+
+
+def _choose_lead(ask: Highlight | None, end: Highlight | None) -> Highlight | None:
+    """Return what a session was about: what was asked for, and whether it is finished."""
+    if end is None:
+        return None if ask is None else replace(ask, text=ask.text.removeprefix(ASKED))
+    if ask is None:
+        return end
+    task, word = ask.text.removeprefix(ASKED), _ENDED.search(end.text)
+    if word is None or len(stems(task) & stems(end.text)) >= ALIKE * len(stems(task)):
+        return end
+    if not _shares_task(task, end.text):
+        return end
+    status = "done" if word[1].lower() == "pushed" else word[1].lower()
+    grips = tuple(dict.fromkeys(end.grip_ids + ask.grip_ids))
+    return replace(end, text=f"{task.rstrip(' .')}: {status}", grip_ids=grips)
+
+
+def _shares_task(task: str, text: str) -> bool:
+    """Return whether a text names the issue in brackets at the end of a task."""
+    match = re.search(r"\(([^()\s]+)\)$", task)
+    if match is None:
+        return len(stems(text) - stems("all done complete completed pushed finished")) < 2
+    return re.search(rf"(?<![\w-]){re.escape(match[1])}(?![\w-]|\.\d)", text) is not None
+
+
+def _ends_same_task(highlight: Highlight, end: Highlight) -> bool:
+    """Return whether a highlight is the milestone of the session, or says the same of its task."""
+    if highlight is end or highlight.text == end.text:
+        return True
+    ref = commands.find_ref(end.text)
+    return (
+        highlight.kind is HighlightKind.MILESTONE
+        and bool(ref)
+        and commands.find_ref(highlight.text) == ref
+    )
+
+
+def _demote(highlight: Highlight) -> Highlight:
+    """Return a lesser milestone of a session as something done."""
+    if highlight.kind is not HighlightKind.MILESTONE:
+        return highlight
+    return replace(highlight, kind=HighlightKind.DONE, weight=round(highlight.weight * _DEMOTED, 4))
+
+
+def _repeats(highlight: Highlight, lead: Highlight) -> bool:
+    terms = stems(highlight.text)
+    if highlight.kind not in _FINISHED:
+        return False
+    return len(terms & stems(lead.text)) >= ALIKE * len(terms)
+
+
+@lru_cache(maxsize=1 << 13)  # a day is summarized again with each of its segments
+def stems(text: str) -> frozenset[str]:
+    """Return the stems of a text, or the text itself if it has none."""
+    return frozenset(phrases.split_words(text).stems) or frozenset({text})

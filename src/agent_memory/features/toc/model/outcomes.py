@@ -1,0 +1,306 @@
+"""Outcomes: the bullets of a stretch of work: what was asked for, finished, decided and found out.
+
+Evidence and sentences compete by kind and weight, and each is taken for what it adds to those
+before. What was corrected or measured again is left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_memory.features.log.model.events import EventRole
+from agent_memory.features.toc.model import commands, evidence, naming, speech_acts
+from agent_memory.features.toc.model.commands import Deed
+from agent_memory.features.toc.model.evidence import WEIGHTS, WorkEvidence
+from agent_memory.features.toc.model.highlights import HighlightKind
+from agent_memory.features.toc.model.reports import has_structure, tidy
+from agent_memory.features.toc.model.statements import Statement
+from agent_memory.features.toc.model.summaries import Point, Support, Utterance
+from agent_memory.features.toc.model.working import WRITERS
+from agent_memory.kernel.ids import EventId
+from agent_memory.kernel.text import phrases
+from agent_memory.kernel.text.sentences import SentenceKind
+
+MAX_POINTS = 6
+MAX_REPORTED = 10  # with a report
+LEAST_WEIGHT = 0.001
+ALIKE = 0.6  # share of common terms at which two bullets say the same
+SAME_TASK = 0.3  # if they also name the same issue
+_REACH = 12  # sentences back that a correction reaches
+_NEW = 0.7  # part of a bullet's value that depends on its new terms
+_LEAST = 0.3  # of a bullet's value
+_FEW = 2  # bullets; up to here, plain notes are taken too
+_MENDED = 0.5
+_SUBJECTLESS = 0.7  # "It is ..." says little alone
+_CORRECTING = 1.2
+_VAGUE = (0.1, 0.4, 0.8)  # by the number of distinctive words
+_ESTIMATED = 0.9  # a sentence in between counts less than evidence
+
+
+@dataclass(slots=True)
+class _Candidate:
+    text: str
+    kind: HighlightKind
+    weight: float
+    support: tuple[Support, ...]
+    order: tuple[int, int]
+    stems: frozenset[str]
+    reported: bool = False
+    ref: str = ""
+
+
+def read_work(
+    spoken: Sequence[Utterance], before: Sequence[Utterance], statements: Sequence[Statement]
+) -> tuple[str | None, tuple[Point, ...]]:
+    """Return the title and the bullets of a stretch of work."""
+    found = evidence.gather(spoken, before)
+    tasks = commands.find_task_titles(spoken)
+    title = naming.name_work(spoken, found, statements, tasks)
+    places = {utterance.event_id: number for number, utterance in enumerate(spoken)}
+    candidates = [
+        *_read_requests(spoken, statements, tasks, places),
+        *(_from_evidence(each) for each in found),
+        *_read_statements(statements, found, places, spoken),
+    ]
+    chosen = _choose(_keep_last_word(candidates))
+    if len(chosen) < _FEW:
+        chosen += _describe_files(spoken, places)
+    chosen.sort(key=lambda each: each.order)
+    return title, tuple(_to_point(each) for each in chosen)
+
+
+def _from_evidence(found: WorkEvidence) -> _Candidate:
+    text = found.source.text
+    return _Candidate(
+        text=found.text,
+        kind=found.kind,
+        weight=found.weight,
+        support=(_support(found.source, text[found.start : found.end].strip()),),
+        order=(found.place, found.start),
+        stems=_stems(found.text),
+        reported=found.reported,
+        ref=found.ref,
+    )
+
+
+def _read_requests(
+    spoken: Sequence[Utterance],
+    statements: Sequence[Statement],
+    tasks: dict[str, Deed],
+    places: dict[EventId, int],
+) -> Iterator[_Candidate]:
+    """Yield the telling sentence of each prompt, or the title of the issue that it names."""
+    for utterance in spoken:
+        if not naming.is_prompt(utterance) or speech_acts.is_go_on(utterance.text):
+            continue
+        own = [each for each in statements if each.source.event_id == utterance.event_id]
+        best = max(own, key=lambda each: each.factor * each.central, default=None)
+        if best is None:
+            continue
+        task = naming.find_named_task(utterance.text, tasks)
+        first = next((each for each in own if task or each.telling > 1), best)
+        said = naming.name_issue(task) if task else tidy(first.text)
+        kind = HighlightKind.DECIDED if _is_choice(best.text) else HighlightKind.ASKED
+        start, end = first.span.start, first.span.end
+        yield _Candidate(
+            text=f"Asked: {said}" if kind is HighlightKind.ASKED else said,
+            kind=kind,
+            weight=WEIGHTS[kind] * (1.0 if task else _clarity(first)),
+            support=(_support(utterance, utterance.text[start:end].strip()),),
+            order=(places[utterance.event_id], start),
+            stems=_stems(said),
+            ref=task.ref if task else "",
+        )
+
+
+def _read_statements(
+    statements: Sequence[Statement],
+    found: Sequence[WorkEvidence],
+    places: dict[EventId, int],
+    spoken: Sequence[Utterance],
+) -> Iterator[_Candidate]:
+    """Yield the outcomes among the sentences in between, without those that were corrected."""
+    told = [
+        each
+        for each in statements
+        if each.kind is not None
+        and each.source.role is not EventRole.USER
+        and each.span.kind is not SentenceKind.HEADING
+        and each.words.size > 2
+        and (each.telling > 2 or not evidence.is_vague(each.text))
+        and not any(_covers(piece, each) for piece in found)
+    ]
+    wrong = _find_corrected(told, statements)
+    explaining = _find_explanations(spoken)
+    for number, statement in enumerate(told):
+        kind = statement.kind
+        if number in wrong or kind is None:
+            continue
+        if statement.source.event_id in explaining and kind is not HighlightKind.FOUND:
+            kind = HighlightKind.NOTE
+        source, span = statement.source, statement.span
+        is_fault = span.kind is SentenceKind.FAULT
+        boost = min(1.3, max(0.6, statement.emphasis))
+        weight = WEIGHTS[kind] * _ESTIMATED * boost * (0.5 + 0.5 * statement.central)
+        if is_fault:
+            weight *= _MENDED
+        elif speech_acts.lacks_subject(statement.text):
+            weight *= _SUBJECTLESS
+        if statement.act.corrects and kind is HighlightKind.FOUND:
+            weight *= _CORRECTING
+        text = evidence.describe_fault(source, statement.text) if is_fault else statement.text
+        yield _Candidate(
+            text=tidy(text),
+            kind=kind,
+            weight=weight * _clarity(statement),
+            support=(_support(source, source.text[span.start : span.end]),),
+            order=(places[source.event_id], span.start),
+            stems=frozenset(statement.words.stems),
+            ref=commands.find_ref(text),
+        )
+
+
+def _find_explanations(spoken: Sequence[Utterance]) -> set[str]:
+    """Return the messages that explain how things are, in a stretch where nothing was changed."""
+    if any(utterance.tool_name in WRITERS for utterance in spoken):
+        return set()
+    return {
+        utterance.event_id
+        for utterance in spoken
+        if utterance.role is EventRole.ASSISTANT and has_structure(utterance.text)
+    }
+
+
+def _clarity(statement: Statement) -> float:
+    telling = statement.telling
+    value = _VAGUE[telling] if telling < len(_VAGUE) else 1.0
+    return value if statement.span.whole else value * 0.8
+
+
+def _covers(piece: WorkEvidence, statement: Statement) -> bool:
+    return (
+        piece.source.event_id == statement.source.event_id
+        and piece.start < statement.span.end
+        and statement.span.start < piece.end
+    )
+
+
+def _find_corrected(told: Sequence[Statement], statements: Sequence[Statement]) -> set[int]:
+    """Return the numbers of the sentences that a later one contradicts."""
+    wrong: set[int] = set()
+    for number, statement in enumerate(told):
+        if not statement.act.corrects:
+            continue
+        same = (each for each in statements if each.source.event_id == statement.source.event_id)
+        stems = {stem for each in same for stem in _get_telling(each)}
+        for back in range(max(0, number - _REACH), number):
+            earlier = told[back]
+            if (
+                earlier.source.event_id != statement.source.event_id
+                and earlier.kind in (HighlightKind.FOUND, HighlightKind.BROKEN, HighlightKind.NOTE)
+                and stems & _get_telling(earlier)
+            ):
+                wrong.add(back)
+    return wrong
+
+
+def _get_telling(statement: Statement) -> set[str]:
+    return {stem for stem, weight in statement.words.stems.items() if weight >= phrases.TELLING}
+
+
+def _keep_last_word(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Leave out measurements that were made again, and value failures less that were mended."""
+    states = [each for each in candidates if each.kind is HighlightKind.STATE]
+    last = max(
+        states, key=lambda each: (each.reported, _has_number(each), each.order), default=None
+    )
+    if last is not None and not speech_acts.is_red(last.text):
+        for each in candidates:
+            if each.kind is HighlightKind.BROKEN and each.order < last.order:
+                each.weight *= _MENDED
+    ends = [each for each in candidates if each.kind is HighlightKind.MILESTONE]
+    best = max(ends, key=lambda each: (bool(each.ref), each.reported, each.weight), default=None)
+    others = {HighlightKind.STATE: last, HighlightKind.MILESTONE: best}
+    return [each for each in candidates if each.kind not in others or each is others[each.kind]]
+
+
+def _has_number(candidate: _Candidate) -> bool:
+    return any(letter.isdigit() for letter in candidate.text)
+
+
+def _choose(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Choose bullets one by one, each for what it adds to those before it."""
+    limit = MAX_REPORTED if any(each.reported for each in candidates) else MAX_POINTS
+    rest = list(candidates)
+    chosen: list[_Candidate] = []
+    seen: set[str] = set()
+    while rest and len(chosen) < limit:
+        best = max(rest, key=lambda each: _value(each, seen))
+        rest.remove(best)
+        told = sum(each.kind is not HighlightKind.ASKED for each in chosen)
+        if _value(best, seen)[0] < _LEAST and told:
+            break
+        if best.kind is HighlightKind.NOTE and told >= _FEW:
+            continue
+        same = next((each for each in chosen if _says_same(each, best)), None)
+        if same is not None:
+            same.support = (*same.support, *best.support)[:3]
+            continue
+        chosen.append(best)
+        seen |= best.stems
+    return chosen
+
+
+def _value(candidate: _Candidate, seen: set[str]) -> tuple[float, tuple[int, int]]:
+    fresh = len(candidate.stems - seen) / len(candidate.stems) if candidate.stems else 0.0
+    return candidate.weight * (1 - _NEW + _NEW * fresh), candidate.order
+
+
+def _says_same(one: _Candidate, other: _Candidate) -> bool:
+    if (one.kind is HighlightKind.ASKED) is not (other.kind is HighlightKind.ASKED):
+        return False  # what was asked for says what the session is about
+    common = len(one.stems & other.stems)
+    share = common / (len(one.stems | other.stems) or 1)
+    part = common / (min(len(one.stems), len(other.stems)) or 1)
+    if one.ref and one.ref == other.ref:
+        return part >= SAME_TASK
+    return share >= ALIKE
+
+
+def _describe_files(spoken: Sequence[Utterance], places: dict[EventId, int]) -> list[_Candidate]:
+    """Say which files were changed or read, if little else can be said."""
+    verb, files = evidence.list_files(spoken)
+    if not files:
+        return []
+    shown, names = list(files.values())[: evidence.MAX_FILES], evidence.join_files(list(files))
+    return [
+        _Candidate(
+            text=f"{verb} {'the file ' if len(files) == 1 else ''}{names}",
+            kind=HighlightKind.NOTE,
+            weight=LEAST_WEIGHT,
+            support=tuple(_support(each, each.text.partition("\n")[0]) for each in shown),
+            order=(places[shown[0].event_id], 0),
+            stems=frozenset(),
+        )
+    ]
+
+
+def _is_choice(text: str) -> bool:
+    return speech_acts.classify(text, report=True).kind is HighlightKind.DECIDED
+
+
+def _support(source: Utterance, excerpt: str) -> Support:
+    return Support(event_id=source.event_id, at_ms=source.at_ms, excerpt=excerpt)
+
+
+def _to_point(candidate: _Candidate) -> Point:
+    return Point(
+        text=candidate.text,
+        weight=max(round(candidate.weight, 4), LEAST_WEIGHT),
+        support=tuple(each for each in candidate.support if each.excerpt),
+        kind=candidate.kind,
+        reported=candidate.reported,
+    )
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(phrases.split_words(text).stems)

@@ -1,0 +1,337 @@
+"""Speech acts: what a sentence of an agent does, such as report, decide, find out or narrate.
+
+Only outcomes become bullets above a segment. Narration ("Let me check the tests") becomes none at
+all. The rules are for English; a sentence in another language is a plain note.
+"""
+
+import re
+from dataclasses import dataclass
+
+from agent_memory.features.toc.model.highlights import HighlightKind
+
+MOST_CHARS = 600  # of a sentence are read
+
+
+def _any_of(phrases: str) -> str:
+    """Return a pattern for phrases that are separated by bars; a blank stands for any space."""
+    parts = [" ".join(phrase.split()) for phrase in phrases.split("|")]
+    joined = "|".join(part.replace("'", "['\u2019]").replace(" ", r"\s+") for part in parts)
+    return rf"(?:{joined})"
+
+
+def _find_words(phrases: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{_any_of(phrases)}\b", re.IGNORECASE)
+
+
+_BASE = """
+add adjust allow analyze apply build bump change check claim clean clear close commit compare
+compile complete configure confirm continue convert copy create debug define delete deploy do
+double-check edit enable ensure examine explore export extract fetch find finish fix format
+generate get give go handle implement import improve include inspect install integrate
+investigate keep launch list load locate look make mark merge migrate mock modify move
+normalize open parse pass patch perform plan port prepare print proceed pull push put read
+rebase rebuild record refactor register remove rename render reorder replace replay report
+reproduce rerun reset resolve restart restore restructure retry return revert review rewrite
+run save scan search see send set setup show simplify skip sort split stage start stop store
+strip submit summarize switch sync tag take test tidy trace track trigger try tweak understand
+undo uninstall unify update upgrade upload use validate verify view wait walk warn wire work
+wrap write
+"""
+_BASE_VERBS = "|".join(_BASE.split())
+_PAST = """
+accepted added adopted applied automated bumped centralized changed cleaned closed committed
+completed configured converted corrected covered created deleted deployed documented dropped
+enabled enriched exposed extended extracted filed finished fixed force-added generated hardened
+implemented improved included increased installed integrated introduced landed launched limited
+merged migrated moved opened optimized patched ported published pulled pushed rebased rebuilt
+redesigned reduced refactored registered released removed renamed reordered reorganized
+replaced resolved restored restructured reverted rewired rewritten rewrote rolled scheduled
+secured shipped simplified solved split stabilized standardized streamlined switched synced
+tagged tightened unified updated upgraded uploaded validated verified wired wrapped wrote
+"""
+_DONE_VERBS = "|".join(_PAST.split())
+_WILL = r"(?:i['\u2019]ll|i\s+will|we['\u2019]ll|let['\u2019]s)\s+"
+
+_OPENING = re.compile(
+    r"(?:(?:ok(?:ay)?|good(?: news)?|great|perfect|excellent|nice|alright|right|wait|well|hmm+|ah"
+    r"|oh|yes|yep|sure|done|note|also|so|now|and|but|then|finally|indeed|actually|however|confirmed"
+    r"|as expected|interesting(?:ly)?|unfortunately|still)(?:\s*[,.!:;\u2014\u2013]+|\s-)\s*"
+    r"|(?:so|now|and|but|also)\s+(?=[^a-z]|the|it|this|that|all|we))+",
+    re.IGNORECASE,
+)
+_SELF = re.compile(
+    r"^(?:i|we)(?:['\u2019]ve|\s+have|\s+also|\s+just|\s+now|\s+successfully)*\s+"
+    rf"(?=(?:{_DONE_VERBS})\b)",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r"(?:,?\s+(?:so|and|but)\s+|\s*[,;\u2014\u2013]\s*|\s-\s)"
+    r"(?:let(?:['\u2019]s|\s+me)\b|i['\u2019]ll\b|i\s+will\b|i\s+(?:need\s+to|should|can|just)\b"
+    r"|no\s+action\s+needed).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_IMPERATIVE = re.compile(rf"(?:{_BASE_VERBS})\b(?!\s+(?:is|was|are|were)\b)", re.IGNORECASE)
+_PROMISE = re.compile(
+    _any_of(
+        "let's|let me|let us|i'll|i will|we'll|i'm going to|i am going to|i've|i'd|i have"
+        "|i now have|moving on|continuing|starting|beginning|proceeding|looking at|checking"
+        "|reading|running"
+        "|waiting|here's|here is|here are|time to|before i|before we|before doing|to do|to start"
+        "|to begin|feel free|happy to|please|need to|want me|would you|shall i|do you want|thanks"
+        "|thank you|sorry|you're right|you're absolutely right|got it|understood|makes sense"
+        "|almost done|almost there|one more|one moment|work on|working on"
+    )
+    + r"\b|(?:now|next|first|then|finally|lastly|second|third)\b[,\s]|still\s+\w+ing\b"
+    r"|(?:i|we)\s+(?:(?:still|also|now|just)\s+)?"
+    r"(?:need|want|have|should|must|can|could|would|see|understand|plan|intend|notice|know|think)\b",
+    re.IGNORECASE,
+)
+_LATER_PROMISE = re.compile(
+    r"(?:^|[\s\u2014\u2013-])"
+    r"(?:let(?:['\u2019]s|\s+me)|i['\u2019]ll|i\s+will|i\s+need\s+to|i\s+should)\s+\w+",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(
+    rf"{_WILL}(?:use|keep|go\s+with|stick|avoid|leave|store|prefer)\b.{{12,}}", re.IGNORECASE
+)
+_WILL_START = re.compile(_WILL, re.IGNORECASE)
+_HEDGE = re.compile(
+    r"\bmay\b(?!\s+\d)|\bappears?\b(?!\s+in)|\b"
+    + _any_of(
+        "might|maybe|perhaps|probably|likely|possibly|presumably|seems|seem|seemed|looks like"
+        "|look like|i think|i believe|i guess|i suspect|should work|should be|should pass"
+        "|should fix|should now work|should now be|should now pass|could be|not sure|unclear"
+    )
+    + r"\b",
+    re.IGNORECASE,
+)
+_CORRECTION = re.compile(
+    r"\b(?:actually|in\s+fact|correction|false\s+alarm|was\s+wrong|misread|mistaken|after\s+all"
+    r"|contrary\s+to)\b"
+    r"|\b(?:IS|ARE|WAS|DOES|DID|NOT|CAN)\b(?=\s+[a-z])"  # written so for emphasis
+)
+_STATE = re.compile(
+    r"\b(?:all|\d[\d,]*)\s+(?:\S+\s+){0,4}?"
+    r"(?:tests?|specs?|examples?|suites?|checks?|doctests|assertions)\b"
+    r"|\b(?:\d[\d,]*|no|zero)\s+(?:\w+\s+)?"
+    r"(?:failures?|errors?|warnings?|issues|passed|passing|failing)\b"
+    r"|\b(?:tests?|suite|build|credo|lint(?:er|ing)?|type.?checks?|mypy|ruff|eslint|clippy|ci"
+    r"|compilation)\b[^.]{0,30}\b(?:pass(?:es|ed|ing)?|green|clean|succeed(?:s|ed)?)\b"
+    r"|\bclean(?:ly)?\s+(?:compile|build)|compiles?\s+clean"
+    r"|\b\d+\s+of\s+\d+\s+(?:\w+\s+)?(?:pass|fail)",
+    re.IGNORECASE,
+)
+_VERDICT = re.compile(
+    r"\b(?:pass(?:es|ed|ing)?|green|clean|fail(?:s|ed|ing|ures?)?|succe\w+"
+    r"|(?:0|no|zero)\s+(?:\w+\s+)?(?:errors|failures|warnings|issues))\b",
+    re.IGNORECASE,
+)
+_RED = re.compile(
+    r"(?<!\b0\s)(?<!\bno\s)(?<!\bzero\s)\b(?:fail(?:s|ed|ing|ures?)?|broken|red|errors?)\b",
+    re.IGNORECASE,
+)
+_TESTS_WRITTEN = re.compile(r"\W*(?:added|wrote|created|new|covered)\b", re.IGNORECASE)
+_DONE = re.compile(
+    rf"\b(?:{_DONE_VERBS}|done|complete|works?\s+now|is\s+gone|no\s+longer|successfully|in\s+place"
+    r"|is\s+live|up\s+and\s+running|now\s+(?:works?|passes|supports?|handles?|uses?|returns?|has"
+    r"|have|carries|shows?|runs?|is|are))\b",
+    re.IGNORECASE,
+)
+_NOT_YET = re.compile(  # before one of them
+    r"\b(?:not|never|isn['\u2019]t|wasn['\u2019]t|to|be|must|should|can|cannot|if|when|once|until"
+    r"|unless|will|would|already|were|been)\s+(?:yet\s+|be\s+|been\s+|get\s+)?$",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(
+    r"\b(?:epic|task|feature|milestone|project|issue|ticket|bead|story|sprint|refactor\w*|migration"
+    r"|release|implementation|everything|work|all(?:\s+(?:\w+\s+){0,3})?"
+    r"(?:tasks|subtasks|work|items|steps|children|phases|todos|done))\b",
+    re.IGNORECASE,
+)
+_ENDED = _find_words(
+    "complete|completed|done|finished|shipped|closed|resolved|merged|pushed|implemented|delivered"
+    "|released|deployed|landed"
+)
+_LONGEST_MILESTONE = 160
+_DECISION = re.compile(
+    r"\b"
+    + _any_of(
+        "decided|decision|decide|chose|chosen|opted|settled on|agreed|go with|going with|went with"
+        "|instead of|rather than|prefer|preferred|by design|trade-off|tradeoff|stick with"
+        "|sticking with|from now on|must not|must never|must always|always use"
+    )
+    + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b|\bnever\s+\w+",
+    re.IGNORECASE,
+)
+_CAUSE = re.compile(
+    r"\b(?:(?:root\s+)?causes?\s+(?:is|was|were|are|of)|turns?\s+out|turned\s+out|discovered"
+    r"|caused\s+by|(?:the|a)\s+(?:\w+\s+)?(?:issue|problem|bug|culprit|reason)\s+"
+    r"(?:is|was|where|comes|came))\b",
+    re.IGNORECASE,
+)
+_FINDING = re.compile(
+    r"\b"
+    + _any_of(
+        "because|caused by|due to|bug where|bug in|bug that|doesn't|does not|don't|isn't|is not"
+        "|aren't|wasn't|can't|cannot|only work|only works|only accept|only accepts|only in|only if"
+        "|only when|only support|only supports|require|requires|expect|expects|depend on"
+        "|depends on|means|despite|although|even though|was force-added|was never|was missing"
+        "|was wrong|was stale|were missing|come from|comes from|goes through|prevent|prevents"
+        "|override|overrides|shadow|shadows|conflicts with|learned|lesson|gotcha"
+    )
+    + r"\b|\bneeds?\b(?!\s+to\s+(?:compile|run|test)\b)"
+    r"|\b(?:the|a|only)\s+(?:\w+\s+)?(?:issue|problem|bug|culprit|reason|catch|key|trick|fix"
+    r"|conflict|difference|limitation|error|failure)\s+(?:is|was|here|comes|came|lies)\b"
+    r"|\bknown\s+(?:\w+\s+){0,2}(?:bug|issue|limitation|conflict)\b"
+    r"|\b(?:is|are|was|were)\s+(?:(?:already|actually|still)\s+)?"
+    r"(?:tracked|ignored|gitignored|stored|served|built|loaded|called|used|set|defined|cached"
+    r"|shared|generated|reported|dropped|lost|skipped|written|read|sent|kept|hard-?coded"
+    r"|deprecated|unused|limited|blocked|locked|shadowed|overridden|mapped)\b",
+    re.IGNORECASE,
+)
+_BROKEN = _find_words(
+    "fail|fails|failed|failing|crash|crashes|crashed|crashing|broken|breaks|is missing|are missing"
+    "|not found|undefined|unable|won't|isn't working|doesn't work|doesn't compile|doesn't exist"
+    "|doesn't build|doesn't start|timed out|times out|refused|denied|rejected|regressed|regression"
+)
+_OPEN = re.compile(
+    r"\b"
+    + _any_of(
+        "todo|remaining|remain|remains|still to|still need|still needs|still open|still missing"
+        "|left to do|follow-up|followup|not yet|out of scope|next step|next steps|next task|next up"
+        "|deferred|postponed|pending|blocked on|blocked by|for later|future work|known gap"
+        "|not done|not implemented|not tested|not covered|up to you|your call|your decision"
+        "|waiting for"
+    )
+    + r"\b|\byou(?:\s+still|['\u2019]ll)?\s+(?:need|have|should|must|can\s+decide|may\s+want)\b",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(
+    r"(?:that|this|it|they|these|those)(?:['\u2019]s)?\b(?!\s+(?:line|file|test))", re.IGNORECASE
+)
+_NEEDING_SUBJECT = frozenset({HighlightKind.MILESTONE, HighlightKind.DONE, HighlightKind.STATE})
+_GO_ON = re.compile(
+    r"(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|good|perfect|thanks?|thank\s+you|please|now|and|so"
+    r"|alright|cool|nice)[\s,.!]*)*"
+    r"(?:(?:go\s+(?:on|ahead)|continue|proceed|carry\s+on|keep\s+going|resume|next|do\s+it|retry"
+    r"|try\s+again|again|approved?|lgtm|commit|push|commit\s+and\s+push|merge|run|yes|no|y|n|ok"
+    r"|[1-9]|[a-d]|stop|wait|hi|hello|hey|thanks?|done)\b[\s,.!]*"
+    r"(?:(?:it|this|that|please|now|with\s+(?:it|that|this)|them|all|everything"
+    r"|until\s+(?:all|everything|it)\s+(?:are|is)\s+done|the\s+(?:rest|next|plan|work))[\s,.!]*)*)?",
+    re.IGNORECASE,
+)
+
+
+_ANNOUNCEMENT = re.compile(
+    _any_of(
+        "found|i found|i see the|i see why|got it|there it is|that's it|that explains"
+        "|that's the problem|here's the problem|here's the issue|the problem|mystery solved"
+    )
+    + r"\b",
+    re.IGNORECASE,
+)
+_LONGEST_ANNOUNCEMENT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechAct:
+    """What a sentence does. `kind` is None for narration, questions and chatter."""
+
+    kind: HighlightKind | None
+    corrects: bool = False  # it contradicts something said shortly before
+
+
+NOTE = SpeechAct(HighlightKind.NOTE)
+_SILENT = SpeechAct(None)
+
+
+def classify(text: str, *, report: bool = False) -> SpeechAct:
+    """Classify a sentence of an agent. In a `report` an imperative is an item, not narration."""
+    opening = _OPENING.match(text)
+    bare = text[opening.end() if opening else 0 : MOST_CHARS].strip(" *`_#\"'")
+    bare = _SELF.sub("", bare, count=1)
+    if not bare or bare.endswith(("?", "\uff1f")) or (bare.endswith(":") and not report):
+        return _SILENT
+    if _PROMISE.match(bare):
+        return SpeechAct(HighlightKind.DECIDED) if _is_choice(bare) else _SILENT
+    if not report and (_IMPERATIVE.match(bare) or _LATER_PROMISE.search(bare)):
+        return _SILENT
+    kind, corrects = _classify_statement(bare, report), bool(_CORRECTION.search(bare))
+    if kind in _NEEDING_SUBJECT and _PRONOUN.match(bare):
+        kind = HighlightKind.NOTE
+    if corrects and kind is HighlightKind.NOTE and not _HEDGE.search(bare):
+        kind = HighlightKind.FOUND
+    return SpeechAct(kind, corrects)
+
+
+def _classify_statement(text: str, report: bool) -> HighlightKind:
+    if _STATE.search(text) and _VERDICT.search(text) and not _TESTS_WRITTEN.match(text):
+        return HighlightKind.BROKEN if is_red(text) and "because" in text else HighlightKind.STATE
+    if _BROKEN.search(text) and not report:
+        return HighlightKind.NOTE if _HEDGE.search(text) else HighlightKind.BROKEN
+    done = _is_done(text)
+    if done and _WHOLE.search(text) and _ENDED.search(text) and len(text) < _LONGEST_MILESTONE:
+        return HighlightKind.MILESTONE
+    if _HEDGE.search(text):
+        return HighlightKind.NOTE
+    if _CAUSE.search(text) and not _DONE.match(text):
+        return HighlightKind.FOUND
+    if _OPEN.search(text) and (report or not done):
+        return HighlightKind.OPEN
+    if _DECISION.search(text):
+        return HighlightKind.DECIDED
+    if done:
+        return HighlightKind.DONE
+    if _BROKEN.search(text):
+        return HighlightKind.BROKEN
+    if _FINDING.search(text):
+        return HighlightKind.FOUND
+    return HighlightKind.PLANNED if report and _IMPERATIVE.match(text) else HighlightKind.NOTE
+
+
+def _is_done(text: str) -> bool:
+    """Return whether a sentence says that something was done, and not that it is to be done."""
+    return any(
+        not _NOT_YET.search(text, max(0, match.start() - 16), match.start())
+        for match in _DONE.finditer(text)
+    )
+
+
+def announces_finding(text: str) -> bool:
+    """Return whether a short sentence announces what the next one says: "Found it."."""
+    return len(text) < _LONGEST_ANNOUNCEMENT and bool(_ANNOUNCEMENT.match(text))
+
+
+def is_red(text: str) -> bool:
+    """Return whether a measured state is a failure."""
+    return bool(_RED.search(text))
+
+
+def is_go_on(prompt: str) -> bool:
+    """Return whether a prompt asks for nothing new, such as "yes" or "continue until done"."""
+    return bool(_GO_ON.fullmatch(prompt.strip()[:MOST_CHARS]))
+
+
+def lacks_subject(text: str) -> bool:
+    """Return whether a sentence begins with a pronoun, so that it says little alone."""
+    return bool(_PRONOUN.match(tidy_sentence(text)))
+
+
+def tidy_sentence(text: str) -> str:
+    """Return a sentence without "Good," or "I have" at its start and "let me ..." at its end."""
+    opening = _OPENING.match(text)
+    rest = text[opening.end() :] if opening else text
+    if len(rest.split()) < 3:
+        rest = text
+    rest = _SELF.sub("", rest, count=1)
+    if _is_choice(rest):
+        rest = _WILL_START.sub("", rest, count=1)
+    shorter = _TAIL.sub("", rest)
+    if len(shorter.split()) >= 4:
+        rest = shorter
+    word = rest.partition(" ")[0]
+    return rest[:1].upper() + rest[1:] if word.isalpha() and word.islower() else rest
+
+
+def _is_choice(text: str) -> bool:
+    return bool(_CHOICE.match(text)) and not _LATER_PROMISE.search(text, 6)
