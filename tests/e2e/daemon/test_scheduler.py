@@ -17,6 +17,7 @@ from tests.toc_conversations import (
     NIGHT,
     ORCHARD,
     OUTBOX,
+    REBUILD,
     ROLLUP,
     SECONDS,
     SEGMENTS,
@@ -25,8 +26,13 @@ from tests.toc_conversations import (
     millis,
 )
 
-CRONS = {ROLLUP: "0 0 * * * *", SEGMENTS: "0 */15 * * * *", OUTBOX: "0 * * * * *"}
-PERIOD_MS = {ROLLUP: 3_600_000, SEGMENTS: 900_000, OUTBOX: 60_000}
+CRONS = {
+    ROLLUP: "0 0 * * * *",
+    SEGMENTS: "0 */15 * * * *",
+    OUTBOX: "0 * * * * *",
+    REBUILD: "0 0 * * * *",
+}
+PERIOD_MS = {ROLLUP: 3_600_000, SEGMENTS: 900_000, OUTBOX: 60_000, REBUILD: 3_600_000}
 JITTER_MS = 2_000
 
 
@@ -36,7 +42,7 @@ def own(daemon: Daemon) -> Iterator[tuple[Client, Toc]]:
         yield client, Toc(client)
 
 
-def test_the_three_jobs_have_the_names_and_crons_of_the_reference(
+def test_the_jobs_have_their_names_and_crons(
     own: tuple[Client, Toc],
 ) -> None:
     _, toc = own
