@@ -469,7 +469,7 @@ class TestScheduler:
             r"    Status: (Active|RUNNING)\n"
             rf"    Last Run: (never|{MOMENT} \([\d.e-]+s, SUCCESS\))\n"
             rf"    Next Run: {MOMENT}\n"
-            r"    Stats: [\d,]+ runs, 0 errors\n"
+            r"    Stats: [\d,]+ runs?, 0 errors\n"
         )
         assert re.fullmatch(
             r"Scheduler: Running\n"

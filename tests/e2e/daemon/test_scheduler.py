@@ -236,7 +236,9 @@ def test_a_stop_in_the_midst_of_a_job_is_no_failure_of_it(daemon: Daemon) -> Non
     daemon.restart()
     with daemon.client() as client:
         toc = Toc(client)
-        assert [(job.error_count, job.last_error) for job in toc.status().jobs] == [(0, "")] * 3
+        assert [(job.error_count, job.last_error) for job in toc.status().jobs] == [(0, "")] * len(
+            JOBS
+        )
         toc.wait_for([event] for event in many)
 
 
