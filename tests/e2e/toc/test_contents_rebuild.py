@@ -16,6 +16,7 @@ from tests.memory_client import Client
 from tests.toc_conversations import (
     EVERYTHING,
     MINUTE,
+    OUTBOX,
     REBUILD,
     SECONDS,
     Toc,
@@ -53,8 +54,8 @@ def age(home: Home) -> None:
     assert not failures
 
 
-def scheduler(home: Home, verb: str) -> None:
-    assert home.run("memory-daemon", "scheduler", verb, REBUILD).code == 0
+def scheduler(home: Home, verb: str, job: str = REBUILD) -> None:
+    assert home.run("memory-daemon", "scheduler", verb, job).code == 0
 
 
 def wait_rebuilt(home: Home) -> None:
@@ -139,6 +140,29 @@ def test_killed_in_between_it_goes_on() -> None:
         assert read_tree(home) == tree
         assert len(list_logged(home, "contents.rebuild_begun")) == 1
         assert len(list_logged(home, "contents.rebuilt")) == 1
+
+
+def test_it_waits_while_the_index_is_behind() -> None:
+    with Home() as home:
+        tree = take_in(home, EVERYTHING)
+        for job in (OUTBOX, REBUILD):
+            scheduler(home, "pause", job)
+        start = millis("2026-02-02 08:00")
+        many = [make_event("many", n, start + n, "user", f"Pump {n}.") for n in range(1_100)]
+        age(home)
+        home.serve()
+        with open_client(home) as client:
+            for part in (many[:600], many[600:]):
+                client.ingest_all(part)
+        scheduler(home, "resume")
+        scheduler(home, "run")
+        contents = home.status()["contents"]
+        assert contents["segments"] == 0
+        scheduler(home, "resume", OUTBOX)
+        wait_rebuilt(home)
+        rebuilt = {node.node_id: node for node in read_tree(home)}
+        segments = [node for node in tree if node.level == pb.TOC_LEVEL_SEGMENT]
+        assert [rebuilt[node.node_id] for node in segments] == segments
 
 
 def test_a_rebuild_by_hand_is_enough() -> None:
