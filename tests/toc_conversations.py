@@ -12,7 +12,8 @@ MINUTE = 60_000
 SECONDS = 20.0  # far more than new events take to reach the table of contents
 
 SEGMENTS, ROLLUP, OUTBOX = "segment-summarizer", "hourly-rollup", "outbox-processor"
-JOBS = (ROLLUP, SEGMENTS, OUTBOX)
+REBUILD = "contents-rebuild"
+JOBS = (ROLLUP, SEGMENTS, OUTBOX, REBUILD)
 
 _KINDS = {
     "user": (pb.EVENT_TYPE_USER_MESSAGE, pb.EVENT_ROLE_USER),

@@ -10,7 +10,8 @@ JOB = "outbox-processor"
 def test_every_job_is_told(client: MemoryClient) -> None:
     found = client.get_scheduler_status()
     assert found.scheduler_running
-    assert {job.job_name for job in found.jobs} == {JOB, "segment-summarizer", "hourly-rollup"}
+    others = {"segment-summarizer", "hourly-rollup", "contents-rebuild"}
+    assert {job.job_name for job in found.jobs} == {JOB, *others}
     assert all(job.next_run_ms > 0 for job in found.jobs)
 
 

@@ -78,6 +78,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         contents=features.toc.contents,
         jobs=features.operations.jobs,
         rebuild=features.toc.rebuild,
+        background_rebuild=features.toc.background_rebuild,
         recall=features.recall.recall,
         opening=features.recall.opening,
         context=features.recall.context,

@@ -29,6 +29,7 @@ from agent_memory.features.operations.services.admin import Admin
 from agent_memory.features.operations.services.jobs import (
     CRONS,
     OUTBOX,
+    REBUILD,
     ROLLUP,
     SEGMENTS,
     Check,
@@ -122,6 +123,7 @@ def build_scheduler(
         forgetting=forgetting.forgetting,
         on_forgetting_finished=_log_forgetting,
         toc_lock=toc.lock,
+        rebuild=toc.background_rebuild,
         changes=changes,
     )
 
@@ -132,8 +134,19 @@ def build_scheduler(
     def process_outbox(check: Check) -> None:
         if tasks.process_outbox(check):
             wake_ups.on_outbox_left()
+        if toc.background_rebuild.is_due():  # it may have waited for the index
+            wake_ups.on_rebuild_due()
 
-    work = {ROLLUP: tasks.roll_up, SEGMENTS: cut_segments, OUTBOX: process_outbox}
+    def rebuild_contents(check: Check) -> None:
+        if tasks.rebuild_contents(check):
+            wake_ups.on_contents_rebuilt()
+
+    work = {
+        ROLLUP: tasks.roll_up,
+        SEGMENTS: cut_segments,
+        OUTBOX: process_outbox,
+        REBUILD: rebuild_contents,
+    }
     return CronScheduler(
         [ScheduledJob(name=name, cron=CRONS[name], work=task) for name, task in work.items()],
         StoredJobs(platform.store),

@@ -96,6 +96,7 @@ def build_recall(
             resolver=memories.resolver,
             recall=recall,
             indexes=indexes,
+            rebuild=toc.background_rebuild,
             llm=memories.reasoner is not None,
         ),
     )

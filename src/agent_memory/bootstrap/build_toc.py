@@ -1,19 +1,27 @@
 """Build the table of contents."""
 
-import threading
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+
+import structlog
 
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
+from agent_memory.features.toc.model.editions import RebuildProgress
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.ports import Summarizer
+from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.turns import TurnLock
+
+logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +31,12 @@ class TocFeature:
     rollup: Rollup
     rebuild: Rebuild
     contents: Contents
-    lock: threading.Lock  # held while nodes are written: segments, rollups, rebuild, forgetting
+    background_rebuild: BackgroundRebuild
+    lock: TurnLock  # held while nodes are written: segments, rollups, rebuild, forgetting
 
 
 def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
-    toc, lock = StoredToc(platform.store), threading.Lock()
+    toc, lock = StoredToc(platform.store), TurnLock()
     extractive = ExtractiveSummarizer(platform.worker)
     summarizer = _build_summarizer(platform, extractive)
     segmenting = Segmenter(
@@ -43,15 +52,48 @@ def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
     rollup = Rollup(
         reader=toc, writer=toc, drafter=extractive, summarizer=summarizer, clock=platform.clock
     )
+    background_rebuild = BackgroundRebuild(
+        reader=toc,
+        writer=toc,
+        editions=toc,
+        segmenting=segmenting,
+        rollup=rollup,
+        toc_lock=lock,
+        on_begin=_log_begin,
+        on_end=_log_end,
+    )
+    with suppress(StorageFailed):  # a store that cannot be written now: the job does it later
+        background_rebuild.mark_new_store()
     return TocFeature(
         store=toc,
         segmenting=segmenting,
         rollup=rollup,
         rebuild=Rebuild(
-            log=log.events, segmenting=segmenting, rollup=rollup, writer=toc, toc_lock=lock
+            log=log.events,
+            segmenting=segmenting,
+            rollup=rollup,
+            reader=toc,
+            writer=toc,
+            editions=toc,
+            toc_lock=lock,
         ),
+        background_rebuild=background_rebuild,
         contents=Contents(log=log.events, toc=toc),
         lock=lock,
+    )
+
+
+def _log_begin(progress: RebuildProgress) -> None:
+    logger.info("contents.rebuild_begun", edition=progress.edition, segments=progress.total)
+
+
+def _log_end(progress: RebuildProgress) -> None:
+    logger.info(
+        "contents.rebuilt",
+        edition=progress.edition,
+        segments=progress.done,
+        written=progress.written,
+        seconds=round(progress.spent_ms / 1000, 1),
     )
 
 

@@ -2,7 +2,7 @@
 
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.operations.ports import Scheduler
-from agent_memory.features.operations.services.jobs import CRONS, OUTBOX, ROLLUP, SEGMENTS
+from agent_memory.features.operations.services.jobs import CRONS, OUTBOX, REBUILD, ROLLUP, SEGMENTS
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.status import StoreHealth
 
@@ -17,6 +17,8 @@ class WakeUps:
     | a fact changes            | outbox                                    |
     | segments are cut          | rollup, outbox                            |
     | the outbox has more       | outbox                                    |
+    | nodes are rebuilt         | outbox, contents rebuild                  |
+    | the outbox is processed   | contents rebuild, if one is due           |
     | the daemon starts         | every job: a stop may have left work      |
     | the store is mended       | spooled hooks, every job                  |
 
@@ -49,6 +51,12 @@ class WakeUps:
 
     def on_outbox_left(self) -> None:
         self._wake(OUTBOX)
+
+    def on_contents_rebuilt(self) -> None:
+        self._wake(OUTBOX, REBUILD)
+
+    def on_rebuild_due(self) -> None:
+        self._wake(REBUILD)
 
     def on_store_health(self, health: StoreHealth) -> None:
         if health.writable and self._hooks is not None:

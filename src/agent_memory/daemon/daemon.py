@@ -39,7 +39,13 @@ from agent_memory.kernel.errors import (
     StorageLocked,
 )
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.status import DaemonStatus, IndexesStatus, StoreHealth, StoreStats
+from agent_memory.kernel.status import (
+    ContentsStatus,
+    DaemonStatus,
+    IndexesStatus,
+    StoreHealth,
+    StoreStats,
+)
 from agent_memory.launcher import command_client, starting
 
 log = structlog.get_logger()
@@ -330,9 +336,11 @@ class _Daemon:
     def _status(self, built: root.App) -> DaemonStatus:
         stats: StoreStats | None = None
         indexes: IndexesStatus | None = None
+        contents: ContentsStatus | None = None
         with contextlib.suppress(StorageFailed):  # `status` also reports an unreadable store
             stats = built.services.admin.stats()
             indexes = built.services.indexes.status()
+            contents = built.services.background_rebuild.status()
         uptime = time.monotonic() - self._started
         return DaemonStatus(
             **asdict(self._record()),
@@ -348,6 +356,7 @@ class _Daemon:
             store=built.platform.store.health,
             damages=tuple(built.list_damages()),
             indexes=indexes,
+            contents=contents,
             warnings=(*self._warnings, *built.services.backups.warnings()),
             backup=built.services.backups.status(),
             sources=self._loaded.sources,

@@ -33,6 +33,7 @@ from agent_memory.features.runs.services.agent_catalog import AgentCatalog
 from agent_memory.features.runs.services.recorder import RunMemory
 from agent_memory.features.runs.services.runs import Runs
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.platform.ports import Clock, ModelServer, Worker
@@ -50,6 +51,7 @@ class Services:
     contents: Contents
     jobs: Jobs
     rebuild: Rebuild
+    background_rebuild: BackgroundRebuild
     recall: Recall
     opening: Opening
     context: ContextBuilder

@@ -89,6 +89,14 @@ class IndexesStatus:
     trouble: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentsStatus:
+    """A rebuild of the table of contents under way: segments done, and how many there are."""
+
+    segments: int
+    total: int
+
+
 class Health(StrEnum):
     FINE = "fine"
     WARNING = "warning"  # works, but not as well as it could
@@ -153,6 +161,7 @@ class DaemonStatus:
     store: StoreHealth
     damages: tuple[Damage, ...]
     indexes: IndexesStatus | None  # None while the store cannot be read
+    contents: ContentsStatus | None = None  # None: no rebuild is due
     warnings: tuple[str, ...] = ()
     backup: BackupStatus = field(default_factory=BackupStatus)
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model.editions import EditionRecord, RebuildProgress
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, NodeWrite, TocChange, TocNode
@@ -118,6 +119,13 @@ class TestNodes:
         assert toc.list_ids("toc:year:", after=None, limit=9) == names
         assert toc.list_ids("toc:year:", after=None, limit=2) == names[:2]
         assert toc.list_ids("toc:year:", after=names[0], limit=9) == names[1:]
+        assert toc.list_ids("toc:year:", after=None, limit=9, reverse=True) == names[::-1]
+        assert toc.list_ids("toc:year:", after=None, limit=2, reverse=True) == names[:0:-1]
+        assert toc.list_ids("toc:year:", after=names[2], limit=9, reverse=True) == names[1::-1]
+        assert toc.list_ids("toc:year:", after="toc:year:2025:", limit=9, reverse=True) == [
+            names[1],
+            names[0],
+        ]
         assert toc.list_ids("toc:year:", after=names[2], limit=9) == []
 
     def test_a_node_with_several_versions_is_listed_once(self, toc: StoredToc) -> None:
@@ -411,3 +419,61 @@ class TestDamage:
         self.damage(store, families.PROGRESS, value)
         with pytest.raises(StorageFailed):
             toc.cursor()
+
+
+class TestEdition:
+    def test_a_store_has_none_until_it_is_written(self, toc: StoredToc) -> None:
+        assert toc.get_edition() is None
+
+    @pytest.mark.parametrize(
+        "record",
+        [
+            EditionRecord(edition=2),
+            EditionRecord(edition=1, rebuild=RebuildProgress(edition=2, total=9)),
+            EditionRecord(
+                edition=1,
+                rebuild=RebuildProgress(
+                    edition=3, total=10**9, reached=SEGMENT, done=7, written=6, spent_ms=10**12
+                ),
+            ),
+        ],
+    )
+    def test_it_comes_back_as_it_was(self, toc: StoredToc, record: EditionRecord) -> None:
+        toc.commit(TocChange(edition=EditionRecord(edition=1)))
+        toc.commit(TocChange(edition=record))
+        assert toc.get_edition() == record
+
+    def test_a_change_without_one_leaves_it(self, toc: StoredToc) -> None:
+        toc.commit(TocChange(edition=EditionRecord(edition=2)))
+        write(toc, node())
+        assert toc.get_edition() == EditionRecord(edition=2)
+
+    def test_only_present_segments_are_counted(self, toc: StoredToc) -> None:
+        assert toc.count_segments() == 0
+        write(toc, node(), segment_node(version=1), kept=True)
+        write(toc, segment_node(version=2), kept=True)
+        assert toc.count_segments() == 1
+        toc.commit(TocChange(gone=(SEGMENT,)))
+        assert toc.count_segments() == 0
+
+    def test_a_redrafted_segment_is_announced_and_keeps_its_marks(
+        self, toc: StoredToc, store: OrderedStore
+    ) -> None:
+        waiting, growing = segment("a", 1), segment("b", 2)
+        toc.commit(
+            TocChange(
+                segments=(waiting, growing),
+                sealed=frozenset({waiting}),
+                unfinished=frozenset({waiting}),
+            )
+        )
+        nodes = [node(each.node_id, level=Level.SEGMENT) for each in (waiting, growing)]
+        toc.commit(
+            TocChange(
+                nodes=tuple(NodeWrite(node=each, kept=False) for each in nodes),
+                redrafted=(waiting, growing),
+            )
+        )
+        assert toc.list_unfinished_segments(limit=9) == [waiting]
+        assert toc.list_open_segments(limit=9) == [growing]
+        assert len(everything(store, families.OUTBOX)) == 2

@@ -789,6 +789,7 @@ class TestStatus:
             "by_status": {"active": 5},
             "notes_waiting": 0,
             "feature_tier": "core",
+            "contents": None,
             "verified": None,
         }
 

@@ -264,6 +264,7 @@ class TestQuery:
             "hourly-rollup",
             "segment-summarizer",
             "outbox-processor",
+            "contents-rebuild",
         }
         assert shown(run(*far, "pause", "outbox-processor")) == "Job 'outbox-processor' paused\n"
         assert shown(run(*far, "resume", "outbox-processor")) == "Job 'outbox-processor' resumed\n"
@@ -468,7 +469,7 @@ class TestScheduler:
             r"    Status: (Active|RUNNING)\n"
             rf"    Last Run: (never|{MOMENT} \([\d.e-]+s, SUCCESS\))\n"
             rf"    Next Run: {MOMENT}\n"
-            r"    Stats: [\d,]+ runs, 0 errors\n"
+            r"    Stats: [\d,]+ runs?, 0 errors\n"
         )
         assert re.fullmatch(
             r"Scheduler: Running\n"
@@ -479,7 +480,9 @@ class TestScheduler:
             r"  segment-summarizer\n"
             r"    Schedule: 0 \*/15 \* \* \* \* \(every 15 min\)\n" + job + r"\n"
             r"  outbox-processor\n"
-            r"    Schedule: 0 \* \* \* \* \* \(every minute\)\n" + job,
+            r"    Schedule: 0 \* \* \* \* \* \(every minute\)\n" + job + r"\n"
+            r"  contents-rebuild\n"
+            r"    Schedule: 0 0 \* \* \* \* \(hourly\)\n" + job,
             shown(run("scheduler", "status")),
         )
 

@@ -17,6 +17,7 @@ from tests.toc_conversations import (
     NIGHT,
     ORCHARD,
     OUTBOX,
+    REBUILD,
     ROLLUP,
     SECONDS,
     SEGMENTS,
@@ -25,8 +26,13 @@ from tests.toc_conversations import (
     millis,
 )
 
-CRONS = {ROLLUP: "0 0 * * * *", SEGMENTS: "0 */15 * * * *", OUTBOX: "0 * * * * *"}
-PERIOD_MS = {ROLLUP: 3_600_000, SEGMENTS: 900_000, OUTBOX: 60_000}
+CRONS = {
+    ROLLUP: "0 0 * * * *",
+    SEGMENTS: "0 */15 * * * *",
+    OUTBOX: "0 * * * * *",
+    REBUILD: "0 0 * * * *",
+}
+PERIOD_MS = {ROLLUP: 3_600_000, SEGMENTS: 900_000, OUTBOX: 60_000, REBUILD: 3_600_000}
 JITTER_MS = 2_000
 
 
@@ -36,7 +42,7 @@ def own(daemon: Daemon) -> Iterator[tuple[Client, Toc]]:
         yield client, Toc(client)
 
 
-def test_the_three_jobs_have_the_names_and_crons_of_the_reference(
+def test_the_jobs_have_their_names_and_crons(
     own: tuple[Client, Toc],
 ) -> None:
     _, toc = own
@@ -230,7 +236,9 @@ def test_a_stop_in_the_midst_of_a_job_is_no_failure_of_it(daemon: Daemon) -> Non
     daemon.restart()
     with daemon.client() as client:
         toc = Toc(client)
-        assert [(job.error_count, job.last_error) for job in toc.status().jobs] == [(0, "")] * 3
+        assert [(job.error_count, job.last_error) for job in toc.status().jobs] == [(0, "")] * len(
+            JOBS
+        )
         toc.wait_for([event] for event in many)
 
 

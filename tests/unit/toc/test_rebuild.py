@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import pytest
@@ -10,6 +10,8 @@ import pytest
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model.editions import EDITION, EditionRecord
+from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rebuild import Rebuild, RebuildResult
 from agent_memory.kernel.ids import EventId, Millis, SessionId
@@ -19,7 +21,13 @@ from agent_memory.platform.store.batches import Row
 from agent_memory.platform.store.committer import CommittedStore
 from tests.contract.stores import TIMEOUT, everything, unexpected
 from tests.memory_engine import MemoryEngine
-from tests.toc_harness import SetClock, build_rollup, build_segmenting
+from tests.toc_harness import (
+    SetClock,
+    build_rollup,
+    build_segmenting,
+    list_nodes,
+    rewrite_nodes,
+)
 
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE
@@ -36,7 +44,9 @@ class RebuildParts:
             log=StoredEventLog(self.store),
             segmenting=build_segmenting(self.store, self.clock, rules),
             rollup=build_rollup(self.store, self.clock),
+            reader=StoredToc(self.store),
             writer=StoredToc(self.store),
+            editions=StoredToc(self.store),
             toc_lock=threading.Lock(),
         )
 
@@ -158,6 +168,29 @@ def test_progress_is_reported_for_each_session(parts: RebuildParts) -> None:
     rebuild = parts.rebuild(SegmentRules())
     rebuild.run(rebuild.sessions(None), dry_run=True, on_progress=told.append)
     assert told == [1, 2, 3]
+
+
+def test_a_complete_rebuild_records_the_edition_and_writes_every_older_period(
+    parts: RebuildParts,
+) -> None:
+    parts.append("a", 0, 5, 60)
+    rebuild = parts.rebuild(SegmentRules())
+    sessions, toc = rebuild.sessions(None), StoredToc(parts.store)
+    rebuild.run(sessions, dry_run=False, on_progress=lambda _: None)
+    rebuild.run(sessions, dry_run=True, on_progress=lambda _: None, complete=True)
+    assert toc.get_edition() is None
+    before = list_nodes(parts.store)
+    rewrite_nodes(
+        parts.store,
+        lambda node: node if node.level is Level.SEGMENT else replace(node, summary="old"),
+    )
+    parts.clock.at_ms += DAY
+    found = rebuild.run(sessions, dry_run=False, on_progress=lambda _: None, complete=True)
+    assert (found.written, found.rolled_up) == (0, 4)
+    assert toc.get_edition() == EditionRecord(edition=EDITION)
+    assert [node.summary for node in list_nodes(parts.store)] == [node.summary for node in before]
+    found = rebuild.run(sessions, dry_run=False, on_progress=lambda _: None, complete=True)
+    assert found.rolled_up == 0
 
 
 def test_events_not_yet_taken_in_are_not_lost_by_it(parts: RebuildParts) -> None:

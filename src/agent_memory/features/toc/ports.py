@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from agent_memory.features.toc.model.editions import EditionRecord
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.summaries import Dialogue, Digest, PeriodSummary, Summary
@@ -17,8 +18,13 @@ class TocReader(Protocol):
         """Return the present version of each node, in order, or None if it is not there."""
         ...
 
-    def list_ids(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
-        """Return the ids of present nodes with a prefix, in order: years, or a day's segments."""
+    def list_ids(
+        self, prefix: str, /, *, after: str | None, limit: int, reverse: bool = False
+    ) -> list[NodeId]:
+        """Return the ids of present nodes with a prefix, in order: years, or a day's segments.
+
+        If `reverse`, return those before `after`, last first.
+        """
         ...
 
     def get_version(self, node_id: NodeId, version: int, /) -> TocNode | None:
@@ -72,6 +78,18 @@ class TocWriter(Protocol):
 
     def remove_stale_grips(self) -> int:
         """Remove the stale grips and return their number. Call it only when nothing is dirty."""
+        ...
+
+
+class TocEditions(Protocol):
+    """The record of the edition. A TocChange writes it."""
+
+    def get_edition(self) -> EditionRecord | None:
+        """Return the record, or None: the store is new, or older than editions."""
+        ...
+
+    def count_segments(self) -> int:
+        """Count the nodes of segments."""
         ...
 
 

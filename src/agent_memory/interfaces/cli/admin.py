@@ -13,7 +13,7 @@ from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
 from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation, remember
 from agent_memory.interfaces.cli.verify import verify
 from agent_memory.interfaces.wire.operations import stats_json
-from agent_memory.kernel.status import IndexesStatus, StoreStats
+from agent_memory.kernel.status import ContentsStatus, IndexesStatus, StoreStats
 
 _KINDS = {
     "memories": "memories",
@@ -93,7 +93,9 @@ def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> N
     rebuild = run.services.rebuild
     sessions = rebuild.sessions(None if from_date is None else from_date.date())
     with run.terminal.progress("Rebuilding", len(sessions)) as advance:
-        done = rebuild.run(sessions, dry_run=dry_run, on_progress=advance)
+        done = rebuild.run(
+            sessions, dry_run=dry_run, on_progress=advance, complete=from_date is None
+        )
     verb = "would be " if dry_run else ""
     run.show(
         asdict(done),
@@ -211,6 +213,11 @@ def index_lines(indexes: IndexesStatus) -> Iterator[str]:
         yield f"Now {indexes.doing}"
     if indexes.trouble:
         yield f"Trouble: {rendering.plain(indexes.trouble)}"
+
+
+def describe_contents(contents: ContentsStatus) -> str:
+    """Say how far the rebuild of the table of contents is."""
+    return f"rebuilding, {contents.segments:,} of {rendering.count(contents.total, 'segment')}"
 
 
 def describe_embedding(indexes: IndexesStatus) -> str:

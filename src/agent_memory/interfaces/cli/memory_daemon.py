@@ -8,7 +8,7 @@ import click
 from agent_memory import config
 from agent_memory.features.log.model.events import EventPage
 from agent_memory.interfaces.cli import query_toc, rendering, service_unit
-from agent_memory.interfaces.cli.admin import admin, index_lines
+from agent_memory.interfaces.cli.admin import admin, describe_contents, index_lines
 from agent_memory.interfaces.cli.backend import StartOptions
 from agent_memory.interfaces.cli.commands import (
     Group,
@@ -157,6 +157,7 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
         f"Database size: {rendering.size(daemon.db_bytes)}",
         *_store_lines(daemon),
         *([] if daemon.indexes is None else index_lines(daemon.indexes)),
+        *([] if daemon.contents is None else [f"Contents: {describe_contents(daemon.contents)}"]),
         *_backup_lines(daemon.backup),
         *(f"Warning: {warning}" for warning in daemon.warnings),
     ]

@@ -10,7 +10,7 @@ from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
 from agent_memory.features.recall.services.memory_stats import MemoryCheck, MemoryCounts
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.admin import describe_embedding
+from agent_memory.interfaces.cli.admin import describe_contents, describe_embedding
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.memories import counts_json, sync_outcomes_json
@@ -163,6 +163,8 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
     yield f"Recall: {FEATURES[counted.features]}"
     if counted.indexes.vectors_waiting:
         yield f"Meaning: {describe_embedding(counted.indexes)}"
+    if counted.contents is not None:
+        yield f"Contents: {describe_contents(counted.contents)}"
     if counted.waiting:
         yield f"Notes: {rendering.count(counted.waiting, 'change')} not written yet"
     if verified is not None:

@@ -94,6 +94,7 @@ STATUS = object_of(
         "last_sync": nullable(TEXT),
         "notes_waiting": COUNT,
         "feature_tier": TEXT,
+        "contents": nullable(object_of({"segments": COUNT, "total": COUNT})),
         "project": nullable(TEXT),
         "version": TEXT,
     }

@@ -121,6 +121,7 @@ def counts_json(counted: MemoryCounts) -> dict[str, Any]:
         "last_sync": None if last is None else documents.format_iso(last),
         "notes_waiting": counted.waiting,
         "feature_tier": counted.features,
+        "contents": None if counted.contents is None else asdict(counted.contents),
     }
 
 

@@ -8,6 +8,7 @@ The words to search for at the end are part of the plan until then. The report i
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 
@@ -66,7 +67,7 @@ class Forgetting:
     eraser: TocEraser
     learning: Learner
     purging: Purging
-    toc_lock: threading.Lock  # shared with the jobs that write nodes
+    toc_lock: AbstractContextManager[object]  # shared with the jobs that write nodes
     running: threading.Lock = field(default_factory=threading.Lock)
 
     def preview(self, selection: Selection) -> Preview:

@@ -1,7 +1,7 @@
 """The background jobs: their names, their times and their work."""
 
-import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
@@ -13,6 +13,7 @@ from agent_memory.features.operations.ports import Scheduler
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.streaming.services.change_feed import OUTBOX_RETENTION, ChangeFeed
 from agent_memory.features.toc.ports import TocWriter
+from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.errors import (
@@ -28,15 +29,19 @@ from agent_memory.kernel.jobs import JobStatus
 SEGMENTS = "segment-summarizer"
 ROLLUP = "hourly-rollup"
 OUTBOX = "outbox-processor"
+REBUILD = "contents-rebuild"
 BACKUP = "backup"
 
 CRONS = {
     ROLLUP: "0 0 * * * *",
     SEGMENTS: "0 */15 * * * *",
     OUTBOX: "0 * * * * *",
+    REBUILD: "0 0 * * * *",
 }
 
 RETRIES = 20  # failed summaries tried again per run
+REBUILD_STEPS = 100  # per run: a long rebuild takes many, so that pausing it takes effect soon
+REBUILD_BACKLOG = 1_000  # changes that may wait for the word index: search covers 2,000
 
 Check = Callable[[], None]
 
@@ -58,7 +63,8 @@ class JobTasks:
     on_forgetting_finished: Callable[
         [ForgettingReport], None
     ]  # a forgetting that a stop or a crash had cut off
-    toc_lock: threading.Lock
+    toc_lock: AbstractContextManager[object]
+    rebuild: BackgroundRebuild
     changes: ChangeFeed
 
     def cut_segments(self, check: Check) -> None:
@@ -76,6 +82,17 @@ class JobTasks:
     def roll_up(self, check: Check) -> None:
         with self.toc_lock:
             self.rollup.run(lambda _: check())
+
+    def rebuild_contents(self, check: Check) -> bool:
+        """Rebuild nodes of an older edition. Return whether something was rebuilt, and more may be
+        left. Wait for a later run while the word index is behind: new events must be found."""
+        for number in range(REBUILD_STEPS):
+            check()
+            if self.indexes.count_waiting() > REBUILD_BACKLOG:
+                return number > 0
+            if not self.rebuild.step():
+                return False
+        return True
 
     def process_outbox(self, check: Check) -> bool:
         """Bring notes, knowledge and indexes up to date, trim the outbox, and finish a

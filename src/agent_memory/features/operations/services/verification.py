@@ -66,7 +66,7 @@ class Verification:
         if restored := self.memory_stats.restore_notes():
             made.append(f"notes: {restored:,} memories")
         done_toc = self.rebuild.run(
-            self.rebuild.sessions(None), dry_run=False, on_progress=on_progress
+            self.rebuild.sessions(None), dry_run=False, on_progress=on_progress, complete=True
         )
         if done_toc.written or done_toc.removed:
             made.append(

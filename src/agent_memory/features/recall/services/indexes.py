@@ -68,10 +68,14 @@ class Indexes:
         """Return the outbox entry up to which both indexes are done."""
         return self.indexing.lexical.cursor() or 0
 
+    def count_waiting(self) -> int:
+        """Count the changes that the word index has not taken in."""
+        return max(0, self.indexing.log.watermark() - self.cursor())
+
     def is_current(self) -> bool:
         """Tell whether a record just stored can be found: in the index, or among newer records,
         as all are before a new store is first indexed."""
-        return self.indexing.log.watermark() - self.cursor() <= MOST
+        return self.count_waiting() <= MOST
 
     def status(self) -> IndexesStatus:
         embedding, trouble = self.embedding, self.state.trouble
@@ -84,7 +88,7 @@ class Indexes:
         waiting = {} if embedding is None else embedding.queue.count()
         return IndexesStatus(
             words=words,
-            words_waiting=max(0, self.indexing.log.watermark() - self.cursor()),
+            words_waiting=self.count_waiting(),
             model="" if embedding is None else embedding.embedder.model,
             vectors=vectors,
             vectors_waiting=sum(waiting.values()),

@@ -16,9 +16,10 @@ from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
-from agent_memory.kernel.status import IndexesStatus
+from agent_memory.kernel.status import ContentsStatus, IndexesStatus
 
 Name = TypeVar("Name", bound=str)
 
@@ -38,6 +39,7 @@ class MemoryCounts:
     last_sync_ms: Millis | None
     waiting: int  # changes not yet written to notes
     features: str
+    contents: ContentsStatus | None  # None: no rebuild of the table of contents is due
 
     @property
     def index_bytes(self) -> int:
@@ -63,6 +65,7 @@ class MemoryStatistics:
     resolver: ProjectResolver
     recall: Recall
     indexes: Indexes
+    rebuild: BackgroundRebuild
     llm: bool
 
     def count(self, domains: Sequence[Domain] | None) -> MemoryCounts:
@@ -91,6 +94,7 @@ class MemoryStatistics:
             last_sync_ms=max(syncs, default=Millis(0)) or None,
             waiting=sum(len(self.notes.queue.list_pending(home, limit=1_000)) for home in homes),
             features="llm" if self.llm else "core" if status.vectors is None else "enhanced",
+            contents=self.rebuild.status(),
         )
 
     def verify(

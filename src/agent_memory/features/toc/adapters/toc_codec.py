@@ -1,8 +1,9 @@
-"""The stored layout of nodes, grips and segments."""
+"""The stored layout of nodes, grips, segments and the edition."""
 
 import msgspec
 
 from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.editions import EditionRecord, RebuildProgress
 from agent_memory.features.toc.model.highlights import Highlight, HighlightKind, Work
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment
@@ -72,6 +73,20 @@ class _Segment(msgspec.Struct, array_like=True, frozen=True):
     tokens: int
     count: int
     ended: bool
+
+
+class _Rebuild(msgspec.Struct, array_like=True, frozen=True):
+    edition: int
+    total: int
+    reached: str | None
+    done: int
+    written: int
+    spent_ms: int
+
+
+class _Edition(msgspec.Struct, array_like=True, frozen=True):
+    edition: int
+    rebuild: _Rebuild | None
 
 
 class _Pointer(msgspec.Struct, array_like=True, frozen=True):
@@ -180,6 +195,28 @@ def decode_segment(session_id: SessionId, first: Position, value: bytes) -> Segm
         tokens=record.tokens,
         count=record.count,
         ended=record.ended,
+    )
+
+
+def encode_edition(record: EditionRecord) -> bytes:
+    return codec.pack(msgspec.convert(record, _Edition, from_attributes=True))
+
+
+def decode_edition(value: bytes) -> EditionRecord:
+    record = codec.unpack(value, _Edition)
+    progress = record.rebuild
+    return EditionRecord(
+        edition=record.edition,
+        rebuild=None
+        if progress is None
+        else RebuildProgress(
+            edition=progress.edition,
+            total=progress.total,
+            reached=None if progress.reached is None else NodeId(progress.reached),
+            done=progress.done,
+            written=progress.written,
+            spent_ms=progress.spent_ms,
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from agent_memory.features.toc.adapters import toc_codec
 from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.editions import EditionRecord
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.toc import Erasure, Grip, TocChange, TocNode
@@ -20,16 +21,19 @@ from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Append, Batch, Delete, Operation, Put
 
 _CURSOR = b"checkpoint:segment-summarizer"
+_EDITION = b"checkpoint:contents-rebuild"
+_SEGMENT_NODES = b"toc:segment:"
 _OPEN = b"open:"
 _UNFINISHED = b"unfinished:"
 _STALE = b"stale:"
 _PINNED = b"pinned:"
 _COLLECT = 1_000
+_COUNT = 10_000  # keys per read
 _GRIPS = 100_000  # of one millisecond
 
 
 class StoredToc:
-    """A TocReader, TocWriter and TocEraser."""
+    """A TocReader, TocWriter, TocEditions and TocEraser."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -49,10 +53,13 @@ class StoredToc:
             for node_id, value in zip(node_ids, values, strict=True)
         ]
 
-    def list_ids(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
-        start = prefix.encode() if after is None else keys.after(after.encode())
-        end = keys.end_of(prefix.encode())
-        rows = self._store.scan(families.TOC_LATEST, start, end, limit=limit)
+    def list_ids(
+        self, prefix: str, /, *, after: str | None, limit: int, reverse: bool = False
+    ) -> list[NodeId]:
+        start, end = prefix.encode(), keys.end_of(prefix.encode())
+        if after is not None:
+            start, end = (start, after.encode()) if reverse else (keys.after(after.encode()), end)
+        rows = self._store.scan(families.TOC_LATEST, start, end, limit=limit, reverse=reverse)
         return [NodeId(key.decode()) for key, _ in rows]
 
     def get_version(self, node_id: NodeId, version: int, /) -> TocNode | None:
@@ -91,6 +98,17 @@ class StoredToc:
         if not number.isdigit():
             raise StorageFailed("the stored cursor of the table of contents is damaged")
         return int(number)
+
+    def get_edition(self) -> EditionRecord | None:
+        value = self._store.get(families.PROGRESS, _EDITION)
+        return None if value is None else toc_codec.decode_edition(value)
+
+    def count_segments(self) -> int:
+        count, start, end = 0, _SEGMENT_NODES, keys.end_of(_SEGMENT_NODES)
+        while rows := self._store.scan(families.TOC_LATEST, start, end, limit=_COUNT):
+            count += len(rows)
+            start = keys.after(rows[-1][0])
+        return count
 
     def list_segments(
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
@@ -213,7 +231,7 @@ class StoredToc:
                 else:
                     yield Delete(families.TOC_STATE, mark + key)
         rewritten = {written.node.node_id for written in change.nodes}
-        for segment in (*change.segments, *change.lost_segments):
+        for segment in (*change.segments, *change.lost_segments, *change.redrafted):
             if segment.node_id in rewritten:
                 entry = codec.encode_key(_segment_key(segment))
                 yield Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry)
@@ -223,6 +241,8 @@ class StoredToc:
             yield Put(families.TOC_STATE, _dirty_key(node_id), codec.EMPTY)
         if change.cursor is not None:
             yield Put(families.PROGRESS, _CURSOR, codec.encode_key(b"%d" % change.cursor))
+        if change.edition is not None:
+            yield Put(families.PROGRESS, _EDITION, toc_codec.encode_edition(change.edition))
 
 
 def _node_key(name: bytes, version: int, kept: bool) -> bytes:

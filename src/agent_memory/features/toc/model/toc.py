@@ -6,6 +6,7 @@ from typing import NewType
 
 from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.editions import EditionRecord
 from agent_memory.features.toc.model.highlights import (
     NEVER,
     NO_WORK,
@@ -210,10 +211,12 @@ class TocChange:
     segments: tuple[Segment, ...] = ()
     sealed: frozenset[Segment] = frozenset()  # those of `segments` that are closed
     lost_segments: tuple[Segment, ...] = ()
+    redrafted: tuple[Segment, ...] = ()  # only their nodes change, not the segments themselves
     unfinished: frozenset[Segment] = frozenset()  # those of `segments` to summarize again later
     dirty: frozenset[NodeId] = frozenset()
     clean: frozenset[NodeId] = frozenset()
     cursor: int | None = None
+    edition: EditionRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Rollup: updates days, weeks, months and years above changed segments, and no others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.toc.model import periods, toc
@@ -33,6 +33,31 @@ class Rollup:
                 on_progress(count)
         self.writer.remove_stale_grips()
         return count
+
+    def plan_redraft(self, node_ids: Sequence[NodeId]) -> TocChange:
+        """Return the change from writing periods again, without asking a model.
+
+        If there is one, past periods keep their text, which it may have written.
+        """
+        changed = [period for node_id in node_ids if (period := periods.parse(node_id)) is not None]
+        families = [self._children(period) for period in changed]
+        digests = self.drafter.digest(
+            [
+                PeriodSummary(level=period.level, children=tuple(map(toc.to_child, family)))
+                for period, family in zip(changed, families, strict=True)
+            ]
+        )
+        present = self.reader.get_nodes([period.node_id for period in changed])
+        nodes: list[NodeWrite] = []
+        for period, family, digest, old in zip(changed, families, digests, present, strict=True):
+            if old is None or not family:
+                continue  # it is dirty: the next rollup adds or removes it
+            node = toc.build_period_node(period, family, digest)
+            if self.summarizer.name != self.drafter.name and period.end_ms < self.clock.now():
+                node = replace(node, summary=old.summary)
+            if not node.same_content(old):
+                nodes.append(self._next(node, old))
+        return TocChange(nodes=tuple(nodes))
 
     def _change(self, dirty: list[NodeId]) -> TocChange:
         changed = [period for node_id in dirty if (period := periods.parse(node_id)) is not None]

@@ -1,13 +1,14 @@
 """Segmenting: cuts new events of the outbox into segments, with their nodes and grips."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import SUMMARIZES, TITLES
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.log.ports import EventLog, Outbox
+from agent_memory.features.log.services import paging
 from agent_memory.features.toc.model import periods, segments, toc, working
 from agent_memory.features.toc.model.highlights import Work
 from agent_memory.features.toc.model.periods import NodeId
@@ -94,6 +95,70 @@ class Segmenter:
         firsts = {segment.first for segment in cuts}
         stored = self._read_stored(session_id, _BEGINNING)
         return self._change(cuts, [segment for segment in stored if segment.first not in firsts])
+
+    def find_segment(self, node: TocNode) -> Segment | None:
+        """Return the segment of a node, or None if it is not there."""
+        if node.session:
+            session_id = SessionId(node.session)
+            start = Position(at_ms=node.start_ms, event_id=EventId(""))
+            while page := self.reader.list_segments(session_id, start, limit=1):
+                if page[0].node_id == node.node_id:
+                    return page[0]
+                if page[0].first.at_ms > node.start_ms:
+                    break
+                start = page[0].first.next
+            return None
+        for events in paging.iter_between(self.log, node.start_ms, node.start_ms):
+            for event in events.events:
+                if segments.build_node_id(event.session_id, event.position) == node.node_id:
+                    found = self.reader.list_segments(event.session_id, event.position, limit=1)
+                    return next((each for each in found if each.node_id == node.node_id), None)
+        return None
+
+    def plan_redraft(self, nodes: Sequence[TocNode]) -> TocChange:
+        """Return the change from writing the nodes of segments again, without asking a model.
+
+        Where a model wrote the text, only what is measured is written again. Segments stay open or
+        unfinished if they are.
+        """
+        found = [(self.find_segment(node), node) for node in nodes]
+        olds = {segment: node for segment, node in found if segment is not None}
+        read = dict(zip(olds, self._read_all(list(olds), []), strict=True))
+        # A node is all that is left of events that cannot be read any more.
+        whole = [each for each in olds if len(read[each].dialogue.utterances) == each.count]
+        by_model = self._find_by_model(olds)
+        drafted = [each for each in whole if each not in by_model]
+        summaries = dict(
+            zip(drafted, self._draft([read[each].dialogue for each in drafted]), strict=True)
+        )
+        now = self.clock.now()
+        writes: list[NodeWrite] = []
+        redrafted: list[Segment] = []
+        grips: list[Grip] = []
+        stale: set[GripId] = set()
+        dirty: set[NodeId] = set()
+        for segment in whole:
+            about, old = read[segment], olds[segment]
+            node, new_grips = self._redraft(segment, about, old, summaries.get(segment))
+            if node.same_content(old):
+                continue
+            kept = self._is_kept(old)
+            rewritten = replace(node, version=old.version + 1, created_ms=now)
+            writes.append(NodeWrite(node=rewritten, kept=kept))
+            redrafted.append(segment)
+            grips += new_grips
+            if not kept:
+                # The day may have grips that become stale: it has to be rolled up before they go.
+                stale |= old.grip_ids() - node.grip_ids()
+                dirty.add(periods.find_day(segment.first.at_ms).node_id)
+        fresh = {grip.grip_id for grip in grips}
+        return TocChange(
+            nodes=tuple(writes),
+            grips=tuple(grips),
+            stale_grips=tuple(sorted(stale - fresh)),
+            redrafted=tuple(redrafted),
+            dirty=frozenset(dirty),
+        )
 
     def plan_removal(self, session_id: SessionId, gone: Sequence[Position]) -> TocChange:
         """Return the change around these events, which are already removed."""
@@ -255,6 +320,28 @@ class Segmenter:
             ),
             dirty=frozenset(dirty),
         )
+
+    def _redraft(
+        self, segment: Segment, about: _SegmentContent, old: TocNode, summary: Summary | None
+    ) -> tuple[TocNode, list[Grip]]:
+        """Build the node from a summary; without one, from the old node and new figures."""
+        if summary is not None:
+            return toc.build_segment_node(segment, summary, project=about.project, work=about.work)
+        session = segment.session_id
+        return replace(old, session=session, project=about.project, work=about.work), []
+
+    def _draft(self, dialogues: list[Dialogue]) -> list[Summary]:
+        return self.drafter.summarize(dialogues) if dialogues else []
+
+    def _find_by_model(self, olds: Mapping[Segment, TocNode]) -> set[Segment]:
+        """Return the segments whose summary a model wrote: all that it wrote have grips."""
+        names = [(each, name) for each, node in olds.items() for name in node.grip_ids()]
+        grips = self.reader.get_grips([name for _, name in names])
+        return {
+            segment
+            for (segment, _), grip in zip(names, grips, strict=True)
+            if grip is not None and grip.source != self.drafter.name
+        }
 
     def _read_all(
         self, touched: Sequence[Segment], lost: Sequence[Segment]
