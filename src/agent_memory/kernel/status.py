@@ -153,6 +153,7 @@ class DaemonStatus:
     store: StoreHealth
     damages: tuple[Damage, ...]
     indexes: IndexesStatus | None  # None while the store cannot be read
+    summarizer: str = ""  # the provider, and the program if it is one
     warnings: tuple[str, ...] = ()
     backup: BackupStatus = field(default_factory=BackupStatus)
     sources: Mapping[str, str] = field(default_factory=dict)

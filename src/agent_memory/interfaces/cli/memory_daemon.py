@@ -157,6 +157,7 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
         f"Database size: {rendering.size(daemon.db_bytes)}",
         *_store_lines(daemon),
         *([] if daemon.indexes is None else index_lines(daemon.indexes)),
+        *_summarizer_lines(daemon.summarizer),
         *_backup_lines(daemon.backup),
         *(f"Warning: {warning}" for warning in daemon.warnings),
     ]
@@ -179,6 +180,11 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
             ),
         ]
     return "\n  ".join(["Daemon Status: Running", *lines])
+
+
+def _summarizer_lines(summarizer: str) -> Iterator[str]:
+    if summarizer not in ("", "extractive"):
+        yield f"Summarizer: {summarizer}"
 
 
 def _store_lines(daemon: DaemonStatus) -> Iterator[str]:
