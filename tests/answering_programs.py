@@ -18,7 +18,7 @@ def write_program(folder: Path, code: str, name: str = "answer") -> Path:
     return path
 
 
-def build_chat(folder: Path, code: str, *arguments: str, **options: Any) -> CommandChat:
-    program = write_program(folder, code)
-    settings: dict[str, Any] = {"folder": folder / "run", "environ": os.environ, **options}
+def build_chat(home: Path, code: str, /, *arguments: str, **options: Any) -> CommandChat:
+    program = write_program(home, code)
+    settings: dict[str, Any] = {"folder": home / "run", "environ": os.environ, **options}
     return CommandChat([str(program), *arguments], **settings)

@@ -37,9 +37,7 @@ STEPS: dict[str, Callable[[str], Step]] = {
     "answers": lambda api: (
         completion(ANSWER) if api == "openai" else message([text_block(json.dumps(ANSWER))])
     ),
-    "says nothing": lambda api: (
-        Reply(b'{"choices": []}') if api == "openai" else message([])
-    ),
+    "says nothing": lambda api: Reply(b'{"choices": []}') if api == "openai" else message([]),
     "fails": lambda _: error(500),
     "hangs": lambda _: Hang(),
     "never ends": lambda _: Reply(b" " * (MAX_ANSWER_BYTES + 1)),

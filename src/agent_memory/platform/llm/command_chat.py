@@ -111,8 +111,8 @@ class CommandChat:
             self._check_rest()
             try:
                 text = self._run(_render(question), deadline)
-            except (ChatUnavailable, ChatUnusable):
-                self._rest()
+            except (ChatUnavailable, ChatUnusable) as exc:
+                self._rest(exc)
                 raise
             self._failures = 0
         finally:
@@ -132,11 +132,14 @@ class CommandChat:
             reason = f"{self.model} failed before: the next try is in {left:.0f} s"
             raise ProgramFailed(reason, sent=False, retry_after=left)
 
-    def _rest(self) -> None:
-        if self._rests:
-            seconds = min(FIRST_REST * 2.0**self._failures, LONGEST_REST)
-            self._failures += 1
-            self._resting_until = self._timer() + seconds
+    def _rest(self, failure: ChatUnavailable | ChatUnusable) -> None:
+        if not self._rests:
+            return
+        seconds = min(FIRST_REST * 2.0**self._failures, LONGEST_REST)
+        self._failures += 1
+        self._resting_until = self._timer() + seconds
+        if isinstance(failure, ChatUnavailable) and failure.retry_after is None:
+            failure.retry_after = seconds
 
     def _run(self, prompt: bytes, deadline: float) -> str:
         with ExitStack() as ending:

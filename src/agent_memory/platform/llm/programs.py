@@ -23,11 +23,11 @@ def find_program(command: Sequence[str], environ: Mapping[str, str]) -> Path:
             "summarizer.provider is command, and summarizer.command is not set: name a program that"
             f" reads a prompt on standard input and answers on standard output: {EXAMPLE}"
         )
-    name = str(Path(command[0]).expanduser())
-    if "/" in name and not name.startswith("/"):
+    if "/" in command[0] and not command[0].startswith(("/", "~")):
         raise ConfigError(
-            f"summarizer.command starts with {name}: use a name on PATH, or an absolute path"
+            f"summarizer.command starts with {command[0]}: use a name on PATH, or an absolute path"
         )
+    name = str(Path(command[0]).expanduser())
     path = environ.get("PATH", os.defpath)
     program = shutil.which(name, path=path)
     if program is not None:
