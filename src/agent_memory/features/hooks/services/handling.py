@@ -135,8 +135,8 @@ class HookHandling:
         self.background.shutdown(cancel_futures=True)
 
     def _is_excluded(self, call: HookCall, folder: str) -> bool:
-        """Return whether an agent that the daemon runs made this call. The settings switch its
-        hooks off as well, but not every agent passes our variables on to its hooks."""
+        """Return whether an agent that the daemon runs made this call. Its environment switches
+        hooks off as well, but an agent need not pass it on to its hooks."""
         return self.excluded.contains(call.folder) or self.excluded.contains(folder)
 
     def _build_task(self, call: HookCall, caller: Caller, options: HookOptions) -> HookTask:
