@@ -13,6 +13,7 @@ from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeC
 from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
 from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
+from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.transcripts import TranscriptSource
 from agent_memory.features.hooks.services.backfill import Backfill, BackfillResult
 from agent_memory.features.log.adapters.event_log import StoredEventLog
@@ -205,6 +206,7 @@ class ImportHarness:
                 secrets=PassThrough(),
             ),
             lower_priority=lambda: None,
+            excluded=ExcludedFolder(frozenset({data / "summarizer"})),
         )
 
     def __call__(self, agent: str, place: Path, *, dry_run: bool = False) -> BackfillResult:

@@ -10,6 +10,7 @@ agent start the daemon with variables of its choice.
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -66,8 +67,8 @@ EXTEND = ProjectOverride("add some", lambda users, own: list(dict.fromkeys((*use
 
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
-    """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `rule`, `by_hand`; `project`, a
-    ProjectOverride."""
+    """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `rule`, `by_hand`; `words`, for
+    a list that may be written as one line; `project`, a ProjectOverride."""
     metadata = {"doc": doc, "applies": applies, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -231,7 +232,15 @@ class SummarizerSettings:
     provider: str = setting(
         "extractive",
         "What writes the table of contents; all except `extractive` need a model.",
-        choices=("extractive", "llama", "openai", "anthropic"),
+        choices=("extractive", "llama", "openai", "anthropic", "command"),
+    )
+    command: list[str] = setting(
+        [],
+        "Program of the provider `command`, with its arguments: it reads a prompt on standard input"
+        " and writes the answer to standard output, such as `claude -p --model haiku`. It works"
+        " only in config.toml, and runs without a shell.",
+        words=True,
+        by_hand=True,
     )
     base_url: str = setting("", "Address of the API; empty: the provider's own.")
     model: str = setting("", "Name of the model.")
@@ -438,6 +447,7 @@ class Key:
     choices: tuple[str, ...] = ()
     rule: Rule | None = None
     by_hand: bool = False
+    words: bool = False
     project: ProjectOverride | None = None
 
     def expects(self) -> str:
@@ -454,7 +464,7 @@ class Key:
                 return f"{kind} from {self.minimum} to {self.maximum}"
             return f"{kind} of at least {self.minimum}"
         if get_origin(self.type) is list:
-            return "a list of strings"
+            return "a list of strings" + (", or one line of words" if self.words else "")
         return "a string"
 
 
@@ -694,15 +704,28 @@ def _from_text(key: Key, text: str, where: str) -> Any:
         return _check_value(key, int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else text, where)
     if key.type is float:
         return _check_value(key, float(text) if re.fullmatch(r"\d*\.?\d+", text) else text, where)
-    if get_origin(key.type) is list:
+    if get_origin(key.type) is list and not key.words:
         return _check_value(key, [part.strip() for part in text.split(",") if part.strip()], where)
     return _check_value(key, text, where)
 
 
 def _check_value(key: Key, value: Any, where: str) -> Any:
+    if key.words and isinstance(value, str):
+        value = _split_words(key, value, where)
     if not _fits(key, value):
         raise ConfigError(f"{where}: {key.name} must be {key.expects()}, not {_cut(repr(value))}")
     return value
+
+
+def _split_words(key: Key, line: str, where: str) -> list[str]:
+    """Split a line as a shell does, or at commas if it is one word, as in other lists."""
+    try:
+        words = shlex.split(line)
+    except ValueError as exc:
+        raise ConfigError(f"{where}: {key.name} cannot be split into words: {exc}") from exc
+    if len(words) == 1 and "," in words[0]:
+        return [part.strip() for part in words[0].split(",") if part.strip()]
+    return words
 
 
 def _fits(key: Key, value: Any) -> bool:

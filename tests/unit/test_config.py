@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, ClassVar, get_origin
 
 import pytest
 from hypothesis import example, given, settings
@@ -480,6 +480,64 @@ class TestMistakesInFiles:
     def test_a_folder_is_no_config_file(self, environ: dict[str, str], tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="cannot read"):
             config.load(environ, file=tmp_path)
+
+
+class TestWords:
+    """`summarizer.command` is a list of words, or one line that is split as a shell does."""
+
+    WORDS: ClassVar = ["claude", "-p", "--tools", "", "--model", "a b"]
+    LINE = """claude -p --tools "" --model 'a b'"""
+
+    @pytest.mark.parametrize(
+        "value", ['["claude", "-p", "--tools", "", "--model", "a b"]', f"'''{LINE}'''"]
+    )
+    def test_a_file_may_have_either(
+        self, environ: dict[str, str], user_file: Path, value: str
+    ) -> None:
+        user_file.write_text(f"summarizer.command = {value}")
+        assert config.load(environ).settings.summarizer.command == self.WORDS
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            (LINE, WORDS),
+            ("claude,-p,--model,haiku", ["claude", "-p", "--model", "haiku"]),
+            ("claude -p --tools Read,Grep", ["claude", "-p", "--tools", "Read,Grep"]),
+            ("", []),
+        ],
+    )
+    def test_config_set_takes_a_line(self, text: str, words: list[str]) -> None:
+        assert config.parse("summarizer.command", text) == words
+
+    def test_an_open_quote_is_refused(self, environ: dict[str, str], user_file: Path) -> None:
+        user_file.write_text("summarizer.command = 'claude \"-p'")
+        with pytest.raises(ConfigError, match=r"summarizer\.command cannot be split into words"):
+            config.load(environ)
+
+    @pytest.mark.parametrize("value", ["[1]", "1", "true"])
+    def test_other_types_are_refused(
+        self, environ: dict[str, str], user_file: Path, value: str
+    ) -> None:
+        user_file.write_text(f"summarizer.command = {value}")
+        with pytest.raises(ConfigError, match="a list of strings, or one line of words"):
+            config.load(environ)
+
+    def test_no_project_names_a_program(self, environ: dict[str, str], tmp_path: Path) -> None:
+        (tmp_path / "memory.toml").write_text(
+            "[summarizer]\nprovider = 'command'\ncommand = 'sh evil.sh'"
+        )
+        loaded = config.load(environ, project_dir=tmp_path)
+        assert loaded.settings.summarizer == DEFAULTS.summarizer
+        assert [each.split(" in ")[0] for each in loaded.ignored] == [
+            "summarizer.provider",
+            "summarizer.command",
+        ]
+
+    def test_no_variable_names_a_program(self, environ: dict[str, str], user_file: Path) -> None:
+        user_file.write_text("summarizer.command = ['claude', '-p']")
+        loaded = config.load(environ | {"MEMORY_SUMMARIZER__COMMAND": "sh evil.sh"})
+        assert loaded.settings.summarizer.command == ["claude", "-p"]
+        assert "only" in loaded.ignored[0]
 
 
 class TestByHand:

@@ -21,6 +21,7 @@ from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscri
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
 from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
 from agent_memory.features.hooks.model import installations
+from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.context_injection import ContextInjection
@@ -47,7 +48,8 @@ def build_hooks(
     memories: MemoriesFeature,
     recall: RecallFeature,
 ) -> HooksFeature:
-    spool = SpoolFolder(platform.folders.spool)
+    spool, own = SpoolFolder(platform.folders.spool), platform.folders.summarizer
+    excluded = ExcludedFolder(frozenset({own, own.resolve()}))
     return HooksFeature(
         handling=HookHandling(
             recording=HookRecorder(ingest=log.ingest, resolver=memories.resolver),
@@ -59,6 +61,7 @@ def build_hooks(
             spooling=Spooling(spool=spool, secrets=platform.secrets),
             preferences=preferences,
             log=logger,
+            excluded=excluded,
         ),
         spool=spool,
         backfill=Backfill(
@@ -70,6 +73,7 @@ def build_hooks(
             ingest=log.ingest,
             resolver=memories.resolver,
             lower_priority=priority.lower,
+            excluded=excluded,
         ),
     )
 

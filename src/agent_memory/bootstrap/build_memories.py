@@ -136,8 +136,7 @@ def _build_reasoner(platform: Platform) -> Reasoner | None:
         return None
     from agent_memory.bootstrap import build_models
 
-    budget = StoredTokenBudget(platform.store)
-    return build_models.build_reasoner(platform.settings, platform.model, budget, platform.clock)
+    return build_models.build_reasoner(platform, StoredTokenBudget(platform.store))
 
 
 def _log_note_failure(home: Home, exc: GitFailed) -> None:

@@ -1,10 +1,12 @@
 """Build the models that the settings name. Import it late: its libraries take long to load."""
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from agent_memory.bootstrap.build_index import VectorParts
+from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.config import Settings
 from agent_memory.features.index.adapters.bge import Bge
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
@@ -17,10 +19,16 @@ from agent_memory.features.runs.adapters.web.pages import HttpPages
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
+from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.platform.llm import programs
 from agent_memory.platform.llm.chat import AnthropicChat, Chat, OpenAiChat
+from agent_memory.platform.llm.command_chat import CommandChat
 from agent_memory.platform.llm.leased_chat import LeasedChat
 from agent_memory.platform.llm.leases import LeasableServer
-from agent_memory.platform.ports import Clock, OrderedStore
+from agent_memory.platform.ports import OrderedStore
+
+COMMAND_SECONDS = 120.0  # an agent starts, thinks and answers in 10 to 60
+COMMAND_BATCH_SECONDS = 120.0  # jobs hold the lock of the table of contents meanwhile
 
 
 def build_vectors(settings: Settings, store: OrderedStore, folder: Path) -> VectorParts | None:
@@ -37,32 +45,31 @@ def build_vectors(settings: Settings, store: OrderedStore, folder: Path) -> Vect
 
 
 def build_summarizer(
-    settings: Settings,
-    server: LeasableServer,
-    fallback: ExtractiveSummarizer,
-    budget: StoredTokenBudget,
-    clock: Clock,
+    platform: Platform, fallback: ExtractiveSummarizer, budget: StoredTokenBudget
 ) -> LlmSummarizer:
-    chosen = settings.summarizer
-    limits = Limits(daily_tokens=chosen.daily_token_budget)
-    if chosen.provider == "llama":
+    settings = platform.settings
+    limits = Limits(daily_tokens=settings.summarizer.daily_token_budget)
+    if settings.summarizer.provider == "llama":
         limits = replace(limits, context_tokens=settings.llama.context_size)
+    elif settings.summarizer.provider == "command":
+        limits = replace(
+            limits, request_seconds=COMMAND_SECONDS, batch_seconds=COMMAND_BATCH_SECONDS
+        )
+    chat = _build_chat(platform, "toc", in_background=True)
     return LlmSummarizer(
-        chosen.provider, _build_chat(settings, server), fallback, budget, clock, limits
+        settings.summarizer.provider, chat, fallback, budget, platform.clock, limits
     )
 
 
-def build_reasoner(
-    settings: Settings, server: LeasableServer, budget: StoredTokenBudget, clock: Clock
-) -> LlmReasoner:
-    chosen = settings.summarizer
-    local = chosen.provider == "llama"
+def build_reasoner(platform: Platform, budget: StoredTokenBudget) -> LlmReasoner:
+    settings = platform.settings
+    local = settings.summarizer.provider == "llama"
     return LlmReasoner(
-        _build_chat(settings, server),
+        _build_chat(platform, "questions", in_background=False),
         budget,
-        clock,
+        platform.clock,
         context_tokens=settings.llama.context_size if local else Limits().context_tokens,
-        daily_tokens=chosen.daily_token_budget,
+        daily_tokens=settings.summarizer.daily_token_budget,
     )
 
 
@@ -76,16 +83,35 @@ def _build_embedder(settings: Settings) -> Embedder | None:
     return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
 
 
-def _build_chat(settings: Settings, server: LeasableServer) -> Chat:
-    chosen = settings.summarizer
+def _build_chat(platform: Platform, name: str, *, in_background: bool) -> Chat:
+    settings, chosen = platform.settings, platform.settings.summarizer
     key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
+    if chosen.provider == "command":
+        return _build_command_chat(platform, name, in_background=in_background)
     if chosen.provider == "anthropic":
         return AnthropicChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
     if chosen.provider == "openai":
         return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
     if not chosen.base_url:  # the one that runs have: ours, or `llama.endpoint`, with its key
-        return LeasedChat(server, model=chosen.model or settings.llama.model)
+        return LeasedChat(platform.model, model=chosen.model or settings.llama.model)
     return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key, bounded=True)
+
+
+def _build_command_chat(platform: Platform, name: str, *, in_background: bool) -> CommandChat:
+    """Build a chat with a program. A person who asks does not wait for the jobs, nor for the rest
+    after a failure of theirs: so each has its own, in its own folder."""
+    chosen = platform.settings.summarizer
+    with suppress(FeatureUnavailable):  # it may be installed later; `status` says that it is not
+        programs.find_program(chosen.command, os.environ)
+    chat = CommandChat(
+        chosen.command,
+        folder=platform.folders.summarizer / name,
+        environ=os.environ,
+        passed=chosen.api_key_env,
+        rests=in_background,
+    )
+    platform.programs.callback(chat.close)
+    return chat
 
 
 def build_chat_model(settings: Settings, server: LeasableServer) -> Completions:

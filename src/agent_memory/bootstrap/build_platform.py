@@ -48,6 +48,7 @@ class Platform:
     secrets: SecretsFilter
     model: LeasedServer
     watchers: list[HealthWatcher]  # of the store's health, called on any thread
+    programs: ExitStack  # ends the programs that jobs wait for
     closing: ExitStack  # closes what is loaded late
 
 
@@ -80,6 +81,7 @@ def build_platform(settings: Settings, folders: DaemonFolders) -> Platform:
         secrets=secrets,
         model=_build_model_server(settings.llama),
         watchers=watchers,
+        programs=ExitStack(),
         closing=ExitStack(),
     )
 

@@ -1,5 +1,6 @@
 """Build the table of contents."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -7,6 +8,7 @@ import structlog
 
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.config import SummarizerSettings
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
@@ -20,6 +22,7 @@ from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.turns import TurnLock
+from agent_memory.platform.llm import programs
 
 logger = structlog.get_logger()
 
@@ -97,12 +100,17 @@ def _log_end(progress: RebuildProgress) -> None:
     )
 
 
+def describe_summarizer(settings: SummarizerSettings, environ: Mapping[str, str]) -> str:
+    """Name the provider of summaries, and its program if it has one. Raises ConfigError and
+    FeatureUnavailable if that cannot be run."""
+    if settings.provider != "command":
+        return settings.provider
+    return f"command ({programs.find_program(settings.command, environ)})"
+
+
 def _build_summarizer(platform: Platform, fallback: ExtractiveSummarizer) -> Summarizer:
     if platform.settings.summarizer.provider == "extractive":
         return fallback
     from agent_memory.bootstrap import build_models
 
-    budget = StoredTokenBudget(platform.store)
-    return build_models.build_summarizer(
-        platform.settings, platform.model, fallback, budget, platform.clock
-    )
+    return build_models.build_summarizer(platform, fallback, StoredTokenBudget(platform.store))

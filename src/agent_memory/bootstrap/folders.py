@@ -26,6 +26,11 @@ class DaemonFolders:
     def spool(self) -> Path:
         return self.data / "spool"
 
+    @property
+    def summarizer(self) -> Path:
+        """Where the programs of `summarizer.command` run. Nothing of them is recorded."""
+        return self.data / "summarizer"
+
 
 def folder_beside(db_path: Path, name: str) -> Path:
     """Return the path of a folder that belongs to a database."""

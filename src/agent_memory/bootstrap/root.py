@@ -147,6 +147,7 @@ class App:
         platform, memories = self.platform, self.features.memories
         try:
             self.features.changes.close()
+            platform.programs.close()
             self.scheduler.close()
             memories.repositories.close()
             self.features.hooks.handling.close()

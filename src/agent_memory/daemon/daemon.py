@@ -19,7 +19,7 @@ import structlog
 import uvloop
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import build_secrets, root
+from agent_memory.bootstrap import build_secrets, build_toc, root
 from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli.backend import ServeOptions
@@ -33,6 +33,8 @@ from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import (
     AgentMemoryError,
+    ConfigError,
+    FeatureUnavailable,
     ListenFailed,
     NotFound,
     StorageFailed,
@@ -333,6 +335,14 @@ class _Daemon:
         if not self._start.by_itself:
             sys.stderr.write(f"note: the key for programs is in {path}\n")
 
+    def _describe_summarizer(self) -> tuple[str, ...]:
+        """Return what writes summaries, and a warning if it cannot be run."""
+        settings = self._settings.summarizer
+        try:
+            return (build_toc.describe_summarizer(settings, os.environ),)
+        except (ConfigError, FeatureUnavailable) as exc:
+            return settings.provider, f"summaries are written without a model: {exc}"
+
     def _status(self, built: root.App) -> DaemonStatus:
         stats: StoreStats | None = None
         indexes: IndexesStatus | None = None
@@ -342,6 +352,7 @@ class _Daemon:
             indexes = built.services.indexes.status()
             contents = built.services.background_rebuild.status()
         uptime = time.monotonic() - self._started
+        summarizer, *missing = self._describe_summarizer()
         return DaemonStatus(
             **asdict(self._record()),
             started_ms=Millis(built.platform.clock.now() - int(uptime * 1000)),
@@ -357,7 +368,8 @@ class _Daemon:
             damages=tuple(built.list_damages()),
             indexes=indexes,
             contents=contents,
-            warnings=(*self._warnings, *built.services.backups.warnings()),
+            summarizer=summarizer,
+            warnings=(*self._warnings, *missing, *built.services.backups.warnings()),
             backup=built.services.backups.status(),
             sources=self._loaded.sources,
         )

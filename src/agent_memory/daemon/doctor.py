@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import build_hooks, build_memories
+from agent_memory.bootstrap import build_hooks, build_memories, build_toc
 from agent_memory.features.hooks.model.installations import (
     Agent,
     AgentState,
@@ -23,7 +23,7 @@ from agent_memory.features.hooks.model.installations import (
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.hooks.inputs import CHECK
 from agent_memory.interfaces.wire.operations import damage_text
-from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
+from agent_memory.kernel.errors import ConfigError, FeatureUnavailable, GitFailed, InvalidInput
 from agent_memory.kernel.status import CheckResult, Damage, Health
 from agent_memory.launcher import command_client, starting
 
@@ -42,6 +42,7 @@ def diagnose(
     folders = config.folders(environ)
     yield _check_data(folders.data)
     yield _check_git(environ)
+    yield from _check_summarizer(environ, config_file)
     serving = _check_daemon(environ, config_file, folders)
     yield serving
     if serving.health is not Health.PROBLEM:
@@ -109,6 +110,22 @@ def _check_git(environ: Mapping[str, str]) -> CheckResult:
         pass
     text = "git cannot be run: memories are stored but not shared"
     return _warning("git", text, "install git, or add it to PATH")
+
+
+def _check_summarizer(environ: Mapping[str, str], file: Path | None) -> Iterator[CheckResult]:
+    """Check what writes summaries, if it is not our own summarizer."""
+    try:
+        settings = config.load(environ, file=file).settings.summarizer
+    except ConfigError:
+        return  # the check of the settings reports it
+    if settings.provider == "extractive":
+        return
+    try:
+        yield _fine("summaries", build_toc.describe_summarizer(settings, environ))
+    except ConfigError as exc:
+        yield _problem("summaries", str(exc))
+    except FeatureUnavailable as exc:
+        yield _warning("summaries", str(exc), "until then, they are written without a model")
 
 
 def _check_daemon(

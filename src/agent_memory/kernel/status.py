@@ -162,6 +162,7 @@ class DaemonStatus:
     damages: tuple[Damage, ...]
     indexes: IndexesStatus | None  # None while the store cannot be read
     contents: ContentsStatus | None = None  # None: no rebuild is due
+    summarizer: str = ""  # the provider, and the program if it is one
     warnings: tuple[str, ...] = ()
     backup: BackupStatus = field(default_factory=BackupStatus)
     sources: Mapping[str, str] = field(default_factory=dict)

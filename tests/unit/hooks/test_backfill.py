@@ -1,5 +1,6 @@
 """Backfill: every event is stored once and in its project, also if hooks recorded it first."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,16 @@ from agent_memory.platform.store.committer import CommittedStore
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
 from tests.memory_engine import MemoryEngine
-from tests.transcript_files import SAMPLES, START_MS, Claude, ImportHarness, Line, text, write
+from tests.transcript_files import (
+    SAMPLES,
+    START_MS,
+    Claude,
+    ImportHarness,
+    Line,
+    rollout,
+    text,
+    write,
+)
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 
@@ -52,6 +62,25 @@ def hooked(
 
 def record(importing: ImportHarness, *events: Event) -> None:
     importing.log.append(events).result(TIMEOUT)
+
+
+class TestOwnAgents:
+    """Agents write transcripts of what they do for the daemon too, such as summaries."""
+
+    @pytest.mark.parametrize("agent", ["claude-code", "codex"])
+    def test_their_transcripts_are_left_out(
+        self, importing: ImportHarness, tmp_path: Path, folder: Path, agent: str
+    ) -> None:
+        own = str(tmp_path / "data" / "summarizer" / "toc")
+        lines = Claude().lamp() if agent == "claude-code" else rollout()
+        work = "/home/ada/projects/" + ("lighthouse" if agent == "claude-code" else "canal")
+        write(folder / "own.jsonl", [json.dumps(line).replace(work, own) for line in lines])
+        found = importing(agent, folder)
+        assert (found.created, found.known, found.refused, found.sessions) == (0, 0, 0, 0)
+        assert found.noise > 0
+        assert importing.events() == []
+        write(folder / "own.jsonl", lines)
+        assert importing(agent, folder).created > 0
 
 
 class TestOnce:

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any, cast
 
 import pytest
 
 from agent_memory import config
+from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
 from agent_memory.features.hooks.services.handling import HookHandling
@@ -146,6 +148,18 @@ class TestAnswers:
         parts.options = replace(OPTIONS, enabled=frozenset({HookKind.STOP}))
         assert handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY) == ""
         assert parts.recorded == []
+
+    def test_the_agents_that_the_daemon_runs_are_not_recorded(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        own = replace(handling, excluded=ExcludedFolder(frozenset({PurePath("/data/summarizer")})))
+        inside = replace(make_call(HookKind.PROMPT), folder="/data/summarizer/toc")
+        beside = replace(make_call(HookKind.PROMPT), folder="/data/summarizer-2")
+        assert own.handle(inside, CALLER, REPLY) == ""
+        own.handle(beside, CALLER, REPLY)
+        parts.pending = [inside, beside]
+        own.drain()
+        assert parts.recorded == [beside, beside]
 
     @pytest.mark.parametrize("failure", [StorageFailed("x"), ValueError("x")])
     def test_without_context_the_call_is_recorded(

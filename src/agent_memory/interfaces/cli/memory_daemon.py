@@ -158,6 +158,7 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
         *_store_lines(daemon),
         *([] if daemon.indexes is None else index_lines(daemon.indexes)),
         *([] if daemon.contents is None else [f"Contents: {describe_contents(daemon.contents)}"]),
+        *_summarizer_lines(daemon.summarizer),
         *_backup_lines(daemon.backup),
         *(f"Warning: {warning}" for warning in daemon.warnings),
     ]
@@ -180,6 +181,11 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
             ),
         ]
     return "\n  ".join(["Daemon Status: Running", *lines])
+
+
+def _summarizer_lines(summarizer: str) -> Iterator[str]:
+    if summarizer not in ("", "extractive"):
+        yield f"Summarizer: {summarizer}"
 
 
 def _store_lines(daemon: DaemonStatus) -> Iterator[str]:

@@ -1,15 +1,39 @@
 """JSON answers of language models: the schemas to ask with, and the extraction."""
 
+import json
 import re
 from typing import Any
 
 _FENCE = re.compile(r"<think>.*?</think>|```\w*", re.DOTALL)
+_LINE_OF_OBJECT = re.compile(r"^\{", re.MULTILINE)
+_TRIES = 10
 
 
 def extract_json(text: str) -> str:
-    """Return the JSON object in an answer, without reasoning and code fences around it."""
+    """Return the JSON object in an answer, without reasoning, code fences and lines around it."""
     text = _FENCE.sub("", text)
-    return text[text.find("{") : text.rfind("}") + 1] if "{" in text else text
+    if "{" not in text:
+        return text
+    whole = text[text.find("{") : text.rfind("}") + 1]
+    if _is_json(whole):
+        return whole
+    # Programs may write lines with braces around the answer. The answer is the last object.
+    decoder = json.JSONDecoder()
+    for start in [match.start() for match in _LINE_OF_OBJECT.finditer(text)][: -_TRIES - 1 : -1]:
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        return text[start:end]
+    return whole
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def define_text(longest: int) -> dict[str, Any]:

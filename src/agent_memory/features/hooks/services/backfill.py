@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.transcripts import TranscriptEntry, TranscriptSource
 from agent_memory.features.hooks.ports import Transcripts
 from agent_memory.features.log.model import metadata as event_metadata
@@ -44,6 +45,7 @@ class Backfill:
     ingest: Ingest
     resolver: ProjectResolver
     lower_priority: Callable[[], None]  # called in the importing thread, for which no one waits
+    excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
 
     def list_sources(self, agent: str, path: str) -> list[TranscriptSource]:
         """Return the transcript files of a path. Raises InvalidInput if there are none."""
@@ -77,6 +79,9 @@ class Backfill:
                 for rejected in chunk.refused:
                     run.refuse(source, rejected.line, rejected.reason)
                 for entry in chunk.recorded:
+                    if self.excluded.contains(entry.metadata.get("cwd", "")):
+                        run.noise += 1
+                        continue
                     run.take(source, entry)
                     if run.is_full:
                         run.flush()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import notices
+from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, withhold_call
 from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
@@ -56,6 +57,7 @@ class HookHandling:
     spooling: Spooling
     preferences: HookPreferences
     log: HookLog
+    excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
     background: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(2, "after-hook")
     )
@@ -73,6 +75,8 @@ class HookHandling:
         Raises InvalidInput, ContentBlocked, Overloaded and StorageFailed if it is not recorded.
         """
         folder = self.preferences.find_folder(call, caller.folder)
+        if self._is_excluded(call, folder):
+            return ""
         caller = Caller(folder=folder, environ=caller.environ)
         options = self.preferences.load_options(caller.environ, folder)
         if call.kind is HookKind.SESSION_START:
@@ -101,7 +105,10 @@ class HookHandling:
         self.drain_requested.clear()
 
         def record(call: HookCall) -> None:
-            caller = Caller(folder=self.preferences.find_folder(call, "/"), environ=os.environ)
+            folder = self.preferences.find_folder(call, "/")
+            if self._is_excluded(call, folder):
+                return
+            caller = Caller(folder=folder, environ=os.environ)
             options = self.preferences.load_options(caller.environ, caller.folder)
             task = self._build_task(call, caller, options)
             self._record(task).result()
@@ -126,6 +133,11 @@ class HookHandling:
         self.closing.set()
         self.drain_pool.shutdown(cancel_futures=True)
         self.background.shutdown(cancel_futures=True)
+
+    def _is_excluded(self, call: HookCall, folder: str) -> bool:
+        """Return whether an agent that the daemon runs made this call. Its environment switches
+        hooks off as well, but an agent need not pass it on to its hooks."""
+        return self.excluded.contains(call.folder) or self.excluded.contains(folder)
 
     def _build_task(self, call: HookCall, caller: Caller, options: HookOptions) -> HookTask:
         place = self.recording.place(call, caller)

@@ -40,8 +40,8 @@ class Reasoning:
         answer."""
         if self.reasoner is None:
             raise FeatureUnavailable(
-                "recall --reason needs an LLM: set summarizer.provider to llama, openai or"
-                " anthropic, and restart the daemon; or leave --reason out to search"
+                "recall --reason needs an LLM: set summarizer.provider to llama, openai, anthropic"
+                " or command, and restart the daemon; or leave --reason out to search"
             )
         found = self.recall.search(replace(query, limit=query.limit or EVIDENCE))
         dates = resolve_dates(query.text, self.clock.now(), self.recall.zone)
