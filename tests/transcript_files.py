@@ -30,6 +30,12 @@ from tests.inline_worker import InlineWorker
 START_MS = 1_767_261_600_000  # 1 January 2026, 10:00
 PARSERS = {"claude-code": ClaudeCodeTranscript, "codex": CodexTranscript, "jsonl": PlainTranscript}
 
+# The first line of what follows a compaction in Claude Code, here without a summary.
+CONTINUED = (
+    "This session is being continued from a previous conversation that ran out of context."
+    " The summary below covers the earlier portion of the conversation."
+)
+
 Line = dict[str, Any]
 
 
@@ -92,7 +98,7 @@ class Claude:
             self.line("progress", data={"type": "hook_progress"}),
             self.line("system", subtype="turn_duration", durationMs=5),
             self.prompt("Caveat: local commands follow", isMeta=True),
-            self.prompt("This session is being continued.", isCompactSummary=True),
+            self.prompt(CONTINUED, isCompactSummary=True),
             self.prompt("<local-command-stdout>Set model</local-command-stdout>"),
             self.prompt("<command-name>/clear</command-name><command-args></command-args>"),
             self.prompt("[Request interrupted by user]"),
@@ -156,7 +162,7 @@ def rollout(session: str = "0199aaaa-0000-7000-8000-00000000beef") -> list[Line]
             output=json.dumps({"output": "gate 7: leak\n", "metadata": {"exit_code": 0}}),
         ),
         message("assistant", "Only gate 7 leaks."),
-        line("compacted", message="they spoke of gates"),
+        line("compacted", message=""),  # the server keeps the summary
     ]
 
 
