@@ -11,7 +11,7 @@ from agent_memory.features.hooks.model.transcripts import (
 
 USER, AGENT = "user", "agent"  # who gave a title
 COMPACTION, SESSION = "compaction", "session"  # what a summary sums up
-MAX_TITLE_CHARS = 300
+MAX_TITLE_CHARS = 1_000
 # The first line of the message that takes the place of what was compacted.
 PREFACES = (
     "This session is being continued from a previous conversation",  # Claude Code

@@ -32,7 +32,7 @@ _STATES = {
     "cancelled": "-",
     "deleted": "-",
 }
-_MAX_ITEM = 500
+_MAX_ITEM = 1_000
 _PATCH = "apply_patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d+)$", re.MULTILINE)
