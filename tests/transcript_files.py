@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
-from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
+from agent_memory.features.hooks.adapters.transcripts.codex import INDEX, CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
 from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
 from agent_memory.features.hooks.model.transcripts import TranscriptSource
@@ -202,7 +202,10 @@ class ImportHarness:
         here = worker or InlineWorker()
         repositories = GitRepositories(data)
         self.backfill = Backfill(
-            transcripts={name: TranscriptFiles(here, parser) for name, parser in PARSERS.items()},
+            transcripts={
+                name: TranscriptFiles(here, parser, INDEX if name == "codex" else "")
+                for name, parser in PARSERS.items()
+            },
             ingest=Ingest(log=self.log, secrets=_secrets(), on_record=self._on_record),
             resolver=ProjectResolver(
                 repositories=repositories,

@@ -16,7 +16,17 @@ from agent_memory.platform.store.committer import CommittedStore
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
 from tests.memory_engine import MemoryEngine
-from tests.transcript_files import SAMPLES, START_MS, Claude, ImportHarness, Line, text, write
+from tests.transcript_files import (
+    SAMPLES,
+    START_MS,
+    Claude,
+    ImportHarness,
+    Line,
+    iso,
+    rollout,
+    text,
+    write,
+)
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 
@@ -262,3 +272,43 @@ class TestProjects:
         importing("claude-code", folder)
         assert self.projects(importing) == {"lighthouse"}
         assert len({event.session_id for event in importing.events()}) == 2
+
+
+class TestNamesOfThreads:
+    SESSION = "0199aaaa-0000-7000-8000-00000000beef"
+
+    def write_index(self, folder: Path) -> None:
+        """Write the index of Codex, in which a thread was named a day later, and named again."""
+        later = iso(START_MS + 86_400_000)
+        write(
+            folder.parent / "session_index.jsonl",
+            [
+                {"id": self.SESSION, "thread_name": "Leaking gates", "updated_at": later},
+                {"id": "not-imported", "thread_name": "Boats", "updated_at": later},
+                {"id": self.SESSION, "thread_name": "Leaking gates", "updated_at": later},
+                {"id": self.SESSION, "thread_name": "Gate 7", "updated_at": later},
+            ],
+        )
+
+    def test_they_belong_to_sessions_that_are_known(
+        self, importing: ImportHarness, folder: Path
+    ) -> None:
+        self.write_index(folder)
+        write(folder / "a.jsonl", rollout(self.SESSION))
+        rehearsed = importing("codex", folder, dry_run=True)
+        first = importing("codex", folder)
+        # A dry run counts the repeated name twice: it stores nothing to compare it with.
+        assert (rehearsed.created, first.created, first.sessions) == (8, 7, 1)
+        assert importing("codex", folder).created == 0
+        titles = [each for each in importing.events() if "titles" in each.metadata]
+        assert {each.text for each in titles} == {"Leaking gates", "Gate 7"}
+        assert {each.session_id for each in titles} == {self.SESSION}
+        last = max(each.at_ms for each in importing.events() if each not in titles)
+        assert all(last < each.at_ms < last + 10 for each in titles)
+        assert titles[-1].text == "Gate 7"
+        assert {each.metadata["project"] for each in titles} == {"canal"}
+
+    def test_an_index_alone_is_no_transcript(self, importing: ImportHarness, folder: Path) -> None:
+        self.write_index(folder)
+        with pytest.raises(InvalidInput):
+            importing("codex", folder)

@@ -106,6 +106,7 @@ class TestClaudeCode:
             "Repair the lamp", "Repair the dimmer", "Repair the lamp",
         ]  # fmt: skip
         assert len({each.event_id for each in titles}) == 3
+        assert [each.at_ms - START_MS for each in titles] == [0, 1, 2]
         again = claude(session.prompt("Hi?"), title, other)
         assert {each.event_id for each in again if TITLES in each.metadata} < {
             each.event_id for each in titles

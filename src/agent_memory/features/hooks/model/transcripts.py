@@ -71,7 +71,10 @@ STARTS = frozenset({EventType.SESSION_START, EventType.SUBAGENT_START})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEntry:
-    """An event in a transcript. `line` counts from 1."""
+    """An event in a transcript. `line` counts from 1.
+
+    A `detached` entry tells something about a session that is in another file.
+    """
 
     event_id: str
     session: str
@@ -81,6 +84,7 @@ class TranscriptEntry:
     text: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    detached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,7 @@ class _Titles:
     homeless: dict[str, tuple[str, str]] = field(default_factory=dict)  # by their leaf
     sessions: dict[str, str] = field(default_factory=dict)  # of the latest lines, by uuid
     session: str = ""  # of the last line
+    at_ms: int = 0  # of the last title
 
     def note_line(self, uuid: str, session: str) -> None:
         self.session = session or self.session
@@ -81,6 +82,11 @@ class _Titles:
         if len(self.last) > 2 * _MAX_SESSIONS:
             del self.last[next(iter(self.last))]
         return new
+
+    def find_time(self, at_ms: int) -> int:
+        """Return the time of the next title: after the last one, if no line is between them."""
+        self.at_ms = self.at_ms + 1 if at_ms <= self.at_ms < at_ms + _MAX_WAITING else at_ms
+        return self.at_ms
 
     def _wait(self, session: str, giver: str, title: str) -> None:
         self.waiting.append((session, giver, title))
@@ -174,7 +180,7 @@ class ClaudeCodeTranscript:
                 session,
                 RecordKind.TITLE,
                 self.ids.make_unique(descriptions.build_title_id(giver, title)),
-                at_ms=self.at_ms or 0,
+                at_ms=self.titles.find_time(self.at_ms or 0),
                 line=number,
                 metadata={**self.about, TITLES: giver},
                 text=title,

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_memory.features.hooks.model import descriptions, tool_use, transcripts
 from agent_memory.features.hooks.model.transcripts import RecordIds, RecordKind, TranscriptEntry
@@ -12,6 +12,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 
 AGENT = "codex"
+INDEX = "session_index.jsonl"  # the names of threads: {id, thread_name, updated_at}
 _NOT_TYPED = (  # user messages that the user has not typed
     "<environment_context>",
     "<user_instructions>",
@@ -45,6 +46,8 @@ class CodexTranscript:
     ids: RecordIds = field(default_factory=RecordIds)
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
+        if "thread_name" in line:
+            return _parse_index(line, number)
         self.at_ms = transcripts.parse_millis(line.value("timestamp")) or self.at_ms
         self.began_ms = self.began_ms or self.at_ms
         kind, item = line.text("type"), line.fields("payload")
@@ -169,6 +172,24 @@ class CodexTranscript:
 
     def _make_unique(self, record_id: str, text: str) -> str:
         return self.ids.make_unique(record_id or transcripts.fingerprint(str(self.at_ms), text))
+
+
+def _parse_index(line: Fields, number: int) -> list[TranscriptEntry] | None:
+    session, title = line.text("id"), descriptions.clean_title(line.text("thread_name"))
+    at_ms = transcripts.parse_millis(line.value("updated_at"))
+    if not session or not title or at_ms is None:
+        return None
+    giver = descriptions.USER
+    entry = transcripts.build_entry(
+        session,
+        RecordKind.TITLE,
+        descriptions.build_title_id(giver, title),
+        at_ms=at_ms,
+        line=number,
+        metadata={"agent": AGENT, TITLES: giver},
+        text=title,
+    )
+    return [replace(entry, detached=True)]
 
 
 def _parse_use(item: Fields) -> tool_use.ToolUse:
