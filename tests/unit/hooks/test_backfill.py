@@ -296,6 +296,11 @@ class TestNamesOfThreads:
         self.write_index(folder)
         write(folder / "a.jsonl", rollout(self.SESSION))
         rehearsed = importing("codex", folder, dry_run=True)
+        ended = replace(
+            hooked("", START_MS + 60_000, name="end", session=self.SESSION, role="system"),
+            type=EventType.SESSION_END,
+        )
+        record(importing, ended)
         first = importing("codex", folder)
         # A dry run counts the repeated name twice: it stores nothing to compare it with.
         assert (rehearsed.created, first.created, first.sessions) == (8, 7, 1)
@@ -303,7 +308,9 @@ class TestNamesOfThreads:
         titles = [each for each in importing.events() if "titles" in each.metadata]
         assert {each.text for each in titles} == {"Leaking gates", "Gate 7"}
         assert {each.session_id for each in titles} == {self.SESSION}
-        last = max(each.at_ms for each in importing.events() if each not in titles)
+        others = [each for each in importing.events() if each not in titles]
+        assert others.pop().type is EventType.SESSION_END
+        last = others[-1].at_ms
         assert all(last < each.at_ms < last + 10 for each in titles)
         assert titles[-1].text == "Gate 7"
         assert {each.metadata["project"] for each in titles} == {"canal"}

@@ -22,6 +22,7 @@ BATCH = 25  # small, so that other writers do not wait long
 BATCH_CHARS = 1 << 20
 REASONS = 100
 _SHARED = ("cwd", "branch", "project")  # metadata that all events of a session have
+_ENDS = 10  # more than a session has at its end
 _TAIL_MS = 2 * transcripts.NEAR_MS
 
 
@@ -227,10 +228,10 @@ class _BackfillRun:
             return entry
         session, log = SessionId(self.ingest.clean_session(entry.session)), self.ingest.log
         end = Position(at_ms=Millis(min(entry.at_ms + 1, MAX_MILLIS)), event_id=EventId(""))
-        events = (
-            log.list_session(session, after=end, limit=1, reverse=True).events
-            or log.list_session(session, after=None, limit=1).events
-        )
+        before = log.list_session(session, after=end, limit=_ENDS, reverse=True).events
+        # What follows the end of a session is another conversation.
+        events = [event for event in before if event.type is not EventType.SESSION_END]
+        events += log.list_session(session, after=None, limit=1).events
         if events:
             self._attached[entry.session] += 1  # the newest title is the last
             about = {name: events[0].metadata.get(name, "") for name in _SHARED}
