@@ -25,6 +25,7 @@ _EVENTS = {
     "post-tool": ("PostToolUse", "AfterTool", "afterFileEdit", "afterMCPExecution"),
     "post-tool-failure": ("PostToolUseFailure",),
     "pre-compact": ("PreCompact", "PreCompress"),
+    "post-compact": ("PostCompact",),
     "stop": ("Stop", "AfterAgent", "stop"),
     "subagent-start": ("SubagentStart",),
     "subagent-stop": ("SubagentStop",),

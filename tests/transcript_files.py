@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
-from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
+from agent_memory.features.hooks.adapters.transcripts.codex import INDEX, CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
 from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
@@ -30,6 +30,12 @@ from tests.inline_worker import InlineWorker
 
 START_MS = 1_767_261_600_000  # 1 January 2026, 10:00
 PARSERS = {"claude-code": ClaudeCodeTranscript, "codex": CodexTranscript, "jsonl": PlainTranscript}
+
+# The first line of what follows a compaction in Claude Code, here without a summary.
+CONTINUED = (
+    "This session is being continued from a previous conversation that ran out of context."
+    " The summary below covers the earlier portion of the conversation."
+)
 
 Line = dict[str, Any]
 
@@ -93,7 +99,7 @@ class Claude:
             self.line("progress", data={"type": "hook_progress"}),
             self.line("system", subtype="turn_duration", durationMs=5),
             self.prompt("Caveat: local commands follow", isMeta=True),
-            self.prompt("This session is being continued.", isCompactSummary=True),
+            self.prompt(CONTINUED, isCompactSummary=True),
             self.prompt("<local-command-stdout>Set model</local-command-stdout>"),
             self.prompt("<command-name>/clear</command-name><command-args></command-args>"),
             self.prompt("[Request interrupted by user]"),
@@ -157,7 +163,7 @@ def rollout(session: str = "0199aaaa-0000-7000-8000-00000000beef") -> list[Line]
             output=json.dumps({"output": "gate 7: leak\n", "metadata": {"exit_code": 0}}),
         ),
         message("assistant", "Only gate 7 leaks."),
-        line("compacted", message="they spoke of gates"),
+        line("compacted", message=""),  # the server keeps the summary
     ]
 
 
@@ -197,7 +203,10 @@ class ImportHarness:
         here = worker or InlineWorker()
         repositories = GitRepositories(data)
         self.backfill = Backfill(
-            transcripts={name: TranscriptFiles(here, parser) for name, parser in PARSERS.items()},
+            transcripts={
+                name: TranscriptFiles(here, parser, INDEX if name == "codex" else "")
+                for name, parser in PARSERS.items()
+            },
             ingest=Ingest(log=self.log, secrets=_secrets(), on_record=self._on_record),
             resolver=ProjectResolver(
                 repositories=repositories,

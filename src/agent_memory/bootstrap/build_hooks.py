@@ -17,7 +17,7 @@ from agent_memory.features.hooks.adapters.agents.files import DiskFiles
 from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
-from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
+from agent_memory.features.hooks.adapters.transcripts.codex import INDEX, CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
 from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
 from agent_memory.features.hooks.model import installations
@@ -67,7 +67,7 @@ def build_hooks(
         backfill=Backfill(
             transcripts={
                 "claude-code": TranscriptFiles(platform.worker, ClaudeCodeTranscript),
-                "codex": TranscriptFiles(platform.worker, CodexTranscript),
+                "codex": TranscriptFiles(platform.worker, CodexTranscript, INDEX),
                 "jsonl": TranscriptFiles(platform.worker, PlainTranscript),
             },
             ingest=log.ingest,

@@ -11,6 +11,7 @@ from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller
@@ -24,7 +25,7 @@ from tests.contract.stores import TIMEOUT, unexpected
 from tests.git_repositories import Repository, make_repository
 from tests.hook_inputs import SAMPLES, encode_input
 from tests.memory_engine import MemoryEngine
-from tests.transcript_files import START_MS, Claude, ImportHarness, rollout, write
+from tests.transcript_files import CONTINUED, START_MS, Claude, ImportHarness, rollout, write
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 
@@ -132,6 +133,61 @@ class TestOnce:
         assert hooked("codex/UserPromptSubmit", prompt="And gate 8?") == [False]
         assert hooked("codex/UserPromptSubmit") == [False]
         assert sorted(hooked.texts()) == ["And gate 8?", "Which lock gates leak?"]
+
+
+class TestDescriptionsBesideAnImport:
+    """Titles and summaries have no id of the agent: their text identifies them, at any distance."""
+
+    SESSION = "5e5510a1"
+    WRITTEN = f"The lamp flickers; its key is {TOKEN}. Next: lift the limit."
+
+    def hooks(self, hooked: Hooked) -> None:
+        hooked("claude-code/SessionStart", session_id=self.SESSION, session_title="The lamp")
+        for prompt in ("Why?", "And now?"):
+            hooked(
+                "claude-code/UserPromptSubmit",
+                session_id=self.SESSION,
+                prompt_id=prompt,
+                prompt=prompt,
+                session_title="The lamp",
+            )
+        hooked(
+            "claude-code/PostCompact",
+            session_id=self.SESSION,
+            compact_summary=f"<analysis>Hm.</analysis>\n<summary>\n{self.WRITTEN}\n</summary>",
+            at_ms=START_MS + 900_000,
+        )
+
+    @pytest.mark.parametrize("hooks_first", [True, False])
+    def test_each_is_stored_once(self, hooked: Hooked, tmp_path: Path, hooks_first: bool) -> None:
+        session = Claude()
+        title = {"type": "custom-title", "customTitle": "The lamp", "sessionId": session.session}
+        after = f"{CONTINUED}\n\nSummary:\n{self.WRITTEN}\nContinue the conversation from where it"
+        folder = tmp_path / "transcripts"
+        write(
+            folder / "a.jsonl",
+            [
+                title,
+                session.prompt("Why?", promptId="Why?"),
+                session.prompt("And now?", promptId="And now?"),
+                title,
+                session.prompt(after, isCompactSummary=True, isVisibleInTranscriptOnly=True),
+            ],
+        )
+        if hooks_first:
+            self.hooks(hooked)
+        hooked.importing("claude-code", folder)
+        if not hooks_first:
+            self.hooks(hooked)
+        assert hooked.importing("claude-code", folder).created == 0
+        marked = [each for each in hooked.events() if event_metadata.is_description(each)]
+        assert [each.metadata.get("titles") for each in marked] == ["user", None]
+        assert [each.metadata.get("summarizes") for each in marked] == [None, "compaction"]
+        assert marked[0].text == "The lamp"
+        assert marked[1].text.startswith("The lamp flickers; its key is ")
+        assert marked[1].text.endswith("Next: lift the limit.")
+        assert TOKEN not in marked[1].text
+        assert len(hooked.texts()) == 4
 
 
 class TestBesideAnImport:

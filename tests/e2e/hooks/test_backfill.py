@@ -12,7 +12,7 @@ from tests.command_runner import Home
 from tests.memory_commands import INVALID, OK, USAGE, MemoryCommand, assert_refused
 from tests.search_client import connect, settle
 from tests.toc_conversations import Toc
-from tests.transcript_files import START_MS, Claude, plain, rollout, text, write
+from tests.transcript_files import CONTINUED, START_MS, Claude, plain, rollout, text, write
 
 SESSION = Claude(session="aaaa1111")
 HELPER = Claude(session="aaaa1111", agent="a77", at_ms=START_MS + 60_000)
@@ -45,6 +45,15 @@ def run_json(memory: MemoryCommand, *words: str) -> dict[str, Any]:
     assert answer.code == OK, answer
     found: dict[str, Any] = answer.json()
     return found
+
+
+def memory_events(home: Home, session: str) -> list[dict[str, Any]]:
+    answer = home.run(
+        "memory-daemon", "query", "events", "--from", "0", "--to", "9999999999999",
+        "--limit", "1000", "--full", "--format", "json",
+    )  # fmt: skip
+    found: list[dict[str, Any]] = answer.json()["events"]
+    return [each for each in found if each["session_id"] == session]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +92,50 @@ class TestImporting:
         best = json.dumps(tower["results"][0])
         assert "199 steps" in best
         assert "aaaa1111/a77" in best
+
+    def test_titles_and_summaries_are_stored_once_and_not_searched(
+        self, home: Home, memory: MemoryCommand, tmp_path: Path
+    ) -> None:
+        session = Claude(session="cccc3333", at_ms=START_MS + 7_200_000)
+        written = "The foghorn needs a bigger quixotic compressor."
+        after = (
+            f"{CONTINUED}\n\nSummary:\n{written}\n\nContinue the conversation from where it left"
+        )
+        file = write(
+            tmp_path / "cccc3333.jsonl",
+            [
+                session.prompt("Why is the foghorn so quiet?"),
+                {"type": "ai-title", "aiTitle": "Zephyrine horn", "sessionId": "cccc3333"},
+                session.says("c1", text("Its compressor is too small.")),
+                session.prompt(after, isCompactSummary=True, isVisibleInTranscriptOnly=True),
+                {"type": "ai-title", "aiTitle": "Zephyrine horn", "sessionId": "cccc3333"},
+            ],
+        )
+        hook = {
+            "hook_event_name": "PostCompact",
+            "session_id": "cccc3333",
+            "cwd": str(home.work),
+            "trigger": "auto",
+            "compact_summary": f"<analysis>Hm.</analysis>\n<summary>\n{written}\n</summary>",
+        }
+        answer = home.run("memory", "hook", "auto", given=json.dumps(hook).encode())
+        assert (answer.code, answer.json()) == (OK, {})
+        first = run_json(memory, str(file), "--from", "claude-code")
+        assert (first["recorded"], first["known"]) == (4, 1)
+        again = run_json(memory, str(file), "--from", "claude-code")
+        assert (again["recorded"], again["known"]) == (0, 5)
+        with connect(home) as client:
+            settle(home, Toc(client))
+        events = memory_events(home, "cccc3333")
+        marked = {
+            (each["text"], each["role"], each["metadata"].get("titles", ""))
+            for each in events
+            if {"titles", "summarizes"} & set(each["metadata"])
+        }
+        assert marked == {(written, "system", ""), ("Zephyrine horn", "system", "agent")}
+        for word in ("quixotic", "Zephyrine"):
+            hits = memory.json("recall", "--in", "events", word)["results"]
+            assert all(word not in json.dumps(hit) for hit in hits)
 
     def test_original_times_are_kept(self, home: Home) -> None:
         with connect(home) as client:

@@ -156,8 +156,11 @@ class TestASession:
             "TOOL_RESULT",
             "ASSISTANT_MESSAGE",
             "ASSISTANT_STOP",
+            "ASSISTANT_MESSAGE",  # the summary of a compaction
             "SESSION_END",
         ]
+        assert events[6].metadata["summarizes"] == "compaction"
+        assert events[6].role == pb.EVENT_ROLE_SYSTEM
         assert len(inner) == 3
         for each in (*events, *inner):
             assert each.metadata["project"] == session.folder.name

@@ -23,6 +23,7 @@ from tests.transcript_files import (
     Claude,
     ImportHarness,
     Line,
+    iso,
     rollout,
     text,
     write,
@@ -291,3 +292,50 @@ class TestProjects:
         importing("claude-code", folder)
         assert self.projects(importing) == {"lighthouse"}
         assert len({event.session_id for event in importing.events()}) == 2
+
+
+class TestNamesOfThreads:
+    SESSION = "0199aaaa-0000-7000-8000-00000000beef"
+
+    def write_index(self, folder: Path) -> None:
+        """Write the index of Codex, in which a thread was named a day later, and named again."""
+        later = iso(START_MS + 86_400_000)
+        write(
+            folder.parent / "session_index.jsonl",
+            [
+                {"id": self.SESSION, "thread_name": "Leaking gates", "updated_at": later},
+                {"id": "not-imported", "thread_name": "Boats", "updated_at": later},
+                {"id": self.SESSION, "thread_name": "Leaking gates", "updated_at": later},
+                {"id": self.SESSION, "thread_name": "Gate 7", "updated_at": later},
+            ],
+        )
+
+    def test_they_belong_to_sessions_that_are_known(
+        self, importing: ImportHarness, folder: Path
+    ) -> None:
+        self.write_index(folder)
+        write(folder / "a.jsonl", rollout(self.SESSION))
+        rehearsed = importing("codex", folder, dry_run=True)
+        ended = replace(
+            hooked("", START_MS + 60_000, name="end", session=self.SESSION, role="system"),
+            type=EventType.SESSION_END,
+        )
+        record(importing, ended)
+        first = importing("codex", folder)
+        # A dry run counts the repeated name twice: it stores nothing to compare it with.
+        assert (rehearsed.created, first.created, first.sessions) == (8, 7, 1)
+        assert importing("codex", folder).created == 0
+        titles = [each for each in importing.events() if "titles" in each.metadata]
+        assert {each.text for each in titles} == {"Leaking gates", "Gate 7"}
+        assert {each.session_id for each in titles} == {self.SESSION}
+        others = [each for each in importing.events() if each not in titles]
+        assert others.pop().type is EventType.SESSION_END
+        last = others[-1].at_ms
+        assert all(last < each.at_ms < last + 10 for each in titles)
+        assert titles[-1].text == "Gate 7"
+        assert {each.metadata["project"] for each in titles} == {"canal"}
+
+    def test_an_index_alone_is_no_transcript(self, importing: ImportHarness, folder: Path) -> None:
+        self.write_index(folder)
+        with pytest.raises(InvalidInput):
+            importing("codex", folder)

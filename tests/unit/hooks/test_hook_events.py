@@ -27,6 +27,8 @@ START = (EventType.SESSION_START, EventRole.SYSTEM)
 STOP = (EventType.ASSISTANT_STOP, EventRole.SYSTEM)
 END = (EventType.SESSION_END, EventRole.SYSTEM)
 
+DESCRIPTION = (EventType.ASSISTANT_MESSAGE, EventRole.SYSTEM)
+
 RECORDED = {
     "claude-code/SessionStart": [START],
     "claude-code/SessionStart/compact": [START],
@@ -43,7 +45,7 @@ RECORDED = {
     "claude-code/SubagentStart": [(EventType.SUBAGENT_START, EventRole.SYSTEM)],
     "claude-code/SubagentStop": [ANSWER, (EventType.SUBAGENT_STOP, EventRole.SYSTEM)],
     "claude-code/PreCompact": [],
-    "claude-code/PostCompact": [],
+    "claude-code/PostCompact": [DESCRIPTION],
     "claude-code/SessionEnd": [END],
     "claude-code/Notification": [],
     "codex/SessionStart": [START],

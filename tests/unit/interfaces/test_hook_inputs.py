@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
@@ -33,7 +34,7 @@ KINDS = {
     "claude-code/SubagentStart": HookKind.SUBAGENT_START,
     "claude-code/SubagentStop": HookKind.SUBAGENT_STOP,
     "claude-code/PreCompact": HookKind.COMPACTION,
-    "claude-code/PostCompact": HookKind.OTHER,
+    "claude-code/PostCompact": HookKind.SUMMARY,
     "claude-code/SessionEnd": HookKind.SESSION_END,
     "claude-code/Notification": HookKind.OTHER,
     "codex/SessionStart": HookKind.SESSION_START,
@@ -44,7 +45,7 @@ KINDS = {
     "codex/SubagentStart": HookKind.SUBAGENT_START,
     "codex/SubagentStop": HookKind.SUBAGENT_STOP,
     "codex/PreCompact": HookKind.COMPACTION,
-    "codex/PostCompact": HookKind.OTHER,
+    "codex/PostCompact": HookKind.SUMMARY,
     "codex/SessionEnd": HookKind.SESSION_END,
     "gemini/SessionStart": HookKind.SESSION_START,
     "gemini/BeforeAgent": HookKind.PROMPT,
@@ -107,6 +108,29 @@ class TestDeliveries:
     @pytest.mark.parametrize("payload", [b"", b"\n{}", b"-7\n{}", b"soon\n{}"])
     def test_without_a_time_it_is_now(self, payload: bytes) -> None:
         assert self.parse(payload).at_ms == AT
+
+
+class TestDescriptions:
+    def test_a_summary_has_the_id_of_its_text(self) -> None:
+        raw = "<analysis>Hm.</analysis><summary>The lamp.</summary>"
+        found = parse_call(CLAUDE_CODE["PostCompact"], compact_summary=raw)
+        assert (found.text, found.call_id) == ("The lamp.", transcripts.fingerprint("The lamp."))
+
+    @pytest.mark.parametrize("sample", ["SessionStart", "UserPromptSubmit"])
+    def test_a_title_of_the_user(self, sample: str) -> None:
+        assert parse_call(CLAUDE_CODE[sample], session_title=" The\n lamp ").title == "The lamp"
+        inner = parse_call(CLAUDE_CODE[sample], session_title="The lamp", agent_id="a1")
+        assert inner.title == ""
+
+    def test_the_agent_itself_is_no_subagent(self) -> None:
+        """Claude Code reports the end of its own requests, such as a compaction's."""
+        found = parse_call(CLAUDE_CODE["SubagentStop"], agent_type="")
+        assert found.kind is HookKind.OTHER
+
+    def test_codex_reports_failures_in_the_result(self) -> None:
+        failed = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\nno such file"
+        assert parse_call(CODEX["PostToolUse"], tool_response=failed).kind is HookKind.TOOL_FAILURE
+        assert parse_call(CODEX["PostToolUse"]).kind is HookKind.TOOL
 
 
 class TestEveryAgentsEvents:

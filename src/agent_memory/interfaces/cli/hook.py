@@ -31,6 +31,7 @@ def hook(name: str, source: Path | None, output: Path | None, agent: str | None)
     Reads one JSON object, writes one, and always exits with 0. `memory install` makes an agent
     call it.
 
-    NAME is session-start, user-prompt, pre-tool, post-tool, post-tool-failure, pre-compact, stop,
-    subagent-start, subagent-stop or session-end; or auto, if the input names the event.
+    NAME is session-start, user-prompt, pre-tool, post-tool, post-tool-failure, pre-compact,
+    post-compact, stop, subagent-start, subagent-stop or session-end; or auto, if the input names
+    the event.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
-from agent_memory.features.hooks.model import tool_use, transcripts
+from agent_memory.features.hooks.model import descriptions, tool_use, transcripts
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.tool_use import ToolUse
@@ -32,6 +32,7 @@ _KINDS = {
     "PostToolUse": HookKind.TOOL,
     "PostToolUseFailure": HookKind.TOOL_FAILURE,
     "PreCompact": HookKind.COMPACTION,
+    "PostCompact": HookKind.SUMMARY,
     "Stop": HookKind.STOP,
     "SubagentStart": HookKind.SUBAGENT_START,
     "SubagentStop": HookKind.SUBAGENT_STOP,
@@ -149,6 +150,16 @@ def parse_delivery(delivery: Delivery) -> HookRequest:
         kind = _KINDS.get(event, HookKind.OTHER)
         if event == "AfterTool" and fields.fields("tool_response").value("error"):
             kind = HookKind.TOOL_FAILURE
+        if event == "SubagentStop" and fields.value("agent_type") == "":
+            kind = HookKind.OTHER  # Claude Code itself, which suggests a prompt or compacts
+        # Codex has no event of its own for it.
+        is_codex = _get_agent(event, fields, delivery.agent) == Agent.CODEX
+        if (
+            kind is HookKind.TOOL
+            and is_codex
+            and tool_use.is_failure(fields.value("tool_response"))
+        ):
+            kind = HookKind.TOOL_FAILURE
     else:
         contract = Contract.SIMPLE
         event = fields.text("hook")
@@ -177,6 +188,10 @@ def _build_call(kind: HookKind, event: str, fields: Fields, delivery: Delivery) 
         nonce=delivery.nonce,
         call_id=_get_id(kind, fields),
         text=_get_text(kind, fields),
+        # Subagents have their own sessions, and no titles.
+        title=""
+        if "agent_id" in fields
+        else descriptions.clean_title(fields.text("session_title")),
         use=_parse_use(kind, event, fields),
         folder=_get_folder(fields) or delivery.folder,
         branch=fields.text("git_branch"),
@@ -205,6 +220,8 @@ def _get_agent(event: str, fields: Fields, name: str) -> str:
 def _get_id(kind: HookKind, fields: Fields) -> str:
     if kind in _TOOL_RESULTS:
         return fields.text("tool_use_id")
+    if kind is HookKind.SUMMARY:  # transcripts have the same text, and another id
+        return transcripts.fingerprint(_get_text(kind, fields))
     if kind is not HookKind.PROMPT and kind not in _ENDINGS:
         return ""
     if kind is HookKind.PROMPT and (prompt_id := fields.text("prompt_id")):
@@ -228,6 +245,8 @@ def _get_text(kind: HookKind, fields: Fields) -> str:
             return tool_use.render_result(_parse_object(fields.value("result_json")))
         case HookKind.COMPACTION:
             return fields.text("conversation_summary")
+        case HookKind.SUMMARY:
+            return descriptions.extract_summary(fields.text("compact_summary"))
         case _ if kind in _ENDINGS:
             return fields.text("last_assistant_message", "prompt_response", "text")
         case _:

@@ -83,6 +83,6 @@ def is_enabled(kind: HookKind, hooks: config.HooksSettings) -> bool:
             section = hooks.pre_compact.enabled
         case HookKind.ANSWER | HookKind.STOP | HookKind.SESSION_END:
             section = hooks.stop.enabled
-        case HookKind.SUBAGENT_START | HookKind.SUBAGENT_STOP:
+        case HookKind.SUBAGENT_START | HookKind.SUBAGENT_STOP | HookKind.SUMMARY:
             section = True
     return hooks.enabled and section

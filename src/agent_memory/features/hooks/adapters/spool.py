@@ -29,6 +29,8 @@ class SpoolFolder:
         digest = hashlib.sha256(call.nonce.encode("utf-8", "replace")).hexdigest()[:32]
         name = f"{call.at_ms:013}-{digest}{_SUFFIX}"
         stored = {_STORED_NAMES.get(field, field): value for field, value in asdict(call).items()}
+        if not call.title:
+            del stored["title"]  # earlier versions do not know it
         data = json.dumps(stored).encode()
         try:
             make_folder(self._folder)
@@ -81,7 +83,13 @@ def _parse_call(stored: dict[str, Any]) -> HookCall:
     fields["decisions"] = tuple(fields["decisions"])
     call = HookCall(**fields)
     texts: list[object] = [call.session, call.nonce, call.call_id, call.text, call.folder]
-    texts += [call.branch, *asdict(call.use).values(), *call.decisions, *call.about.values()]
+    texts += [
+        call.branch,
+        call.title,
+        *asdict(call.use).values(),
+        *call.decisions,
+        *call.about.values(),
+    ]
     if type(call.at_ms) is not int or not all(isinstance(text, str) for text in texts):
         raise ValueError("a field has the wrong type")
     return call

@@ -3,16 +3,19 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 
-from agent_memory.features.hooks.model import tool_use, transcripts
+from agent_memory.features.hooks.model import descriptions, tool_use, transcripts
 from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.features.hooks.model.transcripts import RecordKind
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.log.model.metadata import SUMMARIZES, TITLES
 from agent_memory.features.secrets.model.secrets import WITHHELD
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 
 MAX_ABOUT_CHARS = 1_500  # per value: all of them together fit into an event
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 class HookKind(StrEnum):
@@ -24,6 +27,7 @@ class HookKind(StrEnum):
     TOOL = "post-tool"
     TOOL_FAILURE = "post-tool-failure"
     COMPACTION = "pre-compact"
+    SUMMARY = "post-compact"  # of what was compacted
     ANSWER = "answer"
     STOP = "stop"  # of a turn; the session goes on
     SUBAGENT_START = "subagent-start"
@@ -37,8 +41,8 @@ class HookCall:
     """A hook call of an agent.
 
     `call_id` is the agent's own id of it; if the agent has none, the nonce of the delivery tells
-    calls apart. `text` is the prompt, the answer, a tool's result or the summary of a conversation.
-    `about` becomes metadata.
+    calls apart. `text` is the prompt, the answer, a tool's result or the summary of a conversation,
+    `title` the title that the user has given the session. `about` becomes metadata.
     """
 
     kind: HookKind
@@ -47,6 +51,7 @@ class HookCall:
     nonce: str
     call_id: str = ""
     text: str = ""
+    title: str = ""
     use: ToolUse = tool_use.UNKNOWN
     folder: str = ""
     branch: str = ""  # as the agent reports it; most do not
@@ -76,7 +81,7 @@ def clean_ids(call: HookCall, clean: Callable[[str], str]) -> HookCall:
 
 def withhold_call(call: HookCall) -> HookCall:
     """Return the call without its content, which may not be stored; its occurrence may."""
-    return replace(call, text=WITHHELD, use=ToolUse(name=call.use.name), decisions=())
+    return replace(call, text=WITHHELD, title="", use=ToolUse(name=call.use.name), decisions=())
 
 
 def build_events(call: HookCall, *, project: str, branch: str) -> list[Event]:
@@ -84,18 +89,20 @@ def build_events(call: HookCall, *, project: str, branch: str) -> list[Event]:
     build = _EventBuilder(call, project, branch)
     match call.kind:
         case HookKind.SESSION_START:
-            return [build.mark(RecordKind.SESSION_START, call.nonce)]
+            return [build.mark(RecordKind.SESSION_START, call.nonce), *build.title()]
         case HookKind.SUBAGENT_START:
             # A subagent with its own session starts once in it.
             own = event_metadata.get_main_session(call.session) != call.session
             record_id = "" if own else call.nonce
             return [build.mark(RecordKind.SUBAGENT_START, record_id)]
         case HookKind.PROMPT:
-            return build.words(RecordKind.PROMPT, call.own_text)
+            return [*build.words(RecordKind.PROMPT, call.own_text), *build.title()]
         case HookKind.TOOL | HookKind.TOOL_FAILURE:
             return build.words(RecordKind.TOOL, call.use.render_text(call.text))
         case HookKind.ANSWER:
             return build.answer()
+        case HookKind.SUMMARY:
+            return build.summary()
         case HookKind.STOP:
             return [*build.answer(), build.end("stop", EventType.ASSISTANT_STOP)]
         case HookKind.SUBAGENT_STOP:
@@ -129,8 +136,29 @@ class _EventBuilder:
     def words(self, kind: RecordKind, text: str) -> list[Event]:
         return [self.mark(kind, self._call_id, transcripts.fit_text(text))] if text else []
 
-    def mark(self, kind: RecordKind, record_id: str, text: str = "") -> Event:
-        return self._event(kind, record_id, *transcripts.RECORDED[kind], text)
+    def mark(
+        self,
+        kind: RecordKind,
+        record_id: str,
+        text: str = "",
+        about: Mapping[str, str] = NO_METADATA,
+    ) -> Event:
+        event_type, role = transcripts.RECORDED[kind]
+        return self._event(kind, record_id, event_type, role, text, about)
+
+    def title(self) -> list[Event]:
+        if not self._call.title:
+            return []
+        giver = descriptions.USER
+        record_id = descriptions.build_title_id(giver, self._call.title)
+        return [self.mark(RecordKind.TITLE, record_id, self._call.title, {TITLES: giver})]
+
+    def summary(self) -> list[Event]:
+        if not self._call.text:
+            return []
+        about = {SUMMARIZES: descriptions.COMPACTION}
+        text = transcripts.fit_text(self._call.text)
+        return [self.mark(RecordKind.SUMMARY, self._call_id, text, about)]
 
     def answer(self) -> list[Event]:
         return self.words(RecordKind.ANSWER, self._call.own_text)
@@ -139,7 +167,13 @@ class _EventBuilder:
         return self._event(RecordKind.OTHER, f"{word}:{self._call_id}", type_, EventRole.SYSTEM)
 
     def _event(
-        self, kind: RecordKind, record_id: str, type_: EventType, role: EventRole, text: str = ""
+        self,
+        kind: RecordKind,
+        record_id: str,
+        type_: EventType,
+        role: EventRole,
+        text: str = "",
+        about: Mapping[str, str] = NO_METADATA,
     ) -> Event:
         call = self._call
         return Event(
@@ -149,5 +183,5 @@ class _EventBuilder:
             type=type_,
             role=role,
             text=text,
-            metadata=self._metadata,
+            metadata={**self._metadata, **about},
         )

@@ -1,5 +1,6 @@
 """Tool use: a call and its result, recorded as one text."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,21 @@ _ALIASES = {
     "replace": "Edit",
     "write_file": "Write",
 }
+# Tools that write a whole list of todos, and tools that change one of them.
+_LISTS = frozenset({"TodoWrite", "update_plan", "write_todos"})
+_TASKS = frozenset({"TaskCreate", "TaskUpdate"})
+_STATES = {
+    "completed": "x",
+    "in_progress": "~",
+    "pending": " ",
+    "cancelled": "-",
+    "deleted": "-",
+}
+_MAX_ITEM = 1_000
+_PATCH = "apply_patch"
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d+)$", re.MULTILINE)
+_HEADER_CHARS = 500  # Codex writes the exit code before the output
 _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path", "cmd")
 _OUR_TOOLS = re.compile(
     r"recall"  # of agents that the daemon runs
@@ -71,6 +87,8 @@ class ToolUse:
         head = f"{self.name}: {self.asked}" if self.asked else self.name
         if self.is_own:
             return head
+        if self.name in _LISTS:
+            result = ""  # it repeats the list, or says that it was written
         return strip_injected("\n".join(filter(None, (head, self.written, result))))
 
 
@@ -94,6 +112,10 @@ class PendingToolUses:
 
 def parse_use(name: str, arguments: Fields) -> ToolUse:
     """Parse the arguments of a tool call."""
+    if name in _LISTS or name in _TASKS:
+        return _build_todos(name, arguments)
+    if name == _PATCH and (patch := arguments.text("input", "patch", "command")):
+        return build_patch(name, patch)
     file = arguments.text(*_FILES)
     edits = [edit.text("new_string") for edit in arguments.blocks("edits")]
     return ToolUse(
@@ -105,6 +127,64 @@ def parse_use(name: str, arguments: Fields) -> ToolUse:
         ),
         file=file,
     )
+
+
+def build_patch(name: str, patch: str) -> ToolUse:
+    """Build the use of a tool that applies a patch. The first file stands for all."""
+    file = _PATCHED.search(patch)
+    return ToolUse(
+        name=name,
+        written=cut(strip_injected(patch), MAX_WRITTEN),
+        file=file[1].strip() if file else "",
+    )
+
+
+def _build_todos(name: str, arguments: Fields) -> ToolUse:
+    """Build the use of a tool that writes todos: "[x] done", "[~] in progress" or "[ ] open"."""
+    items = [arguments] if name in _TASKS else arguments.blocks("todos") or arguments.blocks("plan")
+    lines = []
+    room = MAX_WRITTEN
+    for item in items:
+        line = _render_todo(item)
+        room -= len(line) + 1
+        if room < 0:
+            break  # half an item would read as another one
+        lines.append(line)
+    return ToolUse(
+        name=name,
+        asked=cut(" ".join(strip_injected(arguments.text("explanation")).split()), MAX_ASKED),
+        written="\n".join(filter(None, lines)),
+    )
+
+
+def _render_todo(item: Fields) -> str:
+    """Render a todo as a line. A change of one that names only its number has that."""
+    number = f"#{task}" if (task := item.text("taskId", "task_id")) else ""
+    words = strip_injected(item.text("content", "step", "subject", "description", "text"))
+    text = " ".join((number, *words.split())).strip()
+    state = item.text("status")
+    if number and not state and not words:
+        return ""  # such as a change of its owner
+    return f"[{_STATES.get(state, ' ')}] {cut(text, _MAX_ITEM)}" if text else ""
+
+
+def is_failure(result: object) -> bool:
+    """Return whether the result of a Codex tool says that it failed."""
+    if isinstance(result, str) and result.startswith("{"):
+        try:
+            result = json.loads(result)
+        except (ValueError, RecursionError):
+            return False
+    if isinstance(result, dict):
+        fields = Fields(result)
+        codes = (fields.value("exit_code"), fields.fields("metadata").value("exit_code"))
+        failed = any(isinstance(code, int) and code != 0 for code in codes)
+        return failed or fields.value("success") is False
+    if not isinstance(result, str):
+        return False
+    header, output, _ = result[:_HEADER_CHARS].partition("\nOutput:")
+    code_line = _EXIT_CODE.search(header) if output else None
+    return code_line is not None and int(code_line[1]) != 0
 
 
 def _find_question(arguments: Fields) -> str:

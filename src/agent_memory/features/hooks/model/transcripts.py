@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
+from agent_memory.features.log.model.metadata import is_description
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
 NEAR_MS = 10_000  # the most between a hook call and the transcript line of the same event
@@ -32,6 +33,8 @@ class RecordKind(StrEnum):
     PROMPT = "prompt"
     ANSWER = "answer"
     TOOL = "tool"
+    TITLE = "title"
+    SUMMARY = "summary"
     OTHER = "other"
 
 
@@ -41,6 +44,9 @@ RECORDED: Mapping[RecordKind, tuple[EventType, EventRole]] = {
     RecordKind.PROMPT: (EventType.USER_MESSAGE, EventRole.USER),
     RecordKind.ANSWER: (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT),
     RecordKind.TOOL: (EventType.TOOL_RESULT, EventRole.TOOL),
+    # Nobody said them: metadata marks them (`TITLES`, `SUMMARIZES`).
+    RecordKind.TITLE: (EventType.ASSISTANT_MESSAGE, EventRole.SYSTEM),
+    RecordKind.SUMMARY: (EventType.ASSISTANT_MESSAGE, EventRole.SYSTEM),
 }
 
 
@@ -65,7 +71,10 @@ STARTS = frozenset({EventType.SESSION_START, EventType.SUBAGENT_START})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEntry:
-    """An event in a transcript. `line` counts from 1."""
+    """An event in a transcript. `line` counts from 1.
+
+    A `detached` entry tells something about a session that is in another file.
+    """
 
     event_id: str
     session: str
@@ -75,6 +84,7 @@ class TranscriptEntry:
     text: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     line: int = 0
+    detached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +121,8 @@ def build_event_id(session: str, kind: RecordKind, record_id: str) -> EventId:
 
     `session` is the session it is recorded in (`build_session_id`). `record_id` is the agent's id:
     `tool_use_id` of a tool's result, `prompt_id` (in transcripts `promptId`) or `turn_id` of a
-    prompt, the message id of an answer, empty for the start of a session. Hooks and imports that
-    use the same ids store one event, in either order.
+    prompt, the message id of an answer, empty for the start of a session. A title or a summary has
+    a hash of its text. Hooks and imports that use the same ids store one event, in either order.
     """
     return EventId(f"{kind.value}-{fingerprint(session, kind.value, record_id)[:40]}")
 
@@ -177,6 +187,11 @@ def build_event(entry: TranscriptEntry, metadata: Mapping[str, str]) -> Event:
 
 def is_imported(event: Event) -> bool:
     return IMPORTED in event.metadata
+
+
+def is_spoken(event: Event) -> bool:
+    """Return whether a user or an assistant said it."""
+    return event.type in SPOKEN and not is_description(event)
 
 
 def fit_text(text: str) -> str:

@@ -157,7 +157,7 @@ class AutoCapture:
         place: Position | None = _END
         while place is not None and len(latest) < EVENTS:
             page = self.log.list_session(SessionId(session), after=place, limit=_PAGE, reverse=True)
-            latest += [event for event in page.events if event.type in transcripts.SPOKEN]
+            latest += [event for event in page.events if transcripts.is_spoken(event)]
             place = page.next
         return latest[::-1]
 

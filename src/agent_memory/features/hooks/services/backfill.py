@@ -1,8 +1,8 @@
 """Backfill: import transcripts as events. An event is stored once, however often it is imported."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from agent_memory.features.hooks.model import transcripts
@@ -16,12 +16,14 @@ from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
 from agent_memory.kernel.errors import ContentBlocked, GitFailed, InvalidInput
-from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.kernel.progress import OnCount
 
 BATCH = 25  # small, so that other writers do not wait long
 BATCH_CHARS = 1 << 20
 REASONS = 100
+_SHARED = ("cwd", "branch", "project")  # metadata that all events of a session have
+_ENDS = 10  # more than a session has at its end
 _TAIL_MS = 2 * transcripts.NEAR_MS
 
 
@@ -151,6 +153,7 @@ class _BackfillRun:
     _batch: list[tuple[TranscriptSource, TranscriptEntry]] = field(default_factory=list)
     _chars: int = 0
     _live: dict[str, _LiveEvents] = field(default_factory=dict)
+    _attached: Counter[str] = field(default_factory=Counter)
     _projects: dict[str, str] = field(default_factory=dict)
     _first: dict[str, str] = field(default_factory=dict)  # the first project of each session
 
@@ -172,7 +175,11 @@ class _BackfillRun:
         new: list[Clean] = []
         twins: list[tuple[EventId, Millis]] = []
         caught_up: set[str] = set()
-        for source, entry in batch:
+        for source, read in batch:
+            entry = self._attach(read)
+            if entry is None:
+                self.noise += 1
+                continue
             self.sessions.add(entry.session)
             live = self._live.setdefault(entry.session, _LiveEvents())
             stored = self.ingest.log.get(EventId(entry.event_id))
@@ -215,6 +222,30 @@ class _BackfillRun:
             refused=self.refused,
             reasons=tuple(self.reasons),
         )
+
+    def _attach(self, entry: TranscriptEntry) -> TranscriptEntry | None:
+        """Give a detached entry a time right after the last event before it, or after the first.
+
+        Otherwise a title that was given a day later would be a conversation of its own. Return None
+        if nothing is known of its session.
+        """
+        if not entry.detached or self.ingest.log.get(EventId(entry.event_id)) is not None:
+            return entry
+        session, log = SessionId(self.ingest.clean_session(entry.session)), self.ingest.log
+        end = Position(at_ms=Millis(min(entry.at_ms + 1, MAX_MILLIS)), event_id=EventId(""))
+        before = log.list_session(session, after=end, limit=_ENDS, reverse=True).events
+        # What follows the end of a session is another conversation.
+        events = [event for event in before if event.type is not EventType.SESSION_END]
+        events += log.list_session(session, after=None, limit=1).events
+        if events:
+            self._attached[entry.session] += 1  # the newest title is the last
+            about = {name: events[0].metadata.get(name, "") for name in _SHARED}
+            return replace(
+                entry,
+                at_ms=events[0].at_ms + self._attached[entry.session],
+                metadata={**entry.metadata, **{name: text for name, text in about.items() if text}},
+            )
+        return entry if self.dry_run and entry.session in self.sessions else None
 
     def _catch_up(self, session: str, live: _LiveEvents) -> None:
         """Read the events recorded since the last look: the session may still be running."""

@@ -66,6 +66,7 @@ class Spooling:
             folder=self._clean_name(call.folder),
             branch=self._clean_name(call.branch),
             text=self._clean(transcripts.fit_text(call.own_text)),
+            title=self._clean(call.title),
             use=replace(
                 use,
                 name=self._clean_name(use.name),

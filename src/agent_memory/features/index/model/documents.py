@@ -9,7 +9,7 @@ from typing import NewType
 from urllib.parse import quote, unquote
 
 from agent_memory.features.log.model.events import Event, EventRole, EventType
-from agent_memory.features.log.model.metadata import RECALLED
+from agent_memory.features.log.model.metadata import RECALLED, is_description
 from agent_memory.features.toc.model.periods import MONTHS, WEEKDAYS, NodeId
 from agent_memory.features.toc.model.toc import Grip, TocNode
 from agent_memory.kernel.ids import KnowledgeId, MemoryKey, Millis
@@ -141,9 +141,9 @@ def owner_of(kind: DocumentKind, name: str) -> Owner | None:
 
 def from_event(event: Event) -> list[Document]:
     """Return the document of an event. An event without text has none, nor has a question to our
-    own memory: it would be found instead of an answer."""
+    own memory, a title or a summary of other events: it would be found instead of them."""
     about = event.metadata
-    if not event.text.strip() or about.get(RECALLED):
+    if not event.text.strip() or about.get(RECALLED) or is_description(event):
         return []
     return [
         Document(

@@ -137,6 +137,8 @@ def record_presence(known: S, event: Event, owner: str) -> S:
 
 def record_activity(known: S, event: Event) -> S:
     """Record what was said and done."""
+    if event_metadata.is_description(event):
+        return known
     match event.type:
         case EventType.USER_MESSAGE:
             return replace(

@@ -31,6 +31,11 @@ def get_run_id(event: Event) -> str:
     return run if run and event.event_id.startswith(f"run-{run}-") else ""
 
 
+def is_description(event: Event) -> bool:
+    """Return whether the text is a title or a summary of other events: nobody said it."""
+    return bool(event.metadata.get(TITLES) or event.metadata.get(SUMMARIZES))
+
+
 def get_main_session(session: str) -> str:
     """Return the session that a subagent's session belongs to."""
     return session.partition("/")[0]

@@ -9,6 +9,7 @@ from agent_memory.features.knowledge.model.facts import Fact, Former
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.log.model.metadata import is_description
 from agent_memory.features.log.ports import EventFinder, EventLog
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.projects import MemoryLocation
@@ -296,4 +297,5 @@ def _first_value(events: Sequence[Event], name: str) -> str:
 
 
 def _first_said(events: Sequence[Event], kind: EventType) -> Event | None:
-    return next((e for e in events if e.type is kind and e.text.strip()), None)
+    said = (e for e in events if e.type is kind and not is_description(e))
+    return next((e for e in said if e.text.strip()), None)

@@ -102,7 +102,7 @@ def _other_messages(events: Sequence[Event]) -> list[Message]:
     """Return the messages of other agents, without the context that our hooks injected."""
     messages: list[Message] = []
     for event in events:
-        text = transcripts.strip_injected(event.text) if event.type in transcripts.SPOKEN else ""
+        text = transcripts.strip_injected(event.text) if transcripts.is_spoken(event) else ""
         if text and event.type is EventType.USER_MESSAGE:
             _add(messages, Message(role=Role.USER, content=text))
         elif text:

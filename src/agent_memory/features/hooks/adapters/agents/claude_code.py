@@ -12,13 +12,14 @@ from agent_memory.features.hooks.model.installations import (
     McpServer,
 )
 
-# Not PreToolUse and PostCompact: there is nothing to record or to answer.
+# Not PreToolUse: there is nothing to record or to answer.
 EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
     "PostToolUse",
     "PostToolUseFailure",
     "PreCompact",
+    "PostCompact",
     "Stop",
     "SubagentStart",
     "SubagentStop",

@@ -12,6 +12,7 @@ from agent_memory.features.hooks.model.installations import (
     InstallTarget,
 )
 
+# Not PostCompact: Codex sends it without the summary, which only the transcript has.
 EVENTS = (
     "SessionStart",
     "UserPromptSubmit",

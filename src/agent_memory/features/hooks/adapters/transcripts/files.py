@@ -38,10 +38,16 @@ class TranscriptParser(Protocol):
 
 
 class TranscriptFiles:
-    def __init__(self, worker: Worker, build_parser: Callable[[str], TranscriptParser]) -> None:
-        """Take a function that builds the parser of a file from its name without the suffix."""
+    def __init__(
+        self, worker: Worker, build_parser: Callable[[str], TranscriptParser], index: str = ""
+    ) -> None:
+        """Take a function that builds the parser of a file from its name without the suffix.
+
+        `index` names a file with titles, beside the folder of the transcripts.
+        """
         self._worker = worker
         self._build_parser = build_parser
+        self._index = index
 
     def list_sources(self, location: str, /) -> list[TranscriptSource]:
         path = Path(location)
@@ -55,7 +61,11 @@ class TranscriptFiles:
             raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
         if not path.is_dir():
             raise InvalidInput(f"{path} is neither a file nor a folder")
-        return _to_sources(_list_files(path))
+        files = _list_files(path)
+        titles = {path.parent / self._index, path / self._index} if self._index else set()
+        transcripts = _to_sources([file for file in files if file not in titles])
+        # Titles come last: they are taken for sessions that are known.
+        return [*transcripts, *_to_sources(sorted(titles))] if transcripts else []
 
     def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
         parser, offset, number = self._build_parser(Path(source.path).stem), 0, 0
