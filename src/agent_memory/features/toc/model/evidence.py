@@ -5,12 +5,13 @@ It ranks before the sentences in between. Each piece has the words that it stand
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import commands, reports
 from agent_memory.features.toc.model.commands import Deed
 from agent_memory.features.toc.model.highlights import HighlightKind
+from agent_memory.features.toc.model.reports import ReportItem
 from agent_memory.features.toc.model.summaries import Utterance
 from agent_memory.features.toc.model.working import WRITERS, is_kept_file
 from agent_memory.kernel.text import phrases
@@ -35,6 +36,7 @@ REPORTED = 1.25  # the words of a final report count more
 _CLOSING = 1.1
 _OUTPUT = 0.6  # a sentence of our own about a tool's output
 _TODO = 0.7
+_NESTED = 0.6
 _EXPLAINED = 0.5  # an explanation, where nothing was changed
 _PLAN = re.compile(
     r"^#+\s*(?:(?:implementation\s+)?plan\s*[:\u2014-]\s*)?(.{8,120})$",
@@ -109,34 +111,35 @@ def _read(
 
 
 def _read_report(utterance: Utterance, place: int, worked: bool) -> Iterator[WorkEvidence]:
-    summed_up = utterance.summarizes == "compaction"
+    if utterance.summarizes == "compaction":
+        for item in reports.read_compaction(utterance.text):
+            yield _from_item(item, utterance, place, 1.0)
+        return
     items = reports.read_report(utterance.text, worked=worked)
-    if not any(item.kind in _REPORTING for item in items) and not summed_up:
+    if not any(item.kind in _REPORTING for item in items):
         return
     for order, item in enumerate(items):
-        if (
-            item.kind in _IDLE
-            or is_vague(item.text)
-            or (summed_up and item.kind not in _FROM_COMPACTION)
-        ):
-            continue
-        factor = REPORTED if worked and not summed_up else _EXPLAINED
-        yield WorkEvidence(
-            text=item.text,
-            kind=item.kind,
-            weight=WEIGHTS[item.kind] * factor * (0.6 if item.nested else 1.0) - 0.01 * order,
-            source=utterance,
-            start=item.start,
-            end=item.end,
-            place=place,
-            reported=worked and not summed_up,
-            ref=commands.find_ref(item.text),
-        )
+        if item.kind not in _IDLE and not is_vague(item.text):
+            factor = (REPORTED if worked else _EXPLAINED) * (_NESTED if item.nested else 1.0)
+            found = _from_item(item, utterance, place, factor)
+            yield replace(found, weight=found.weight - 0.01 * order, reported=worked)
 
 
 _REPORTING = frozenset({HighlightKind.MILESTONE, HighlightKind.DONE, HighlightKind.STATE})
 _IDLE = frozenset({HighlightKind.NOTE, HighlightKind.PLANNED})
-_FROM_COMPACTION = frozenset({HighlightKind.FOUND, HighlightKind.DECIDED, HighlightKind.ASKED})
+
+
+def _from_item(item: ReportItem, source: Utterance, place: int, factor: float) -> WorkEvidence:
+    return WorkEvidence(
+        text=item.text,
+        kind=item.kind,
+        weight=WEIGHTS[item.kind] * factor,
+        source=source,
+        start=item.start,
+        end=item.end,
+        place=place,
+        ref=commands.find_ref(item.text),
+    )
 
 
 def is_vague(text: str) -> bool:

@@ -16,6 +16,8 @@ MAX_READ = 20_000
 MAX_ITEMS = 14
 MAX_CHARS = 240
 MAX_CELLS = 8
+_FEW_WORDS = 4
+_LASTING = frozenset({HighlightKind.FOUND, HighlightKind.DECIDED})
 
 _LINE = re.compile(r"[^\n]+")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -111,6 +113,19 @@ def read_report(text: str, *, worked: bool) -> list[ReportItem]:
     return (top if len(top) >= 3 else items)[:MAX_ITEMS]
 
 
+def read_compaction(text: str) -> list[ReportItem]:
+    """Return what the summary of a compaction says was found out and decided."""
+    items = []
+    for unit in _read_units(text[:MAX_READ]):
+        kind = speech_acts.classify(unit.text, report=True).kind
+        if unit.section is HighlightKind.FOUND and unit.listed and kind is not None:
+            kind = kind if kind is HighlightKind.DECIDED else HighlightKind.FOUND
+        shown = tidy(unit.text)
+        if kind in _LASTING and unit.section is not None and len(shown.split()) > _FEW_WORDS:
+            items.append(ReportItem(text=shown, kind=kind, start=unit.start, end=unit.end))
+    return items[:MAX_ITEMS]
+
+
 def tidy(text: str) -> str:
     """Return an item on one line, without marks, cut at the end of a clause if it is long."""
     text = " ".join(speech_acts.tidy_sentence(" ".join(text.replace("**", "").split())).split())
@@ -169,6 +184,8 @@ def _read_units(text: str) -> Iterator[_ReportUnit]:
                 if row:
                     yield _ReportUnit(row, start, stop, section, True, False)
             continue
+        elif listed and words.rstrip(" *").endswith(":"):
+            section = _name_section(words, section)
         elif listed and not _PATHS.fullmatch(text[listed.end() : stop].strip()):
             begin, nested = listed.end(), len(listed[1]) > 1
             yield _ReportUnit(text[begin:stop], begin, stop, section, True, nested)

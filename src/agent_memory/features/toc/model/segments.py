@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.log.model.metadata import is_description
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.kernel import ulids
@@ -69,10 +70,15 @@ def read_text(event: Event, rules: SegmentRules) -> str:
     return event.text[: most - tail - len(CUT)] + CUT + event.text[-tail:]
 
 
+def count_tokens(event: Event, rules: SegmentRules) -> int:
+    """Return how much an event counts. Titles and summaries of other events do not count."""
+    return 0 if is_description(event) else estimate_tokens(read_text(event, rules))
+
+
 def add_event(segment: Segment | None, event: Event, rules: SegmentRules) -> Segment:
     """Return the segment with the event added, or a new one if the event does not belong to it."""
     at = event.position
-    tokens = estimate_tokens(read_text(event, rules))
+    tokens = count_tokens(event, rules)
     ends = event.type is EventType.SESSION_END
     if segment is None or not _belongs(segment, at.at_ms, tokens, rules):
         return Segment(
@@ -113,7 +119,7 @@ def select_overlap(before: Sequence[Event], rules: SegmentRules) -> list[Event]:
     overlap: list[Event] = []
     tokens = 0
     for event in reversed(before):
-        tokens += estimate_tokens(read_text(event, rules))
+        tokens += count_tokens(event, rules)
         if before[-1].at_ms - event.at_ms > rules.overlap_ms or tokens > rules.overlap_tokens:
             break
         overlap.append(event)
