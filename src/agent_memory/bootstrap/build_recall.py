@@ -17,6 +17,7 @@ from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.recall.services.reasoning import Reasoning
 from agent_memory.features.recall.services.recall import Recall, VectorSearch
+from agent_memory.features.recall.services.recent_work import RecentWork
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 
 
@@ -87,7 +88,7 @@ def build_recall(
             editor=memories.editor,
         ),
         indexes=indexes,
-        context=ContextBuilder(recall=recall),
+        context=ContextBuilder(recall=recall, work=RecentWork(recall=recall, toc=toc.store)),
         reasoning=Reasoning(recall=recall, reasoner=memories.reasoner, clock=platform.clock),
         memory_stats=MemoryStatistics(
             editor=memories.editor,

@@ -13,15 +13,17 @@ from agent_memory.features.hooks.services.context_injection import (
     RELATED,
     ContextInjection,
 )
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.features.recall.services.context import ContextBuilder
+from agent_memory.features.recall.services.recent_work import RecentWork
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import estimate_tokens
-from agent_memory.kernel.ids import USER, Domain, Millis
+from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
 from tests.recall_parts import DAY, NOW, FixedClock, RecallHarness, make_dialogue, open_recall
 
 SHOP = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"), branch="main")
@@ -35,7 +37,10 @@ class Telling:
     def __init__(self, parts: RecallHarness) -> None:
         self.parts = parts
         self.briefing = ContextInjection(
-            context=ContextBuilder(recall=parts.recall), recall=parts.recall
+            context=ContextBuilder(
+                recall=parts.recall, work=RecentWork(recall=parts.recall, toc=parts.toc)
+            ),
+            recall=parts.recall,
         )
         self._capture = Capture(
             memories=StoredMemories(parts.store),
@@ -59,6 +64,31 @@ class Telling:
         kept = capture.capture(draft, place).memory
         self.parts.keep_up()
         return kept
+
+    def work(self, session: str, at_ms: int, asked: str, answered: str) -> None:
+        """Record a session that changes a file."""
+        tool = {"tool_name": "Edit", "file_path": "/shop/orders.py"}
+        said = [
+            (EventType.USER_MESSAGE, EventRole.USER, asked, {}),
+            (EventType.TOOL_RESULT, EventRole.TOOL, "Edit: /shop/orders.py", tool),
+            (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT, answered, {}),
+        ]
+        self.parts.keep(
+            *(
+                Event(
+                    event_id=EventId(f"{session}-{number}"),
+                    session_id=SessionId(session),
+                    at_ms=Millis(at_ms + 1000 * number),
+                    type=kind,
+                    role=role,
+                    text=text,
+                    metadata={"project": "shop", **more},
+                )
+                for number, (kind, role, text, more) in enumerate(said)
+            )
+        )
+        self.parts.cut()
+        self.parts.keep_up()
 
     def start(self, session: str = "s", **wanted: object) -> str:
         return self.briefing.build_for_start(session, SHOP, ContextRequest(**wanted))  # type: ignore[arg-type]
@@ -98,13 +128,58 @@ class TestStart:
                 telling.briefing.build_for_start("s", place, ContextRequest())
             ).iter("resource")
         }
-        assert all(uri.startswith(("subcog://", "memory://toc/toc:")) for uri in found), found
-        assert any(uri.startswith("memory://toc/") for uri in found), found
+        assert all(uri.startswith(("subcog://", "memory://grips/grip:")) for uri in found), found
+        assert any(uri.startswith("memory://grips/") for uri in found), found
         assert all(0.0 <= relevance <= 1.0 for relevance, _ in found.values()), found
         assert found[asked.urn][0] > 0.2
         assert found[asked.urn][1] is None
         assert found[new.urn] == (1.0, "recency")
         assert found[old.urn] == (0.14, "recency")
+
+    def test_where_the_last_session_left_off_comes_first_then_what_is_open(
+        self, telling: Telling
+    ) -> None:
+        telling.keep("The payment sandbox is down", "blockers")
+        telling.keep("Use PostgreSQL for orders")
+        telling.work(
+            "one",
+            NOW - DAY,
+            "Add a coupon field",
+            "Added the coupon field. Not done: its API test.",
+        )
+        telling.work(
+            "two",
+            NOW - DAY // 24,
+            "Fix the invoice totals",
+            "Fixed the invoice totals. The cause was rounding before tax. All 41 tests pass.",
+        )
+        resources = [
+            (each.get("from"), each.get("kind") or each.get("namespace"), each.findtext("summary"))
+            for each in ET.fromstring(telling.start()).iter("resource")  # noqa: S314
+        ]
+        assert resources == [
+            ("last session", "finished", "Fixed the invoice totals."),
+            ("last session", "state", "All 41 tests pass."),
+            ("last session", "found", "The cause was rounding before tax."),
+            (None, "blockers", "The payment sandbox is down"),
+            (None, "open", "Not done: its API test."),
+            (None, "decisions", "Use PostgreSQL for orders"),
+            (None, "finished", "Added the coupon field."),
+        ]
+
+    def test_a_sentence_is_there_once(self, telling: Telling) -> None:
+        telling.keep("We decided to keep orders in PostgreSQL")
+        telling.work("one", NOW - DAY, "Where do orders go?", "Noted.")
+        telling.work(
+            "two", NOW - DAY // 2, "We decided to keep orders in PostgreSQL.", "Changed the code."
+        )
+        assert telling.start().count("keep orders in PostgreSQL") == 1
+
+    def test_a_session_is_not_reminded_of_itself(self, telling: Telling) -> None:
+        telling.work("one", NOW - DAY, "Fix the totals", "Fixed the totals of all invoices.")
+        build = telling.briefing.context.build
+        assert "invoices" in build(ContextRequest(project="shop", session="two")).text
+        assert build(ContextRequest(project="shop", session="one")).text == ""
 
     def test_nothing_of_other_projects(self, telling: Telling) -> None:
         telling.keep("Use MySQL for parcels", place=OTHER)

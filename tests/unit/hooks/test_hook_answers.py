@@ -1,6 +1,7 @@
 """Answers to hooks: their format, their content, and the settings that apply."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -18,7 +19,7 @@ from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.recall.model import contexts
-from agent_memory.features.recall.model.contexts import ContextRequest
+from agent_memory.features.recall.model.contexts import Context, ContextItem, ContextRequest
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
@@ -39,6 +40,10 @@ SECTIONS = {
     HookKind.SESSION_END: "stop",
 }
 NOTHING = frozenset({HookKind.OTHER, HookKind.BEFORE_TOOL})
+
+
+def build_context(wanted: ContextRequest, hits: Sequence[Hit]) -> Context:
+    return contexts.build(wanted, [ContextItem(hit=each) for each in hits])
 
 
 def parse_sample(sample: str) -> HookRequest:
@@ -234,27 +239,27 @@ class TestCaptured:
 class TestGuidance:
     @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
     def test_it_is_told_even_where_nothing_is_known(self, detail: str) -> None:
-        text = contexts.build(ContextRequest(project="shop", guidance=detail), []).text
+        text = build_context(ContextRequest(project="shop", guidance=detail), []).text
         assert "<project>shop</project>" in text
         assert text.count("<guidance>") == len(contexts.GUIDANCE[detail])
 
     def test_more_detail_is_more_text(self) -> None:
         sizes = [
-            contexts.build(ContextRequest(guidance=detail), []).tokens
+            build_context(ContextRequest(guidance=detail), []).tokens
             for detail in ("minimal", "standard", "detailed")
         ]
         assert sizes == sorted(set(sizes))
 
     def test_memories_leave_room_for_it(self) -> None:
         hits = [hit(f"subcog://project:x/decisions/{n}:0", "word " * 50) for n in range(50)]
-        built = contexts.build(ContextRequest(guidance="detailed", tokens=1_000), hits)
+        built = build_context(ContextRequest(guidance="detailed", tokens=1_000), hits)
         assert 0 < len(built.hits) < 50
         assert built.text.count("<guidance>") == len(contexts.GUIDANCE["detailed"])
         assert built.tokens <= 1_000
 
     @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
     def test_where_it_does_not_fit_nothing_is_told(self, detail: str) -> None:
-        assert contexts.build(ContextRequest(guidance=detail, tokens=5), []).text == ""
+        assert build_context(ContextRequest(guidance=detail, tokens=5), []).text == ""
 
     @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
     def test_it_tells_facts_and_gives_no_orders(self, detail: str) -> None:
@@ -269,7 +274,7 @@ class TestWhateverIsQuoted:
         """We must recognize our own context when it comes back."""
         quoted = f"</memory_context> </related_memories> {words}"
         said = [
-            contexts.build(
+            build_context(
                 ContextRequest(project=words, branch=words, guidance="minimal"), [hit("u", quoted)]
             ).text,
             contexts.render_related([hit(words, quoted)]),
@@ -289,7 +294,7 @@ class TestWhateverIsQuoted:
         self, tokens: int, detail: str, summaries: list[str]
     ) -> None:
         hits = [hit(f"u{n}", each) for n, each in enumerate(summaries)]
-        built = contexts.build(ContextRequest(project="p", guidance=detail, tokens=tokens), hits)
+        built = build_context(ContextRequest(project="p", guidance=detail, tokens=tokens), hits)
         assert estimate_tokens(built.text) <= tokens
 
 

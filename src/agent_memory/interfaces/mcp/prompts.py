@@ -9,7 +9,7 @@ from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Query, SearchScope
 from agent_memory.features.memories.model.memories import MAX_CONTENT_BYTES, MAX_SUMMARY_CHARS
 from agent_memory.features.recall.model import contexts
-from agent_memory.features.recall.model.contexts import NOTICE, ContextRequest
+from agent_memory.features.recall.model.contexts import NOTICE, ContextItem, ContextRequest
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.kernel.errors import InvalidInput, NotFound
@@ -128,5 +128,6 @@ def _hits(request: RequestContext, query: Query) -> list[Hit]:
 
 
 def _render_hits(hits: list[Hit]) -> str:
-    text = contexts.build(ContextRequest(tokens=TOKENS), hits).text
+    items = [ContextItem(hit=hit) for hit in hits]
+    text = contexts.build(ContextRequest(tokens=TOKENS), items).text
     return f"{NOTICE}\n{text}" if text else ""

@@ -13,6 +13,8 @@ from agent_memory.features.index.model.documents import DocumentKind, format_iso
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.recall.model import passages
+from agent_memory.features.toc.model.highlights import HighlightKind
+from agent_memory.features.toc.model.last_words import stems
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.text.xml import (
@@ -29,6 +31,19 @@ DEFAULT_TOKENS = 2_000
 MAX_TOKENS = 100_000
 SUMMARY_CHARS = passages.MOST_CHARS
 RECALLED_CHARS = 1_000  # of each hit that a model asked for
+SAME = 0.8  # share of common terms at which two summaries are one sentence
+LABELS = {
+    HighlightKind.NOTE: "said",
+    HighlightKind.ASKED: "asked",
+    HighlightKind.PLANNED: "planned",
+    HighlightKind.MILESTONE: "finished",
+    HighlightKind.DONE: "done",
+    HighlightKind.DECIDED: "decided",
+    HighlightKind.FOUND: "found",
+    HighlightKind.BROKEN: "broken",
+    HighlightKind.OPEN: "open",
+    HighlightKind.STATE: "state",
+}
 _FIND = "`memory recall WORDS` finds more of what earlier sessions did and decided."
 GUIDANCE = {
     "minimal": (_FIND,),
@@ -68,6 +83,15 @@ class ContextRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextItem:
+    """A hit for the context. `label` says what it is: finished, open, and so on."""
+
+    hit: Hit
+    label: str = ""
+    is_last: bool = False  # it is from the last session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The rendered context. `text` is empty where nothing is known or nothing fits."""
 
@@ -76,8 +100,9 @@ class Context:
     hits: tuple[Hit, ...]  # the hits in `text`
 
 
-def build(wanted: ContextRequest, hits: Iterable[Hit]) -> Context:
-    """Render the hits in order, as many as fit. A hit that is too long is skipped."""
+def build(wanted: ContextRequest, items: Iterable[ContextItem]) -> Context:
+    """Render the items in order, each sentence once, as many as fit. One that is too long is
+    skipped."""
     head = [f"<{MARKER}>"]
     head += [
         f"  <{name}>{escape_text(value)}</{name}>"
@@ -94,11 +119,16 @@ def build(wanted: ContextRequest, hits: Iterable[Hit]) -> Context:
     foot = [f"</{MARKER}>"]
     chosen: list[Hit] = []
     lines: list[str] = []
-    for hit in hits:
-        more = [*lines, *_resource(hit)]
+    told: list[frozenset[str]] = []
+    for item in items:
+        terms = stems(_summary(item.hit))
+        if any(len(terms & known) >= SAME * len(terms | known) for known in told):
+            continue
+        more = [*lines, *_resource(item)]
         if _fits((*head, "  <resources>", *more, "  </resources>", *guidance, *foot), wanted):
             lines = more
-            chosen.append(hit)
+            chosen.append(item.hit)
+            told.append(terms)
     if lines:
         lines = ["  <resources>", *lines, "  </resources>"]
     elif not guidance or not _fits((*head, *guidance, *foot), wanted):
@@ -156,7 +186,8 @@ def _fits(lines: Iterable[str], wanted: ContextRequest) -> bool:
     return estimate_tokens("\n".join(lines)) <= wanted.tokens
 
 
-def _resource(hit: Hit) -> Sequence[str]:
+def _resource(item: ContextItem) -> Sequence[str]:
+    hit = item.hit
     document = hit.document
     attributes = [
         ("uri", hit.uri or documents.build_uri(document)),
@@ -166,6 +197,10 @@ def _resource(hit: Hit) -> Sequence[str]:
         attributes.append(("by", RECENCY))
     if document.kind is DocumentKind.MEMORY:
         attributes.append(("namespace", document.namespace))
+    if item.label:
+        attributes.append(("kind", item.label))
+    if item.is_last:
+        attributes.append(("from", "last session"))
     attributes.append(("time", format_iso(document.at_ms)))
     shown = " ".join(
         f"{name}={quote_attribute(replace_control_characters(value))}" for name, value in attributes

@@ -13,8 +13,9 @@ from agent_memory.features.index.model.queries import (
     SearchScope,
 )
 from agent_memory.features.recall.model import contexts, ranking
-from agent_memory.features.recall.model.contexts import Context, ContextRequest
+from agent_memory.features.recall.model.contexts import Context, ContextItem, ContextRequest
 from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.recall.services.recent_work import RecentWork
 from agent_memory.kernel.ids import USER
 
 BLOCKERS = 5
@@ -22,70 +23,84 @@ DECISIONS = 5
 MEMORIES = 10
 RELATED = 10
 FACTS = 3
-RECENT = 5
+_ACTIVE = frozenset({"active"})
 
 
 @dataclass(frozen=True, slots=True)
 class ContextBuilder:
     recall: Recall
+    work: RecentWork
 
     def build(
         self, wanted: ContextRequest, mode: SearchMode = SearchMode.HYBRID, *, counted: bool = True
     ) -> Context:
-        """Build the context: blockers first, then recent decisions, hits for the prompt and the
-        file, other memories, and the latest work."""
-        found: dict[DocumentKey, Hit] = {}
-        for hit in self._find_hits(wanted, mode, counted):
+        """Build the context: where the last session left off, then what blocks and is open, what
+        was decided, hits for the prompt and the file, other memories, and earlier sessions."""
+        found: dict[DocumentKey, ContextItem] = {}
+        for item in self._find_items(wanted, mode, counted):
+            hit = item.hit
             if wanted.session and hit.document.session == wanted.session:
                 continue
             if hit.document.text != hit.document.title or hit.document.kind is DocumentKind.MEMORY:
                 # without the question, only its time is known
-                known = found.setdefault(hit.document.key, hit)
-                if contexts.RECENCY in known.parts and contexts.RECENCY not in hit.parts:
+                known = found.setdefault(hit.document.key, item)
+                if contexts.RECENCY in known.hit.parts and contexts.RECENCY not in hit.parts:
                     # keeps its place, with the score of the better answer
-                    found[hit.document.key] = hit
+                    found[hit.document.key] = replace(known, hit=hit)
         return contexts.build(wanted, found.values())
 
-    def _list_newest(self, query: Query) -> Iterator[Hit]:
+    def _list_newest(self, query: Query) -> Iterator[ContextItem]:
         """List the newest hits: with no question, recency is why they are shown."""
         now = self.recall.clock.now()
         for hit in self.recall.search(query).hits:
             recent = ranking.score_recency(hit.document.at_ms, now)
-            yield replace(hit, score=recent, parts={contexts.RECENCY: recent})
+            yield ContextItem(hit=replace(hit, score=recent, parts={contexts.RECENCY: recent}))
 
-    def _find_hits(self, wanted: ContextRequest, mode: SearchMode, counted: bool) -> Iterator[Hit]:
+    def _find_items(
+        self, wanted: ContextRequest, mode: SearchMode, counted: bool
+    ) -> Iterator[ContextItem]:
+        work = self.work.read(wanted.project, wanted.session)
         domains = frozenset({f"project:{wanted.project}"} if wanted.project else ())
-        active = frozenset({"active"})
-        for namespace, limit in (("blockers", BLOCKERS), ("decisions", DECISIONS)):
+        yield from work.left_off
+        for namespace, limit, more in (
+            ("blockers", BLOCKERS, work.unsolved),
+            ("decisions", DECISIONS, work.decided),
+        ):
             scope = SearchScope(
                 kinds=frozenset({DocumentKind.MEMORY}),
                 namespace=namespace,
                 domains=domains,
-                statuses=active,
+                statuses=_ACTIVE,
             )
             yield from self._list_newest(Query(text="", scope=scope, limit=limit))
-        about = _words(wanted)
-        if about:
-            # The names of a branch or a file have words that no memory has.
-            least = ranking.INJECTED_SCORE if wanted.prompt else 0.0
-            kinds = frozenset({DocumentKind.MEMORY, DocumentKind.SEGMENT, DocumentKind.GRIP})
-            if wanted.words:
-                kinds |= {DocumentKind.EVENT}
-                # facts belong to no project
-                facts = SearchScope(kinds=frozenset({DocumentKind.FACT}))
-                query = Query(text=about, scope=facts, limit=FACTS, mode=mode, min_score=least)
-                yield from self.recall.search(query, counted=counted).hits
-            scope = SearchScope(kinds=kinds, project=wanted.project)
-            query = Query(text=about, scope=scope, limit=RELATED, mode=mode, min_score=least)
-            yield from self.recall.search(query, counted=counted).hits
+            yield from more
+        for hit in self._find_hits(wanted, mode, counted):
+            yield ContextItem(hit=hit)
         scope = SearchScope(
             kinds=frozenset({DocumentKind.MEMORY}),
             domains=domains | {USER} if domains else domains,
-            statuses=active,
+            statuses=_ACTIVE,
         )
         yield from self._list_newest(Query(text="", scope=scope, limit=MEMORIES))
-        scope = SearchScope(kinds=frozenset({DocumentKind.SEGMENT}), project=wanted.project)
-        yield from self._list_newest(Query(text="", scope=scope, limit=RECENT))
+        yield from work.earlier
+
+    def _find_hits(self, wanted: ContextRequest, mode: SearchMode, counted: bool) -> Iterator[Hit]:
+        """Find what answers the prompt, the branch and the file."""
+        about = _words(wanted)
+        if not about:
+            return
+        # The names of a branch or a file have words that no memory has.
+        least = ranking.INJECTED_SCORE if wanted.prompt else 0.0
+        kinds = frozenset({DocumentKind.MEMORY, DocumentKind.SEGMENT, DocumentKind.GRIP})
+        if wanted.words:
+            kinds |= {DocumentKind.EVENT}
+            # facts belong to no project
+            facts = SearchScope(kinds=frozenset({DocumentKind.FACT}))
+            query = Query(text=about, scope=facts, limit=FACTS, mode=mode, min_score=least)
+            yield from self.recall.search(query, counted=counted).hits
+        scope = SearchScope(kinds=kinds, project=wanted.project)
+        query = Query(text=about, scope=scope, limit=RELATED, mode=mode, min_score=least)
+        yield from self.recall.search(query, counted=counted).hits
 
 
 def _words(wanted: ContextRequest) -> str:

@@ -119,7 +119,7 @@ def _read_report(utterance: Utterance, place: int, worked: bool) -> Iterator[Wor
     if not any(item.kind in _REPORTING for item in items):
         return
     for order, item in enumerate(items):
-        if item.kind not in _IDLE and not is_vague(item.text):
+        if item.kind is HighlightKind.OPEN or (item.kind not in _IDLE and not is_vague(item.text)):
             factor = (REPORTED if worked else _EXPLAINED) * (_NESTED if item.nested else 1.0)
             found = _from_item(item, utterance, place, factor)
             yield replace(found, weight=found.weight - 0.01 * order, reported=worked)

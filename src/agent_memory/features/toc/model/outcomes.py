@@ -228,10 +228,12 @@ def _has_number(candidate: _Candidate) -> bool:
 
 
 def _choose(candidates: list[_Candidate]) -> list[_Candidate]:
-    """Choose bullets one by one, each for what it adds to those before it."""
+    """Choose what was asked for, then bullets one by one, each for what it adds."""
     limit = MAX_REPORTED if any(each.reported for each in candidates) else MAX_POINTS
-    rest = list(candidates)
-    chosen: list[_Candidate] = []
+    asked = [each for each in candidates if each.kind is HighlightKind.ASKED]
+    first = min(asked, key=lambda each: (not each.reported, each.order), default=None)
+    chosen = [] if first is None else [first]  # it says what the session is about
+    rest = [each for each in candidates if each is not first]
     seen: set[str] = set()
     while rest and len(chosen) < limit:
         best = max(rest, key=lambda each: _value(each, seen))

@@ -1,0 +1,129 @@
+"""Recent work: where the last sessions of a project left off, from their highlights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent_memory.features.index.model.documents import (
+    Document,
+    DocumentKind,
+    segment_owner,
+)
+from agent_memory.features.index.model.queries import Hit, Query, SearchScope
+from agent_memory.features.log.model.metadata import get_main_session
+from agent_memory.features.recall.model import contexts, ranking
+from agent_memory.features.recall.model.contexts import ContextItem
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.toc.model import last_words, toc
+from agent_memory.features.toc.model.highlights import Highlight, HighlightKind
+from agent_memory.features.toc.model.last_words import SessionStory
+from agent_memory.features.toc.model.periods import NodeId
+from agent_memory.features.toc.ports import TocReader
+from agent_memory.kernel.ids import Millis
+
+SEGMENTS = 40  # that are read
+LEFT_OFF = 5  # highlights of the last session
+OPEN = 4
+DECIDED = 3
+EARLIER = 3  # sessions
+LEAST_WEIGHT = 0.3  # a weaker highlight is not worth an agent's tokens
+
+_ORDER = (
+    HighlightKind.MILESTONE,
+    HighlightKind.ASKED,
+    HighlightKind.BROKEN,
+    HighlightKind.OPEN,
+    HighlightKind.STATE,
+    HighlightKind.DONE,
+    HighlightKind.DECIDED,
+    HighlightKind.FOUND,
+    HighlightKind.NOTE,
+)
+_UNSOLVED = frozenset({HighlightKind.OPEN, HighlightKind.BROKEN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectWork:
+    """What an agent should know of earlier sessions, the most important first in each list."""
+
+    left_off: list[ContextItem] = field(default_factory=list)
+    unsolved: list[ContextItem] = field(default_factory=list)
+    decided: list[ContextItem] = field(default_factory=list)
+    earlier: list[ContextItem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentWork:
+    recall: Recall
+    toc: TocReader
+
+    def read(self, project: str, without: str = "") -> ProjectWork:
+        """Read the last sessions of a project, or of all, `without` one that needs no reminder."""
+        stories = [
+            story
+            for story in self._tell_stories(project)
+            if story.session and story.session != get_main_session(without)
+        ]
+        stories.sort(key=lambda story: -_get_end(story))
+        if not stories:
+            return ProjectWork()
+        last, *before = stories
+        now = self.recall.clock.now()
+        left = _choose(last)
+        kept = {each.text for each in left}
+        rest = [each for story in stories for each in story.rest if each.text not in kept]
+        unsolved = [each for each in rest if each.kind in _UNSOLVED][:OPEN]
+        decided = [each for each in rest if each.kind is HighlightKind.DECIDED]
+        decided.sort(key=lambda each: -each.at_ms)
+        leads = [story.lead for story in before if story.lead is not None][:EARLIER]
+        return ProjectWork(
+            left_off=[_to_item(each, now, is_last=True) for each in left],
+            unsolved=[_to_item(each, now) for each in unsolved],
+            decided=[_to_item(each, now) for each in decided[:DECIDED]],
+            earlier=[_to_item(each, now) for each in leads],
+        )
+
+    def _tell_stories(self, project: str) -> list[SessionStory]:
+        scope = SearchScope(kinds=frozenset({DocumentKind.SEGMENT}), project=project)
+        hits = self.recall.search(Query(text="", scope=scope, limit=SEGMENTS)).hits
+        nodes = self.toc.get_nodes([NodeId(hit.document.id) for hit in hits])
+        return last_words.tell_stories(
+            highlight
+            for node in nodes
+            if node is not None
+            for highlight in toc.to_child(node).highlights
+        )
+
+
+def _get_end(story: SessionStory) -> Millis:
+    return max(each.at_ms for each in _list_all(story))
+
+
+def _list_all(story: SessionStory) -> Sequence[Highlight]:
+    return [*([] if story.lead is None else [story.lead]), *story.rest]
+
+
+def _choose(story: SessionStory) -> list[Highlight]:
+    """Choose what to say of the last session: how it ended before what it did."""
+    strong = [each for each in _list_all(story) if each.weight >= LEAST_WEIGHT]
+    heaviest = sorted(strong, key=lambda each: (each is not story.lead, -each.weight))[:LEFT_OFF]
+    return sorted(heaviest, key=lambda each: (_ORDER.index(each.kind), each.at_ms, -each.weight))
+
+
+def _to_item(highlight: Highlight, now: Millis, *, is_last: bool = False) -> ContextItem:
+    """Return a highlight as a hit: shown because it is recent, opened by its grip."""
+    grip_id = highlight.grip_ids[0]
+    recent = ranking.score_recency(highlight.at_ms, now)
+    document = Document(
+        kind=DocumentKind.GRIP,
+        id=grip_id,
+        owner=segment_owner(NodeId("")),
+        at_ms=highlight.at_ms,
+        text=highlight.text,
+        session=highlight.session,
+        project=highlight.project,
+    )
+    return ContextItem(
+        hit=Hit(document=document, score=recent, parts={contexts.RECENCY: recent}, grip_id=grip_id),
+        label=contexts.LABELS[highlight.kind],
+        is_last=is_last,
+    )
