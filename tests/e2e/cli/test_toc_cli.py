@@ -214,8 +214,17 @@ class TestQuery:
         assert node["end_time_ms"] == wire.end_time_ms
         assert node["version"] == wire.version
         assert node["bullets"] == [
-            {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in wire.bullets
+            {"text": bullet.text, "grip_ids": list(bullet.grip_ids), "kind": bullet.kind}
+            for bullet in wire.bullets
         ]
+        assert (node["session_id"], node["project"]) == ("", "")
+        assert node["work"] == {
+            "sessions": wire.work.sessions,
+            "prompts": wire.work.prompts,
+            "commits": wire.work.commits,
+            "seconds": wire.work.seconds,
+            "files": list(wire.work.files),
+        }
         root = run("query", "root", "--format", "json").json()
         assert [each["node_id"] for each in root["nodes"]] == [
             each.node_id for each in toc.list_years()
@@ -354,7 +363,8 @@ class TestVersions:
         assert [each["version"] for each in kept] == [after.version, before.version]
         old = empty.run(*words, "--version", str(before.version), "--format", "json").json()
         assert old["bullets"] == [
-            {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in before.bullets
+            {"text": bullet.text, "grip_ids": list(bullet.grip_ids), "kind": bullet.kind}
+            for bullet in before.bullets
         ]
 
     def test_the_history_of_an_open_conversation_is_its_present_until_it_ends(
