@@ -11,6 +11,7 @@ from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.ports import Summarizer
 from agent_memory.features.toc.services.contents import Contents
+from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
@@ -23,6 +24,7 @@ class TocFeature:
     rollup: Rollup
     rebuild: Rebuild
     contents: Contents
+    journal: WorkJournal
     lock: threading.Lock  # held while nodes are written: segments, rollups, rebuild, forgetting
 
 
@@ -51,6 +53,13 @@ def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
             log=log.events, segmenting=segmenting, rollup=rollup, writer=toc, toc_lock=lock
         ),
         contents=Contents(log=log.events, toc=toc),
+        journal=WorkJournal(
+            log=log.events,
+            finder=log.events,
+            toc=toc,
+            clock=platform.clock,
+            zone=platform.zone,
+        ),
         lock=lock,
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ from agent_memory.features.recall.services.opening import (
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.services.contents import Contents
+from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.kernel.errors import AmbiguousName, InvalidInput, NotFound
 from agent_memory.kernel.ids import Domain, EventId
 from tests.recall_parts import (
@@ -119,6 +121,7 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
                 finder=recall.log,
                 toc=recall.toc,
                 contents=Contents(recall.log, recall.toc),
+                journal=WorkJournal(recall.log, recall.log, recall.toc, recall.clock, UTC),
                 knowledge=recall.knowledge,
                 facts=recall.facts,
                 editor=editor,
