@@ -26,6 +26,11 @@ def describe_kind(kind: HighlightKind) -> str:
     return _WORDS[kind][0]
 
 
+def mark_kind(kind: HighlightKind) -> str:
+    """Return the word with a colon, to stand before a text; a note has none."""
+    return "" if kind is HighlightKind.NOTE else f"{describe_kind(kind)}: "
+
+
 def get_style(kind: HighlightKind) -> str:
     """Return the colour of a kind."""
     return _WORDS[kind][1]

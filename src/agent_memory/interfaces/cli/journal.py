@@ -73,7 +73,7 @@ def _list_options(function: F) -> F:
 def today(run: Invocation, project: str, day: str) -> None:
     """Show what was done today, by project and session.
 
-    Each line ends with an id that `memory show` opens. Days are those of `cli.timezone`, by default
+    Each line has an id that `memory show` opens. Days are those of `cli.timezone`, by default
     your system's.
     """
     journal = run.services.journal
@@ -83,7 +83,7 @@ def today(run: Invocation, project: str, day: str) -> None:
     last = None
     if not page.days:
         last = journal.find_last(JournalScope(project=project))
-        _check_project(run, project, is_known=last is not None)
+        check_project(run, project)
     if page.more:
         run.terminal.warn(f"note: the newest {MOST_DAYS} days are shown\n")
     run.show(
@@ -180,18 +180,19 @@ def _list_sessions(
     scope = JournalScope(since=Millis(start), until=Millis(end), project=project, agent=agent)
     journal = run.services.journal
     page = journal.list_sessions(scope, limit=limit)
-    if not page.sessions and project:
-        known = journal.find_last(JournalScope(project=project)) is not None
-        _check_project(run, project, is_known=known)
+    if not page.sessions:
+        check_project(run, project)
     if page.more:
         run.terminal.warn(f"note: there are more; -n {2 * limit} shows them\n")
     return page.sessions
 
 
-def _check_project(run: Invocation, project: str, *, is_known: bool) -> None:
-    """Raise NotFound for a project that has neither a session nor memories."""
+def check_project(run: Invocation, project: str) -> None:
+    """Raise NotFound for the name of a project that has neither a session nor memories."""
     services = run.services
-    if not project or is_known or services.resolver.projects.get(project) is not None:
+    if not project or services.resolver.projects.get(project) is not None:
+        return
+    if services.journal.find_last(JournalScope(project=project)) is not None:
         return
     known = {each.id for each in services.resolver.projects.list_all()}
     names = sorted(known.union(services.journal.list_projects()))
