@@ -255,9 +255,7 @@ def test_a_node_of_a_real_daemon_has_all_that_the_wire_has(
             title=wire.title,
             summary=wire.summary,
             bullets=tuple(
-                TocBullet(
-                    text=each.text, grip_ids=tuple(each.grip_ids), kind=BulletKind(each.kind)
-                )
+                TocBullet(text=each.text, grip_ids=tuple(each.grip_ids), kind=BulletKind(each.kind))
                 for each in wire.bullets
             ),
             keywords=tuple(wire.keywords),

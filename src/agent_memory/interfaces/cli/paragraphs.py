@@ -14,7 +14,7 @@ class Paragraphs:
         self._console = terminal.console()
         self.is_wrapped = terminal.call.output_is_terminal
         self.columns = terminal.columns
-        self._lines: list[str] = []
+        self._lines: list[Text] = []
 
     def add(self, text: Text, *, head: Text | None = None, indent: int = 0) -> None:
         """Add a paragraph. Its further lines begin below its text, after the `head`."""
@@ -24,25 +24,23 @@ class Paragraphs:
         for number, line in enumerate(lines or [Text()]):
             line.rstrip()
             margin = head if number == 0 else Text(" " * head.cell_len)
-            self._lines.append(self._render(Text.assemble(" " * indent, margin, line)))
+            self._lines.append(Text.assemble(" " * indent, margin, line))
 
     def add_cut(self, text: Text, *, indent: int = 0) -> None:
         """Add one line; on a terminal, cut what does not fit."""
         line = Text.assemble(" " * indent, text)
         if self.is_wrapped:
             line.truncate(max(MIN_WIDTH, self.columns), overflow="ellipsis")
-        self._lines.append(self._render(line))
+        self._lines.append(line)
 
     def add_blank(self) -> None:
         """Add an empty line, unless there is one already or it would be the first."""
         if self._lines and self._lines[-1]:
-            self._lines.append("")
+            self._lines.append(Text())
 
     def render(self) -> str:
-        return "\n".join(self._lines)
-
-    def _render(self, line: Text) -> str:
-        line.rstrip()
         with self._console.capture() as captured:
-            self._console.print(line, soft_wrap=True, end="")
-        return captured.get()
+            for line in self._lines:
+                line.rstrip()
+                self._console.print(line, soft_wrap=True)
+        return captured.get().removesuffix("\n")

@@ -312,7 +312,8 @@ _STYLES = {
 def _label(node: TocNode) -> Text:
     name = (f"  {short_ids.abbreviate(node.node_id)}", bullets.ID_STYLE)
     if node.level is Level.SEGMENT:
-        return Text.assemble((f"{_segment_time(node)} ", "cyan"), rendering.excerpt(node.title, EXCERPT), name)
+        title = rendering.excerpt(node.title, EXCERPT)
+        return Text.assemble((f"{_segment_time(node)} ", "cyan"), title, name)
     summary = f"\n{rendering.excerpt(node.summary, _SUMMARY)}" if node.summary else ""
     return Text.assemble((node.title, _STYLES[node.level]), name, summary)
 
