@@ -300,6 +300,34 @@ class TestOthers:
         assert isinstance(opened, OpenedSession)
         assert opened.session_id == "main"
 
+    def test_the_beginning_of_an_id_means_a_session_and_not_its_subagents(
+        self, parts: Parts
+    ) -> None:
+        names = ["main-0001", *(f"main-0001/helper-{n}" for n in range(LISTED + 5))]
+        parts.recall.keep(*(make_event("x", session=name, name=f"of {name}") for name in names))
+        opened = parts.open("main-0")
+        assert isinstance(opened, OpenedSession)
+        assert opened.session_id == "main-0001"
+        opened = parts.open("main-0001/helper-14")
+        assert isinstance(opened, OpenedSession)
+        assert opened.session_id == names[-1]
+
+    def test_a_segment_and_a_grip_open_by_their_ulid(self, parts: Parts) -> None:
+        parts.recall.take_in(
+            *make_dialogue("Where is the lamp?", "The lamp hangs in the hall.", "Lit?", "Yes, lit.")
+        )
+        (node_id,) = parts.recall.toc.list_ids("toc:segment:", after=None, limit=9)
+        grips = parts.recall.toc.list_grips("grip:", limit=9)
+        assert grips
+        for length in (12, 14, 26):
+            opened = parts.open(node_id.rpartition(":")[2][:length])
+            assert isinstance(opened, OpenedNode)
+            assert opened.node.node_id == node_id
+            for grip in grips:
+                found = parts.open(grip.grip_id.rpartition(":")[2][:length])
+                assert isinstance(found, OpenedGrip)
+                assert found.grip == grip
+
     def test_a_fact_with_its_earlier_values(self, parts: Parts) -> None:
         facts = parts.recall.facts
         fact = facts.claim(Claim(key="editor", value="vim"))

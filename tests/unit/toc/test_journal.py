@@ -280,3 +280,16 @@ class TestSessions:
         after = JournalScope(since=Millis(end + MINUTE))
         assert journal.find_last(at_end) is not None
         assert journal.find_last(after) is None
+
+    def test_many_subagents_do_not_make_an_id_ambiguous(self, store: OrderedStore) -> None:
+        write_segment(store, "8463c716-a2ea", "2026-03-01 10:00", [])
+        for number in range(25):
+            write_segment(store, f"8463c716-a2ea/{number}", "2026-03-01 10:00", [], minutes=1)
+        journal = open_journal(store)
+        entry = journal.read_session(SessionId("8463c716-a2ea"))
+        assert entry is not None
+        assert (entry.short_id, len(entry.segments)) == ("8463c716", 26)
+        write_segment(store, "8463c716-b", "2026-03-01 10:00", [])
+        entry = journal.read_session(SessionId("8463c716-a2ea"))
+        assert entry is not None
+        assert entry.short_id == "8463c716-a2ea"

@@ -1,7 +1,9 @@
 """Opening: find what an id, the beginning of an id or a URI names, and read what belongs to it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import CONTENTS, EVENTS, FACTS, GRIPS, SESSIONS
@@ -31,6 +33,7 @@ _KINDS = "memory, session, fact, node, grip or event"
 _SHOWN = 80  # characters of a name in a message
 _WORDS = 60  # characters of a text in a list
 _ENDS = 200  # events at each end of a session in which its prompt and its answer are looked for
+_SESSIONS = 200  # read to find those that a beginning may mean, with their subagents
 _FORMER = 20
 
 
@@ -190,10 +193,7 @@ class Opening:
             case documents.EVENTS:
                 yield from self.finder.find_events(prefix, limit=most)
             case documents.SESSIONS:
-                names = self.finder.find_sessions(prefix, limit=most)
-                for name in names:  # a subagent's session is part of another one
-                    if name == get_main_session(name) or get_main_session(name) not in names:
-                        yield from filter(None, [self._get_session(name)])
+                yield from islice(self._list_sessions(prefix), most)
             case documents.FACTS:
                 facts = self.knowledge.list_after(Fact, prefix, limit=most)
                 yield from (fact for fact in facts if fact.id.startswith(prefix))
@@ -203,6 +203,16 @@ class Opening:
                 begin = short_ids.to_segment_prefix(prefix)
                 node_ids = self.toc.list_ids(begin, after=None, limit=most)
                 yield from filter(None, self.toc.get_nodes(node_ids))
+
+    def _list_sessions(self, prefix: str) -> Iterator[_Session]:
+        """Yield the sessions that begin so, without subagents of a session that also does."""
+        by_main: dict[str, list[SessionId]] = defaultdict(list)
+        for name in self.finder.find_sessions(prefix, limit=_SESSIONS):
+            by_main[get_main_session(name)].append(name)
+        for main, names in by_main.items():
+            own = self._get_session(SessionId(main)) if main.startswith(prefix) else None
+            rest = [] if own is not None else map(self._get_session, names)
+            yield from filter(None, [own, *rest])
 
     def _get_session(self, session_id: SessionId) -> _Session | None:
         events = self.log.list_session(session_id, after=None, limit=1).events

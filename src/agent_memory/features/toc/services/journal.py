@@ -30,6 +30,7 @@ SHORT = 8  # characters of a session's id, unless others begin with them
 _STEP = 5  # more of them at a time
 _FIRST_REACH, _FARTHER = 8, 4  # days looked back at first; then this many times as many
 _SUBAGENTS = 1_000
+_FEW = 20  # sessions looked at first, because thousands may begin alike
 _SEGMENTS = 1_000  # read at once
 _SAME_MOMENT = 20  # events of one millisecond
 _OPENING = 20  # events at the begin of a session in which its project and agent are looked for
@@ -210,10 +211,19 @@ class WorkJournal:
         """Return a beginning of a session's id that no other session and no event has."""
         for length in range(SHORT, len(name), _STEP):
             short = name[:length]
-            same = self.finder.find_sessions(short, limit=_SUBAGENTS)
-            if {get_main_session(each) for each in same} <= {name}:
+            if not self._has_namesake(name, short):
                 return name if self.finder.find_events(short, limit=1) else short
         return name
+
+    def _has_namesake(self, name: SessionId, short: str) -> bool:
+        """Return whether the id of another session begins so. Its own subagents do not count."""
+        for limit in (_FEW, _SUBAGENTS):
+            same = self.finder.find_sessions(short, limit=limit)
+            if any(get_main_session(each) != name for each in same):
+                return True
+            if len(same) < limit:
+                return False
+        return False
 
     def _walk(self, scope: JournalScope) -> Iterator[TocNode]:
         """Yield the segments of a time and a project; those of later UTC days come first."""
