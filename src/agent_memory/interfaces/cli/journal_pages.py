@@ -155,7 +155,8 @@ def render_table(terminal: Terminal, entries: Sequence[SessionEntry], now: Milli
     def measure() -> int:
         return sum(column.width + 2 for column in columns)
 
-    while page.is_wrapped and measure() > page.columns and len(columns) > 1:
+    # Nothing follows the last column then, so the two blanks after it need no room.
+    while page.is_wrapped and measure() - 2 > page.columns and len(columns) > 1:
         columns.remove(min(columns, key=lambda column: column.rank))
     apart = page.is_wrapped and page.columns - measure() < _LEAST_TITLE
     head = _join_cells(columns, [column.title for column in columns], header=True)

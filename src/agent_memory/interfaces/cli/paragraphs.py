@@ -29,6 +29,7 @@ class Paragraphs:
     def add_cut(self, text: Text, *, indent: int = 0) -> None:
         """Add one line; on a terminal, cut what does not fit."""
         line = Text.assemble(" " * indent, text)
+        line.rstrip()
         if self.is_wrapped:
             line.truncate(max(MIN_WIDTH, self.columns), overflow="ellipsis")
         self._lines.append(line)
