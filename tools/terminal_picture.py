@@ -68,17 +68,17 @@ class Picture:
 PICTURES = (
     Picture(
         "recall",
-        "Ask why a database was chosen, see the contents of that day, capture the decision",
+        "Ask why a database was chosen, see what was done that day, capture the decision",
         (
             'memory recall "why SQLite and not PostgreSQL" --limit 1',
-            "memory-daemon query tree --from 2026-03-04 --to 2026-03-04",
+            "memory today --date 2026-03-04",
             'memory capture decisions "Keep photo metadata in SQLite" --tags database',
         ),
     ),
     Picture(
         "contents",
         "The table of contents over a week of conversations",
-        ("memory-daemon query tree",),
+        ("memory-daemon query tree --no-bullets",),
     ),
 )
 
@@ -101,6 +101,7 @@ class Terminal:
             "XDG_RUNTIME_DIR": str(home / "run"),
             "MEMORY_GRPC__PORT": "0",
             "MEMORY_HTTP__PORT": "0",
+            "MEMORY_CLI__PAGER": "false",  # nobody would leave it
         }
         # A repository, as projects are: elsewhere `capture` notes that a memory is not shared.
         subprocess.run(  # noqa: S603

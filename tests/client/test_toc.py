@@ -6,6 +6,7 @@ import pytest
 
 from agent_memory.client import (
     BrowseTocResult,
+    BulletKind,
     Event,
     EventRole,
     EventType,
@@ -16,6 +17,7 @@ from agent_memory.client import (
     TocBullet,
     TocLevel,
     TocNode,
+    WorkFigures,
 )
 from agent_memory.proto import memory_pb2 as pb
 from tests.client.faces import Face
@@ -29,12 +31,18 @@ NODE = pb.TocNode(
     level=pb.TOC_LEVEL_YEAR,
     title="2026",
     summary="System design",
-    bullets=[pb.TocBullet(text="Rust", grip_ids=["grip:1", "grip:2"])],
+    bullets=[
+        pb.TocBullet(text="Rust", grip_ids=["grip:1", "grip:2"], kind="decided"),
+        pb.TocBullet(text="Go", kind="of a newer daemon"),
+    ],
     keywords=["rust", "grpc"],
     child_node_ids=["toc:month:2026-01"],
     start_time_ms=1_767_225_600_000,
     end_time_ms=1_798_761_599_999,
     version=2,
+    session_id="s-42",
+    project="lantern",
+    work=pb.WorkFigures(sessions=1, prompts=2, commits=3, seconds=4, files=["a.rs", "b.rs"]),
 )
 BARE = pb.TocNode(node_id="toc:segment:1", level=pb.TOC_LEVEL_SEGMENT, title="Rust")
 GRIP = pb.Grip(
@@ -52,12 +60,18 @@ A_NODE = TocNode(
     level=TocLevel.YEAR,
     title="2026",
     summary="System design",
-    bullets=(TocBullet(text="Rust", grip_ids=("grip:1", "grip:2")),),
+    bullets=(
+        TocBullet(text="Rust", grip_ids=("grip:1", "grip:2"), kind=BulletKind.DECIDED),
+        TocBullet(text="Go", kind=BulletKind.NOTE),
+    ),
     keywords=("rust", "grpc"),
     child_node_ids=("toc:month:2026-01",),
     start_time_ms=1_767_225_600_000,
     end_time_ms=1_798_761_599_999,
     version=2,
+    session_id="s-42",
+    project="lantern",
+    work=WorkFigures(sessions=1, prompts=2, commits=3, seconds=4, files=("a.rs", "b.rs")),
 )
 A_BARE_NODE = TocNode(node_id="toc:segment:1", level=TocLevel.SEGMENT, title="Rust")
 A_GRIP = Grip(
@@ -241,13 +255,23 @@ def test_a_node_of_a_real_daemon_has_all_that_the_wire_has(
             title=wire.title,
             summary=wire.summary,
             bullets=tuple(
-                TocBullet(text=each.text, grip_ids=tuple(each.grip_ids)) for each in wire.bullets
+                TocBullet(text=each.text, grip_ids=tuple(each.grip_ids), kind=BulletKind(each.kind))
+                for each in wire.bullets
             ),
             keywords=tuple(wire.keywords),
             child_node_ids=tuple(wire.child_node_ids),
             start_time_ms=wire.start_time_ms,
             end_time_ms=wire.end_time_ms,
             version=wire.version,
+            session_id=wire.session_id,
+            project=wire.project,
+            work=WorkFigures(
+                sessions=wire.work.sessions,
+                prompts=wire.work.prompts,
+                commits=wire.work.commits,
+                seconds=wire.work.seconds,
+                files=tuple(wire.work.files),
+            ),
         )
 
 

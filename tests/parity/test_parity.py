@@ -201,7 +201,7 @@ def _value(name: str, value: Any) -> Any:
             return {inner: _value(inner, each) for inner, each in value.items()}
         case list():
             return [_value(name, each) for each in value]
-        case str() if name.endswith("_ms"):
+        case str() if name.endswith("_ms") or name == "seconds":
             return int(value)
         case str() if name in ("event_type", "role", "level"):
             prefix = {"event_type": "EVENT_TYPE_", "role": "EVENT_ROLE_", "level": "TOC_LEVEL_"}
@@ -227,8 +227,10 @@ def _node(node: Any) -> Answer:
         **asdict(node),
         "level": node.level.name.lower(),
         "bullets": [
-            {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in node.bullets
+            {"text": bullet.text, "grip_ids": list(bullet.grip_ids), "kind": bullet.kind}
+            for bullet in node.bullets
         ],
+        "work": asdict(node.work) | {"files": list(node.work.files)},
         "keywords": list(node.keywords),
         "child_node_ids": list(node.child_node_ids),
     }

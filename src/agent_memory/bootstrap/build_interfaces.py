@@ -76,6 +76,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         archiving=features.backups.archiving,
         access=features.operations.access,
         contents=features.toc.contents,
+        journal=features.toc.journal,
         jobs=features.operations.jobs,
         rebuild=features.toc.rebuild,
         background_rebuild=features.toc.background_rebuild,

@@ -83,6 +83,7 @@ def build_recall(
             finder=log.events,
             toc=toc.store,
             contents=toc.contents,
+            journal=toc.journal,
             knowledge=knowledge.store,
             facts=knowledge.facts,
             editor=memories.editor,

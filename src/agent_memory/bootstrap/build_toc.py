@@ -17,6 +17,7 @@ from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.ports import Summarizer
 from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.contents import Contents
+from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
@@ -36,6 +37,7 @@ class TocFeature:
     contents: Contents
     background_rebuild: BackgroundRebuild
     lock: TurnLock  # held while nodes are written: segments, rollups, rebuild, forgetting
+    journal: WorkJournal
 
 
 def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
@@ -82,6 +84,13 @@ def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
         ),
         background_rebuild=background_rebuild,
         contents=Contents(log=log.events, toc=toc),
+        journal=WorkJournal(
+            log=log.events,
+            finder=log.events,
+            toc=toc,
+            clock=platform.clock,
+            zone=platform.zone,
+        ),
         lock=lock,
     )
 

@@ -14,6 +14,7 @@ from agent_memory.client.errors import (
 from agent_memory.client.hooks import HookEvent, HookEventType, map_hook_event
 from agent_memory.client.values import (
     BrowseTocResult,
+    BulletKind,
     Event,
     EventRole,
     EventType,
@@ -30,12 +31,14 @@ from agent_memory.client.values import (
     TocBullet,
     TocLevel,
     TocNode,
+    WorkFigures,
 )
 
 __all__ = [
     "DEFAULT_ENDPOINT",
     "AsyncMemoryClient",
     "BrowseTocResult",
+    "BulletKind",
     "ClientError",
     "ConnectionFailed",
     "Event",
@@ -61,5 +64,6 @@ __all__ = [
     "TocBullet",
     "TocLevel",
     "TocNode",
+    "WorkFigures",
     "map_hook_event",
 ]

@@ -16,6 +16,7 @@ from agent_memory.client.endpoints import Endpoint
 from agent_memory.client.errors import ConnectionFailed, RpcError, SerializationError
 from agent_memory.client.values import (
     BrowseTocResult,
+    BulletKind,
     Event,
     EventRole,
     EventType,
@@ -32,12 +33,14 @@ from agent_memory.client.values import (
     TocBullet,
     TocLevel,
     TocNode,
+    WorkFigures,
 )
 from agent_memory.proto import memory_pb2 as pb
 
 CALL_SECONDS = 30.0
 CONNECT_SECONDS = 5.0
 _PAGE = 1_000  # the most that the daemon gives at once
+_KINDS = {kind.value: kind for kind in BulletKind}
 
 _SERVICE = pb.DESCRIPTOR.services_by_name["MemoryService"]
 _UNREACHED = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
@@ -280,9 +283,16 @@ def _node_in(message: pb.TocNode) -> TocNode:
         **_plain_in(message, TocNode)
         | {
             "level": TocLevel(message.level),
-            "bullets": tuple(TocBullet(**_plain_in(each, TocBullet)) for each in message.bullets),
+            "bullets": tuple(_bullet_in(each) for each in message.bullets),
+            "work": WorkFigures(**_plain_in(message.work, WorkFigures)),
         }
     )
+
+
+def _bullet_in(message: pb.TocBullet) -> TocBullet:
+    """Return a bullet. An older daemon sends no kind, a newer one may send others: notes to us."""
+    kind = _KINDS.get(message.kind, BulletKind.NOTE)
+    return TocBullet(**_plain_in(message, TocBullet) | {"kind": kind})
 
 
 def _children_in(answer: pb.BrowseTocResponse) -> BrowseTocResult:

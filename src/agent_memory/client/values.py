@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import TypedDict
 
 from agent_memory.client.ids import new_ulid
@@ -42,6 +42,21 @@ class TocLevel(IntEnum):
     WEEK = 3
     DAY = 4
     SEGMENT = 5
+
+
+class BulletKind(StrEnum):
+    """What a bullet says. `MILESTONE` is a finished task, `STATE` a measurement."""
+
+    NOTE = "note"
+    ASKED = "asked"
+    PLANNED = "planned"
+    MILESTONE = "milestone"
+    DONE = "done"
+    DECIDED = "decided"
+    FOUND = "found"
+    BROKEN = "broken"
+    OPEN = "open"
+    STATE = "state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -101,11 +116,26 @@ class TocBullet:
 
     text: str
     grip_ids: tuple[str, ...] = ()
+    kind: BulletKind = BulletKind.NOTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkFigures:
+    """How much was done in the time of a node; `files` are those that were changed."""
+
+    sessions: int = 0
+    prompts: int = 0
+    commits: int = 0
+    seconds: int = 0
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TocNode:
-    """A year, month, week, day or segment of the table of contents."""
+    """A year, month, week, day or segment of the table of contents.
+
+    `session_id` and `project` are those of a segment.
+    """
 
     node_id: str
     level: TocLevel
@@ -117,6 +147,9 @@ class TocNode:
     start_time_ms: int = 0
     end_time_ms: int = 0
     version: int = 0
+    session_id: str = ""
+    project: str = ""
+    work: WorkFigures = WorkFigures()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ from agent_memory.features.runs.services.runs import Runs
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.contents import Contents
+from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.platform.ports import Clock, ModelServer, Worker
 
@@ -49,6 +50,7 @@ class Services:
     archiving: FullExport
     access: Access
     contents: Contents
+    journal: WorkJournal
     jobs: Jobs
     rebuild: Rebuild
     background_rebuild: BackgroundRebuild

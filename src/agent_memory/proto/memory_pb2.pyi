@@ -129,15 +129,31 @@ class IngestEventsResponse(_message.Message):
     def __init__(self, outcomes: _Optional[_Iterable[_Union[IngestOutcome, _Mapping]]] = ...) -> None: ...
 
 class TocBullet(_message.Message):
-    __slots__ = ("text", "grip_ids")
+    __slots__ = ("text", "grip_ids", "kind")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     GRIP_IDS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     text: str
     grip_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, text: _Optional[str] = ..., grip_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    kind: str
+    def __init__(self, text: _Optional[str] = ..., grip_ids: _Optional[_Iterable[str]] = ..., kind: _Optional[str] = ...) -> None: ...
+
+class WorkFigures(_message.Message):
+    __slots__ = ("sessions", "prompts", "commits", "seconds", "files")
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    PROMPTS_FIELD_NUMBER: _ClassVar[int]
+    COMMITS_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    sessions: int
+    prompts: int
+    commits: int
+    seconds: int
+    files: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, sessions: _Optional[int] = ..., prompts: _Optional[int] = ..., commits: _Optional[int] = ..., seconds: _Optional[int] = ..., files: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TocNode(_message.Message):
-    __slots__ = ("node_id", "level", "title", "summary", "bullets", "keywords", "child_node_ids", "start_time_ms", "end_time_ms", "version")
+    __slots__ = ("node_id", "level", "title", "summary", "bullets", "keywords", "child_node_ids", "start_time_ms", "end_time_ms", "version", "session_id", "project", "work")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +164,9 @@ class TocNode(_message.Message):
     START_TIME_MS_FIELD_NUMBER: _ClassVar[int]
     END_TIME_MS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    WORK_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     level: TocLevel
     title: str
@@ -158,7 +177,10 @@ class TocNode(_message.Message):
     start_time_ms: int
     end_time_ms: int
     version: int
-    def __init__(self, node_id: _Optional[str] = ..., level: _Optional[_Union[TocLevel, str]] = ..., title: _Optional[str] = ..., summary: _Optional[str] = ..., bullets: _Optional[_Iterable[_Union[TocBullet, _Mapping]]] = ..., keywords: _Optional[_Iterable[str]] = ..., child_node_ids: _Optional[_Iterable[str]] = ..., start_time_ms: _Optional[int] = ..., end_time_ms: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
+    session_id: str
+    project: str
+    work: WorkFigures
+    def __init__(self, node_id: _Optional[str] = ..., level: _Optional[_Union[TocLevel, str]] = ..., title: _Optional[str] = ..., summary: _Optional[str] = ..., bullets: _Optional[_Iterable[_Union[TocBullet, _Mapping]]] = ..., keywords: _Optional[_Iterable[str]] = ..., child_node_ids: _Optional[_Iterable[str]] = ..., start_time_ms: _Optional[int] = ..., end_time_ms: _Optional[int] = ..., version: _Optional[int] = ..., session_id: _Optional[str] = ..., project: _Optional[str] = ..., work: _Optional[_Union[WorkFigures, _Mapping]] = ...) -> None: ...
 
 class GetTocRootRequest(_message.Message):
     __slots__ = ()

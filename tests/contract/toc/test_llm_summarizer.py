@@ -189,7 +189,7 @@ class TestGoodAnswers:
             "SKIP LOCKED was chosen",
             "The batch size stays at 500 rows",
         ]
-        assert [point.weight for point in summary.points] == [1.0, 0.85]
+        assert [point.weight for point in summary.points] == [1.7, 0.36]
         supports = [support for point in summary.points for support in point.support]
         assert [(one.event_id, one.at_ms, one.excerpt) for one in supports] == [
             ("e2", 2000, "let's go with SKIP LOCKED"),
@@ -286,7 +286,7 @@ class TestSupport:
         bench = start(completion(with_bullets(invented, *GOOD["bullets"], invented)))
         with capture_logs() as logs:
             (summary,) = bench.summarizer.summarize([DIALOGUE])
-        assert [point.weight for point in summary.points] == [1.0, 0.85]
+        assert [point.weight for point in summary.points] == [1.7, 0.36]
         counted = [each for each in logs if each["event"] == "llm.bullets"]
         assert [(each["kept"], each["dropped"]) for each in counted] == [(2, 2)]
 
@@ -617,7 +617,7 @@ class TestDiscretion:
         (done,) = [each for each in logs if each["event"] == "llm.summarized"]
         assert done["model"] == "scripted-1"
         assert (done["prompt_tokens"], done["completion_tokens"]) == (100, 20)
-        assert (done["prompt"], done["tries"], done["seconds"]) == ("segment-1", 1, 0)
+        assert (done["prompt"], done["tries"], done["seconds"]) == ("segment-2", 1, 0)
         (failed,) = [each for each in logs if each["event"] == "llm.failed"]
         assert (failed["tries"], failed["reason"]) == (2, "it is not valid JSON")
         written = repr(logs) + caplog.text + repr(bench.chat) + repr(bench.summarizer)

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -214,8 +215,17 @@ class TestQuery:
         assert node["end_time_ms"] == wire.end_time_ms
         assert node["version"] == wire.version
         assert node["bullets"] == [
-            {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in wire.bullets
+            {"text": bullet.text, "grip_ids": list(bullet.grip_ids), "kind": bullet.kind}
+            for bullet in wire.bullets
         ]
+        assert (node["session_id"], node["project"]) == ("", "")
+        assert node["work"] == {
+            "sessions": wire.work.sessions,
+            "prompts": wire.work.prompts,
+            "commits": wire.work.commits,
+            "seconds": wire.work.seconds,
+            "files": list(wire.work.files),
+        }
         root = run("query", "root", "--format", "json").json()
         assert [each["node_id"] for each in root["nodes"]] == [
             each.node_id for each in toc.list_years()
@@ -355,7 +365,8 @@ class TestVersions:
         assert [each["version"] for each in kept] == [after.version, before.version]
         old = empty.run(*words, "--version", str(before.version), "--format", "json").json()
         assert old["bullets"] == [
-            {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in before.bullets
+            {"text": bullet.text, "grip_ids": list(bullet.grip_ids), "kind": bullet.kind}
+            for bullet in before.bullets
         ]
 
     def test_the_history_of_an_open_conversation_is_its_present_until_it_ends(
@@ -384,10 +395,35 @@ class TestTree:
         assert not FORBIDDEN.search(text)
         titles = [node.title for node in toc.walk() if node.level != pb.TOC_LEVEL_SEGMENT]
         for title in titles:
-            assert re.search(rf"(^|[├└]── ){re.escape(title)}$", text, re.MULTILINE), title
+            assert re.search(rf"(^|[├└]── ){re.escape(title)}  toc:", text, re.MULTILINE), title
         assert text.index("2021") < text.index("2024") < text.index("Week 1 of 2026")
-        assert re.search(r"├── 09:00 .", text)
-        assert re.search(r"23:57 .", text)
+        assert re.search(r"├── 09:00 UTC .", text)
+        assert re.search(r"23:57 UTC .", text)
+
+    def test_every_line_but_a_summary_ends_with_an_id_that_opens(
+        self, home: Home, run: Run, toc: Toc
+    ) -> None:
+        summaries = {" ".join(node.summary.split()) for node in toc.walk() if node.summary}
+        lines = shown(run("query", "tree", "--from", "2026-03-31")).splitlines()
+        titled = [line for line in lines if line.lstrip("│ ") not in summaries]
+        assert 0 < len(titled) < len(lines)
+        for line in titled:
+            opened = home.run("memory", "show", line.split()[-1], "--format", "json")
+            assert opened.code == OK, (line, opened.errors)
+            assert opened.json()["kind"] in ("year", "month", "week", "day", "segment", "grip")
+
+    def test_the_depth_is_the_lowest_level(self, run: Run, toc: Toc) -> None:
+        def list_levels(nodes: list[dict[str, Any]]) -> Iterator[str]:
+            for node in nodes:
+                yield node["level"]
+                yield from list_levels(node["children"])
+
+        order = ("year", "month", "week", "day", "segment")
+        for place, depth in enumerate(order):
+            found = run("query", "tree", "--depth", depth, "--format", "json").json()["nodes"]
+            assert set(list_levels(found)) == set(order[: place + 1])
+        whole = run("query", "tree", "--format", "json").json()["nodes"]
+        assert len(list(list_levels(whole))) == len(list(toc.walk()))
 
     def test_bullets_can_be_left_out(self, run: Run) -> None:
         bare = shown(run("query", "tree", "--no-bullets"))

@@ -471,6 +471,9 @@ class TestOurOwnCommands:
         "command",
         [
             "memory recall axolotl",
+            "memory today --date yesterday",
+            "memory log --oneline",
+            "memory sessions",
             "cd /app && memory recall 'which database'",
             "/opt/bin/memory --format json list",
             "memory-daemon query tree | head",

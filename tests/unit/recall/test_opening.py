@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ from agent_memory.features.recall.services.opening import (
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.services.contents import Contents
+from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.kernel.errors import AmbiguousName, InvalidInput, NotFound
 from agent_memory.kernel.ids import Domain, EventId
 from tests.recall_parts import (
@@ -119,6 +121,7 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
                 finder=recall.log,
                 toc=recall.toc,
                 contents=Contents(recall.log, recall.toc),
+                journal=WorkJournal(recall.log, recall.log, recall.toc, recall.clock, UTC),
                 knowledge=recall.knowledge,
                 facts=recall.facts,
                 editor=editor,
@@ -296,6 +299,34 @@ class TestOthers:
         opened = parts.open("main")
         assert isinstance(opened, OpenedSession)
         assert opened.session_id == "main"
+
+    def test_the_beginning_of_an_id_means_a_session_and_not_its_subagents(
+        self, parts: Parts
+    ) -> None:
+        names = ["main-0001", *(f"main-0001/helper-{n}" for n in range(LISTED + 5))]
+        parts.recall.keep(*(make_event("x", session=name, name=f"of {name}") for name in names))
+        opened = parts.open("main-0")
+        assert isinstance(opened, OpenedSession)
+        assert opened.session_id == "main-0001"
+        opened = parts.open("main-0001/helper-14")
+        assert isinstance(opened, OpenedSession)
+        assert opened.session_id == names[-1]
+
+    def test_a_segment_and_a_grip_open_by_their_ulid(self, parts: Parts) -> None:
+        parts.recall.take_in(
+            *make_dialogue("Where is the lamp?", "The lamp hangs in the hall.", "Lit?", "Yes, lit.")
+        )
+        (node_id,) = parts.recall.toc.list_ids("toc:segment:", after=None, limit=9)
+        grips = parts.recall.toc.list_grips("grip:", limit=9)
+        assert grips
+        for length in (12, 14, 26):
+            opened = parts.open(node_id.rpartition(":")[2][:length])
+            assert isinstance(opened, OpenedNode)
+            assert opened.node.node_id == node_id
+            for grip in grips:
+                found = parts.open(grip.grip_id.rpartition(":")[2][:length])
+                assert isinstance(found, OpenedGrip)
+                assert found.grip == grip
 
     def test_a_fact_with_its_earlier_values(self, parts: Parts) -> None:
         facts = parts.recall.facts

@@ -1,6 +1,7 @@
 """Reading the table of contents, down to the events of a bullet, over a real store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.highlights import Highlight
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Grip, GripId, NodeWrite, TocChange, TocNode
 from agent_memory.features.toc.services.contents import Contents, Expansion, TocBranch
@@ -20,6 +22,7 @@ from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Batch, Delete
 from agent_memory.platform.store.committer import CommittedStore
 from tests.contract.stores import TIMEOUT, commit, unexpected
+from tests.journal_sessions import write_segment
 from tests.memory_engine import MemoryEngine
 
 GRIP = GripId("grip:0000000000500:01KG7N3T00ABCDEFGHJKMNPQRS")
@@ -71,7 +74,7 @@ def write(store: OrderedStore, *nodes: TocNode, kept: bool = False) -> None:
 def leaves(branches: list[TocBranch] | tuple[TocBranch, ...]) -> list[str]:
     found: list[str] = []
     for branch in branches:
-        assert branch.branches or branch.node.level is Level.DAY, f"{branch.node.node_id} is bare"
+        assert branch.branches or branch.node.level >= Level.DAY, f"{branch.node.node_id} is bare"
         found += leaves(branch.branches) or [branch.node.node_id.removeprefix("toc:day:")]
     return found
 
@@ -275,6 +278,44 @@ class TestTree:
             None if end is None else date.fromisoformat(end),
         )
         assert leaves(found) == expected
+
+    def test_a_depth_leaves_out_the_levels_below(
+        self, contents: Contents, store: OrderedStore
+    ) -> None:
+        write_days(store, *self.DAYS)
+
+        def find_lowest(branches: Sequence[TocBranch]) -> set[Level]:
+            below = [find_lowest(branch.branches) or {branch.node.level} for branch in branches]
+            return set().union(*below)
+
+        for depth in (Level.YEAR, Level.MONTH, Level.WEEK, Level.DAY):
+            assert find_lowest(contents.tree(depth=depth)) == {depth}
+
+    def test_a_project_has_its_own_segments_highlights_and_figures(
+        self, contents: Contents, store: OrderedStore
+    ) -> None:
+        write_days(store, "2026-01-15", "2026-01-30")
+        held = [
+            write_segment(store, name, "2026-01-15 10:00", [], project=name)
+            for name in ("lantern", "harbour")
+        ]
+        (day,) = StoredToc(store).get_nodes([NodeId("toc:day:2026-01-15")])
+        assert day is not None
+        said = tuple(
+            Highlight(text=f"About the {name}", grip_ids=(), weight=1.0, project=name)
+            for name in ("lantern", "harbour")
+        )
+        ids = tuple(node.node_id for node in held)
+        about = replace(day, summary="Of both", highlights=said, child_ids=ids, version=2)
+        write(store, about)
+        found = contents.tree(project="lantern")
+        assert leaves(found) == [held[0].node_id]
+        (own,) = found[0].branches[0].branches[0].branches
+        assert [bullet.text for bullet in own.node.bullets] == ["About the lantern"]
+        assert (own.node.summary, own.node.work.commits) == ("", 1)
+        assert found[0].node.work.commits == 1
+        assert leaves(contents.tree(project="lantern", depth=Level.DAY)) == ["2026-01-15"]
+        assert contents.tree(project="nowhere") == []
 
 
 class TestExpanding:

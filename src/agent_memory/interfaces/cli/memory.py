@@ -17,6 +17,7 @@ from agent_memory.interfaces.cli.doctor import doctor
 from agent_memory.interfaces.cli.forget import forget
 from agent_memory.interfaces.cli.hook import hook
 from agent_memory.interfaces.cli.install import install, uninstall
+from agent_memory.interfaces.cli.journal import log, sessions, today
 from agent_memory.interfaces.cli.recall import context, recall
 from agent_memory.interfaces.cli.serve import serve
 from agent_memory.interfaces.cli.show import show
@@ -28,6 +29,7 @@ from agent_memory.interfaces.cli.transfer import export, import_memories, migrat
     cls=Group,
     sections={
         "Everyday": ("recall", "capture", "list", "show", "edit", "resolve", "context", "status"),
+        "Look back": ("today", "log", "sessions"),
         "Share": ("sync", "export", "import"),
         "Set up": ("install", "uninstall", "doctor", "config", "completion"),
         "Maintain": ("consolidate", "archive", "forget", "migrate"),
@@ -36,6 +38,7 @@ from agent_memory.interfaces.cli.transfer import export, import_memories, migrat
     examples=(
         "memory install claude-code",
         'memory recall "which database did we decide on"',
+        "memory today",
         'memory capture decisions "Use PostgreSQL for the data layer"',
         "memory sync --remote",
     ),
@@ -144,6 +147,7 @@ def _as_text(value: object) -> str:
 
 for command in (
     *(capture, recall, show, list_memories, edit, resolve, archive),
+    *(today, log, sessions),
     *(status, sync, consolidate, import_memories, export, migrate, forget, hook),
     *(context, serve, install, uninstall, doctor, completion),
 ):

@@ -5,14 +5,13 @@ from contextlib import AbstractContextManager
 from datetime import date, datetime
 
 import click
-from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model import periods, short_ids
 from agent_memory.features.toc.model.periods import Level
-from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.model.toc import Bullet, TocNode
 from agent_memory.features.toc.services.contents import (
     DEFAULT_CHILDREN,
     MAX_CHILDREN,
@@ -20,14 +19,19 @@ from agent_memory.features.toc.services.contents import (
     Expansion,
     TocBranch,
 )
-from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli import bullets, rendering
 from agent_memory.interfaces.cli.backend import TocBrowser
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
+from agent_memory.interfaces.cli.journal import check_project
+from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.toc import branch_json, expansion_json, node_json, version_json
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.errors import NotFound
 
 EXCERPT = 200
+_BULLET = 1_000
+_SUMMARY = 1_000
+_UNWRAPPED = 100_000  # columns: in a pipe, each bullet is one line
 DAY = click.DateTime(formats=["%Y-%m-%d"])
 
 
@@ -137,24 +141,43 @@ def expand(run: Invocation, grip_id: str, before: int, after: int) -> None:
     examples=(
         "memory-daemon query tree",
         "memory-daemon query tree --from 2026-03-01 --to 2026-03-31",
+        "memory-daemon query tree --project my-app --depth day",
     )
 )
 @click.option("--from", "start", type=DAY, help="First day.")
 @click.option("--to", "end", type=DAY, help="Last day.")
-@click.option("--bullets/--no-bullets", default=True, help="With the bullets of segments.")
+@click.option("--project", default="", help="Only of this project.")
+@click.option(
+    "--depth",
+    type=click.Choice([level.name.lower() for level in Level]),
+    default=Level.SEGMENT.name.lower(),
+    show_default=True,
+    help="The lowest level to show.",
+)
+@click.option("--bullets/--no-bullets", "with_bullets", default=True, help="With the bullets.")
 @invocation
 def tree(
     run: Invocation,
     start: datetime | None,
     end: datetime | None,
-    bullets: bool,
+    project: str,
+    depth: str,
+    with_bullets: bool,
 ) -> None:
-    """Print the table of contents as a tree."""
+    """Print the table of contents as a tree.
+
+    Every line ends with an id that `memory show` opens. Days, weeks, months and years are in UTC.
+    The times of segments are those of `cli.timezone`.
+    """
     _not_remote(run)
-    branches = run.services.contents.tree(_day(start), _day(end))
+    branches = run.services.contents.tree(
+        _day(start), _day(end), project=project, depth=Level[depth.upper()]
+    )
+    if not branches:
+        check_project(run, project)
     run.show(
         {"nodes": [branch_json(branch) for branch in branches]},
-        lambda: _tree_text(run.terminal.console(), branches, bullets=bullets),
+        lambda: _tree_text(run.terminal, branches, with_bullets=with_bullets),
         page=True,
     )
 
@@ -182,7 +205,7 @@ def _node_text(node: TocNode) -> str:
     if node.bullets:
         lines.append("  Bullets:")
     for bullet in node.bullets:
-        lines.append(f"    - {rendering.plain(bullet.text)}")
+        lines.append(f"    - {bullets.mark_kind(bullet.kind)}{rendering.plain(bullet.text)}")
         lines += [f"      {grip_id}" for grip_id in bullet.grip_ids]
     return "\n".join(lines)
 
@@ -247,23 +270,35 @@ def _event_line(event: Event) -> str:
     return f"  [{event.role.name}] {rendering.excerpt(event.text, EXCERPT)}"
 
 
-def _tree_text(console: Console, branches: Sequence[TocBranch], *, bullets: bool) -> str:
+def _tree_text(terminal: Terminal, branches: Sequence[TocBranch], *, with_bullets: bool) -> str:
     if not branches:
         return "Nothing is recorded in this time."
+    console = terminal.console()
+    if not terminal.call.output_is_terminal:
+        console.width = _UNWRAPPED
     with console.capture() as captured:
         for branch in branches:
             top = Tree(_label(branch.node))
-            _grow(top, branch, bullets=bullets)
+            _grow(top, branch, with_bullets=with_bullets)
             console.print(top)
-    return captured.get()
+    return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
 
-def _grow(stem: Tree, branch: TocBranch, *, bullets: bool) -> None:
-    if bullets and branch.node.level is Level.SEGMENT:
+def _grow(stem: Tree, branch: TocBranch, *, with_bullets: bool) -> None:
+    if with_bullets:
         for bullet in branch.node.bullets:
-            stem.add(Text(rendering.plain(bullet.text), style="dim"))
+            stem.add(_render_bullet(bullet))
     for child in branch.branches:
-        _grow(stem.add(_label(child.node)), child, bullets=bullets)
+        _grow(stem.add(_label(child.node)), child, with_bullets=with_bullets)
+
+
+def _render_bullet(bullet: Bullet) -> Text:
+    return Text.assemble(
+        (bullets.mark_kind(bullet.kind), bullets.get_style(bullet.kind)),
+        rendering.excerpt(bullet.text, _BULLET),
+        "  ",
+        (bullets.abbreviate_grip(bullet.grip_ids), bullets.ID_STYLE),
+    )
 
 
 _STYLES = {
@@ -275,10 +310,19 @@ _STYLES = {
 
 
 def _label(node: TocNode) -> Text:
-    if node.level is not Level.SEGMENT:
-        return Text(node.title, style=_STYLES[node.level])
-    at = rendering.clock_time(node.start_ms)
-    return Text.assemble((f"{at} ", "cyan"), rendering.plain(node.title))
+    name = (f"  {short_ids.abbreviate(node.node_id)}", bullets.ID_STYLE)
+    if node.level is Level.SEGMENT:
+        title = rendering.excerpt(node.title, EXCERPT)
+        return Text.assemble((f"{_segment_time(node)} ", "cyan"), title, name)
+    summary = f"\n{rendering.excerpt(node.summary, _SUMMARY)}" if node.summary else ""
+    return Text.assemble((node.title, _STYLES[node.level]), name, summary)
+
+
+def _segment_time(node: TocNode) -> str:
+    """Return when a segment begins, with the date if that differs from the UTC day it is under."""
+    at, zone = rendering.moment(node.start_ms), rendering.format_zone(node.start_ms)
+    same = at[:10] == periods.find_day(node.start_ms).first.isoformat()
+    return f"{at[11:16] if same else at[:16]} {zone}"
 
 
 def format_range(node: TocNode) -> str:

@@ -16,11 +16,13 @@ from agent_memory.client import (
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit, Passage, Query, RecallResult
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
+from agent_memory.features.toc.model.highlights import Work
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.features.toc.services.contents import Children, Expansion
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.wire.search import HIT_FIELDS
+from agent_memory.interfaces.wire.toc import parse_kind
 from agent_memory.interfaces.wire.tokens import format_token, parse_offset, parse_token
 from agent_memory.kernel.errors import (
     AgentMemoryError,
@@ -188,6 +190,7 @@ def _node(node: client.TocNode) -> TocNode:
                 text=bullet.text,
                 grip_ids=tuple(GripId(grip_id) for grip_id in bullet.grip_ids),
                 weight=0.0,
+                kind=parse_kind(bullet.kind),
             )
             for bullet in node.bullets
         ),
@@ -196,6 +199,15 @@ def _node(node: client.TocNode) -> TocNode:
         start_ms=Millis(node.start_time_ms),
         end_ms=Millis(node.end_time_ms),
         version=node.version,
+        session=node.session_id,
+        project=node.project,
+        work=Work(
+            sessions=node.work.sessions,
+            prompts=node.work.prompts,
+            commits=node.work.commits,
+            seconds=node.work.seconds,
+            files=node.work.files,
+        ),
     )
 
 

@@ -44,6 +44,20 @@ def clock_time(at_ms: int) -> str:
     return _format_time(at_ms, "%H:%M")
 
 
+def format_zone(at_ms: int) -> str:
+    """Return the name of the user's zone at a time: CET, or CEST in summer."""
+    return _format_time(at_ms, "%Z")
+
+
+def age(at_ms: int, now_ms: int) -> str:
+    """Format roughly how long ago a time was: 5 min, 3 h, 2 d, 9 mo."""
+    minutes = max(0, now_ms - at_ms) // 60_000
+    for unit, size in (("y", 525_960), ("mo", 43_830), ("d", 1_440), ("h", 60), ("min", 1)):
+        if minutes >= size:
+            return f"{minutes // size} {unit}"
+    return "now"
+
+
 def _format_time(at_ms: int, form: str) -> str:
     """Format a time; years beyond 9999 are shown in milliseconds."""
     try:

@@ -1,7 +1,7 @@
 """`memory show`: open anything that was remembered, by its URI or id."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import click
@@ -18,9 +18,11 @@ from agent_memory.features.recall.services.opening import (
     OpenedNode,
     OpenedSession,
 )
-from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.model import working
+from agent_memory.features.toc.model.highlights import Highlight, Work
+from agent_memory.features.toc.model.toc import Bullet, TocNode
 from agent_memory.features.toc.services.contents import DEFAULT_CONTEXT
-from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli import bullets, rendering
 from agent_memory.interfaces.cli.capture import resolve_location, show_memory
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.query_toc import format_range
@@ -131,26 +133,24 @@ def _event_page(opened: OpenedEvent) -> _Page:
 
 def _node_page(opened: OpenedNode) -> _Page:
     node = opened.node
-    bullets = [
-        "\n".join(
-            (
-                bullet.text,
-                *(documents.format_uri(documents.GRIPS, grip) for grip in bullet.grip_ids),
-            )
-        )
-        for bullet in node.bullets
-    ]
+    figures = _describe_work(node.work)
     return _Page(
         title=node.title,
         essential=node.summary or node.title,
         fields=[
             ("Level", node.level.name.title()),
             ("Time", format_range(node)),
+            ("Session", node.session),
+            ("Project", node.project),
+            ("Work", figures),
             ("Keywords", ", ".join(node.keywords)),
             ("URI", opened.uri),
         ],
         text=node.summary,
-        lists=[("Bullets", bullets), ("Children", [_outline(child) for child in opened.children])],
+        lists=[
+            ("Bullets", [_format_bullet(bullet) for bullet in node.bullets]),
+            ("Children", [_outline(child) for child in opened.children]),
+        ],
     )
 
 
@@ -176,6 +176,7 @@ def _grip_page(opened: OpenedGrip) -> _Page:
 
 def _session_page(opened: OpenedSession) -> _Page:
     said = ((opened.prompt, "First prompt"), (opened.answer, "Last answer"))
+    entry = opened.entry
     return _Page(
         title=f"Session {opened.session_id}",
         essential=opened.session_id,
@@ -185,9 +186,14 @@ def _session_page(opened: OpenedSession) -> _Page:
             ("Project", opened.project),
             ("Agent", opened.agent),
             ("Events", f"{opened.events:,}"),
+            ("Work", "" if entry is None else _describe_work(replace(entry.work, sessions=0))),
             ("URI", opened.uri),
         ],
-        lists=[("Segments", [_outline(node) for node in opened.segments])],
+        text="" if entry is None else entry.title,
+        lists=[
+            ("Highlights", [] if entry is None else list(map(_format_bullet, entry.highlights))),
+            ("Segments", [_outline(node) for node in opened.segments]),
+        ],
         turns=[_Turn(event, label=label) for event, label in said if event is not None],
     )
 
@@ -224,6 +230,16 @@ def _fact_page(opened: OpenedFact) -> _Page:
 
 def _outline(node: TocNode) -> str:
     return f"{node.title}\n{documents.format_uri(documents.CONTENTS, node.node_id)}"
+
+
+def _format_bullet(bullet: Bullet | Highlight) -> str:
+    uris = (documents.format_uri(documents.GRIPS, grip) for grip in bullet.grip_ids)
+    return "\n".join((f"{bullets.mark_kind(bullet.kind)}{bullet.text}", *uris))
+
+
+def _describe_work(work: Work) -> str:
+    prompts = rendering.count(work.prompts, "prompt") if work.prompts else ""
+    return ", ".join(filter(None, (prompts, working.describe(work))))
 
 
 def _as_text(page: _Page, full: bool) -> Iterator[str]:

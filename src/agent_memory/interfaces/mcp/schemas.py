@@ -163,13 +163,24 @@ NODE = object_of(
         "level": TEXT,
         "title": TEXT,
         "summary": TEXT,
-        "bullets": array_of(object_of({"text": TEXT, "grip_ids": array_of(TEXT)})),
+        "bullets": array_of(object_of({"text": TEXT, "grip_ids": array_of(TEXT), "kind": TEXT})),
         "keywords": array_of(TEXT),
         "start_time_ms": MILLIS,
         "end_time_ms": MILLIS,
     },
     child_node_ids=array_of(TEXT),
     version=COUNT,
+    session_id=TEXT,
+    project=TEXT,
+    work=object_of(
+        {
+            "sessions": COUNT,
+            "prompts": COUNT,
+            "commits": COUNT,
+            "seconds": COUNT,
+            "files": array_of(TEXT),
+        }
+    ),
     truncated=FLAG,
 )
 

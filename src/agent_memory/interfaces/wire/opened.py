@@ -11,10 +11,10 @@ from agent_memory.features.recall.services.opening import (
     OpenedNode,
     OpenedSession,
 )
-from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.interfaces.knowledge_json import fact_json, former_json
 from agent_memory.interfaces.wire.events import event_json
-from agent_memory.interfaces.wire.toc import expansion_json, node_json
+from agent_memory.interfaces.wire.journal import highlight_json, outline_json
+from agent_memory.interfaces.wire.toc import expansion_json, node_json, work_json
 
 
 def render_opened(opened: Opened) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def render_opened(opened: Opened) -> dict[str, Any]:
                 "kind": node.level.name.lower(),
                 "uri": opened.uri,
                 **node_json(node),
-                "children": [_outline_json(child) for child in opened.children],
+                "children": [outline_json(child) for child in opened.children],
                 "grips": [
                     {"grip_id": each, "uri": documents.format_uri(documents.GRIPS, each)}
                     for each in sorted(node.grip_ids())
@@ -50,7 +50,12 @@ def render_opened(opened: Opened) -> dict[str, Any]:
                 "start_time_ms": opened.start_ms,
                 "end_time_ms": opened.end_ms,
                 "events": opened.events,
-                "segments": [_outline_json(node) for node in opened.segments],
+                "title": None if opened.entry is None else opened.entry.title,
+                "work": None if opened.entry is None else work_json(opened.entry.work),
+                "highlights": []
+                if opened.entry is None
+                else [highlight_json(each) for each in opened.entry.highlights],
+                "segments": [outline_json(node) for node in opened.segments],
                 "first_prompt": None if opened.prompt is None else event_json(opened.prompt),
                 "last_answer": None if opened.answer is None else event_json(opened.answer),
             }
@@ -63,13 +68,3 @@ def render_opened(opened: Opened) -> dict[str, Any]:
             }
         case _:
             assert_never(opened)
-
-
-def _outline_json(node: TocNode) -> dict[str, Any]:
-    return {
-        "node_id": node.node_id,
-        "uri": documents.format_uri(documents.CONTENTS, node.node_id),
-        "title": node.title,
-        "start_time_ms": node.start_ms,
-        "end_time_ms": node.end_ms,
-    }

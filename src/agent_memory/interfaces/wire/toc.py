@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from agent_memory.features.toc.model.highlights import HighlightKind, Work
 from agent_memory.features.toc.model.toc import Grip, TocNode
 from agent_memory.features.toc.services.contents import Expansion, TocBranch
 from agent_memory.interfaces.wire.events import event_json, event_to_proto
@@ -40,14 +41,41 @@ def node_json(node: TocNode) -> dict[str, Any]:
         "title": node.title,
         "summary": node.summary,
         "bullets": [
-            {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in node.bullets
+            {
+                "text": bullet.text,
+                "grip_ids": list(bullet.grip_ids),
+                "kind": format_kind(bullet.kind),
+            }
+            for bullet in node.bullets
         ],
         "keywords": list(node.keywords),
         "child_node_ids": list(node.child_ids),
         "start_time_ms": node.start_ms,
         "end_time_ms": node.end_ms,
         "version": node.version,
+        "session_id": node.session,
+        "project": node.project,
+        "work": work_json(node.work),
     }
+
+
+def work_json(work: Work) -> dict[str, Any]:
+    return {
+        "sessions": work.sessions,
+        "prompts": work.prompts,
+        "commits": work.commits,
+        "seconds": work.seconds,
+        "files": list(work.files),
+    }
+
+
+def format_kind(kind: HighlightKind) -> str:
+    return kind.name.lower()
+
+
+def parse_kind(name: str) -> HighlightKind:
+    """Return the kind of this name; one that only a newer daemon knows is a note."""
+    return HighlightKind.__members__.get(name.upper(), HighlightKind.NOTE)
 
 
 def version_json(node: TocNode) -> dict[str, Any]:

@@ -51,7 +51,7 @@ _OUR_COMMANDS = re.compile(
     r"(?:\w+=\S*\s+|(?:command|env|exec|nice|time|timeout\s+\S+|uvx|uv\s+run)\s+)*(?:\S*/)?"
     r"(?:kontekst(?!\S)"
     r"|(?:memory|memory-daemon)\s+(?:-\S+\s+(?:[^\s;&|-][^\s;&|]*\s+)??)*"
-    r"(?:recall|context|list|show|status|export|query|doctor|consolidate)\b)"
+    r"(?:recall|context|list|show|today|log|sessions|status|export|query|doctor|consolidate)\b)"
 )
 _RESULTS = ("stdout", "stderr", "output", "content", "text", "result", "error")
 _WRITTEN = ("new_string", "content", "new_source", "plan")  # recorded to be searchable

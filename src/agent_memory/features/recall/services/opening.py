@@ -1,7 +1,9 @@
 """Opening: find what an id, the beginning of an id or a URI names, and read what belongs to it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import CONTENTS, EVENTS, FACTS, GRIPS, SESSIONS
@@ -9,17 +11,19 @@ from agent_memory.features.knowledge.model.facts import Fact, Former
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.log.model.events import Event, EventType
-from agent_memory.features.log.model.metadata import is_description
+from agent_memory.features.log.model.metadata import get_main_session, is_description
 from agent_memory.features.log.ports import EventFinder, EventLog
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEditor
-from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model import periods, short_ids
+from agent_memory.features.toc.model.journal_entries import SessionEntry
 from agent_memory.features.toc.model.toc import Grip, TocNode
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.features.toc.services.contents import DEFAULT_CONTEXT, Contents, Expansion
+from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.kernel.errors import AmbiguousName, InvalidInput, NotFound
-from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 
 MAX_AROUND = 50
 MIN_PREFIX = 4  # characters of an id
@@ -29,9 +33,8 @@ _KINDS = "memory, session, fact, node, grip or event"
 _SHOWN = 80  # characters of a name in a message
 _WORDS = 60  # characters of a text in a list
 _ENDS = 200  # events at each end of a session in which its prompt and its answer are looked for
-_SEGMENTS = 1_000
+_SESSIONS = 200  # read to find those that a beginning may mean, with their subagents
 _FORMER = 20
-_BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,10 @@ class OpenedGrip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedSession:
-    """A session. `prompt` is its first prompt and `answer` its last answer."""
+    """A session. `prompt` is its first prompt and `answer` its last answer.
+
+    `entry` is None until its first segment is in the table of contents.
+    """
 
     session_id: SessionId
     start_ms: Millis
@@ -77,9 +83,14 @@ class OpenedSession:
     project: str
     agent: str
     events: int
-    segments: tuple[TocNode, ...]
+    entry: SessionEntry | None
     prompt: Event | None
     answer: Event | None
+
+    @property
+    def segments(self) -> tuple[TocNode, ...]:
+        """The segments of the session and its subagents, by time."""
+        return () if self.entry is None else self.entry.segments
 
     @property
     def uri(self) -> str:
@@ -117,6 +128,7 @@ class Opening:
     finder: EventFinder
     toc: TocReader
     contents: Contents
+    journal: WorkJournal
     knowledge: KnowledgeStore
     facts: Facts
     editor: MemoryEditor
@@ -124,7 +136,7 @@ class Opening:
     def open(
         self, name: str, here: MemoryLocation, *, around: int = DEFAULT_CONTEXT
     ) -> MemoryDetails | Opened:
-        """Return the record of this name: a URI, an id, or the beginning of an id.
+        """Return the record of this name: a URI, an id, the beginning of an id, or a short id.
 
         The name of a memory comes first, then a whole id, then a beginning. Raises NotFound,
         InvalidInput, and AmbiguousName with a list of the records that it may mean.
@@ -181,16 +193,26 @@ class Opening:
             case documents.EVENTS:
                 yield from self.finder.find_events(prefix, limit=most)
             case documents.SESSIONS:
-                for session_id in self.finder.find_sessions(prefix, limit=most):
-                    yield from filter(None, [self._get_session(session_id)])
+                yield from islice(self._list_sessions(prefix), most)
             case documents.FACTS:
                 facts = self.knowledge.list_after(Fact, prefix, limit=most)
                 yield from (fact for fact in facts if fact.id.startswith(prefix))
             case documents.GRIPS:
-                yield from self.toc.list_grips(prefix, limit=most)
+                yield from self.toc.list_grips(short_ids.to_grip_prefix(prefix), limit=most)
             case documents.CONTENTS:
-                node_ids = self.toc.list_ids(prefix, after=None, limit=most)
+                begin = short_ids.to_segment_prefix(prefix)
+                node_ids = self.toc.list_ids(begin, after=None, limit=most)
                 yield from filter(None, self.toc.get_nodes(node_ids))
+
+    def _list_sessions(self, prefix: str) -> Iterator[_Session]:
+        """Yield the sessions that begin so, without subagents of a session that also does."""
+        by_main: dict[str, list[SessionId]] = defaultdict(list)
+        for name in self.finder.find_sessions(prefix, limit=_SESSIONS):
+            by_main[get_main_session(name)].append(name)
+        for main, names in by_main.items():
+            own = self._get_session(SessionId(main)) if main.startswith(prefix) else None
+            rest = [] if own is not None else map(self._get_session, names)
+            yield from filter(None, [own, *rest])
 
     def _get_session(self, session_id: SessionId) -> _Session | None:
         events = self.log.list_session(session_id, after=None, limit=1).events
@@ -229,7 +251,6 @@ class Opening:
         session_id = begin.session_id
         first = self.log.list_session(session_id, after=None, limit=_ENDS).events
         last = self.log.list_session(session_id, after=None, limit=_ENDS, reverse=True).events
-        held = self.toc.list_segments(session_id, _BEGINNING, limit=_SEGMENTS)
         return OpenedSession(
             session_id=session_id,
             start_ms=begin.at_ms,
@@ -237,7 +258,7 @@ class Opening:
             project=_first_value(first, "project"),
             agent=_first_value(first, "agent"),
             events=self.finder.count_session(session_id),
-            segments=tuple(filter(None, self.toc.get_nodes([each.node_id for each in held]))),
+            entry=self.journal.read_session(session_id),
             prompt=_first_said(first, EventType.USER_MESSAGE),
             answer=_first_said(last, EventType.ASSISTANT_MESSAGE),
         )

@@ -1,14 +1,14 @@
 """Contents: reading the table of contents, from the years down to the events of a bullet."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
-from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model import periods, working
 from agent_memory.features.toc.model.periods import Level, Period
-from agent_memory.features.toc.model.toc import Grip, TocNode
+from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode, to_child
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.errors import InvalidInput
 
@@ -44,6 +44,16 @@ class TocBranch:
 
     node: TocNode
     branches: tuple["TocBranch", ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TreeScope:
+    """The part of the table to return: days, a project, and the lowest level."""
+
+    start: date | None
+    end: date | None
+    project: str
+    depth: Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +119,44 @@ class Contents:
             after=self._near(last, around[1]),
         )
 
-    def tree(self, start: date | None = None, end: date | None = None) -> list[TocBranch]:
-        """Return the whole table, or the part with the days from `start` to `end`."""
+    def tree(
+        self,
+        start: date | None = None,
+        end: date | None = None,
+        *,
+        project: str = "",
+        depth: Level = Level.SEGMENT,
+    ) -> list[TocBranch]:
+        """Return the whole table, or the days from `start` to `end`, a project, or down to a level.
+
+        Of a project, a period has the figures of that project's segments, the project's highlights
+        as bullets, and no summary: that is about all projects.
+        """
         if start is not None and end is not None and start > end:
             raise InvalidInput(f"the first day ({start}) is after the last ({end}): swap them")
-        return list(self._branches(self.list_years()[::-1], start, end))
+        scope = _TreeScope(start=start, end=end, project=project, depth=depth)
+        branches = self._grow(self.list_years()[::-1], scope)
+        return [_prune(branch, depth) for branch in branches]
 
-    def _branches(
-        self, nodes: Iterable[TocNode | None], start: date | None, end: date | None
-    ) -> Iterator[TocBranch]:
+    def _grow(self, nodes: Iterable[TocNode | None], scope: _TreeScope) -> Iterator[TocBranch]:
         """Select by days: the days of a week may be outside the week's month and year."""
         for node in nodes:
             if node is None:
                 continue
-            if node.level is not Level.DAY:
-                below = tuple(self._branches(self.toc.get_nodes(node.child_ids), start, end))
-                if below:
-                    yield TocBranch(node=node, branches=below)
-            elif _meets(node, start, end):
-                segments = self.toc.get_nodes(node.child_ids)
-                yield TocBranch(
-                    node=node,
-                    branches=tuple(TocBranch(node=child) for child in segments if child),
-                )
+            if node.level is Level.SEGMENT:
+                if scope.project in ("", node.project):
+                    yield TocBranch(node=node)
+                continue
+            is_day = node.level is Level.DAY
+            if is_day and not _meets(node, scope.start, scope.end):
+                continue
+            is_bottom = is_day and scope.depth <= Level.DAY and not scope.project
+            children = [] if is_bottom else self.toc.get_nodes(node.child_ids)
+            below = tuple(self._grow(children, scope))
+            if scope.project and below:
+                yield TocBranch(node=_narrow(node, below, scope.project), branches=below)
+            elif below or (is_day and not scope.project):
+                yield TocBranch(node=node, branches=below)
 
     def _near(self, event: Event, count: int, *, reverse: bool = False) -> tuple[Event, ...]:
         if not count:
@@ -173,3 +198,37 @@ def _meets(node: TocNode, start: date | None, end: date | None) -> bool:
     if start is not None and node.end_ms < Period(level=Level.DAY, first=start).start_ms:
         return False
     return end is None or node.start_ms <= Period(level=Level.DAY, first=end).end_ms
+
+
+def _prune(branch: TocBranch, depth: Level) -> TocBranch:
+    """Return a branch without what is below a level."""
+    if branch.node.level >= depth:
+        return replace(branch, branches=())
+    return replace(branch, branches=tuple(_prune(child, depth) for child in branch.branches))
+
+
+def _narrow(node: TocNode, below: Sequence[TocBranch], project: str) -> TocNode:
+    """Return the part of a period that is about a project."""
+    figures = (
+        working.measure_day([to_child(branch.node) for branch in below])
+        if node.level is Level.DAY
+        else working.add_days([branch.node.work for branch in below])
+    )
+    own = [each for each in node.highlights if each.project == project]
+    return replace(
+        node,
+        summary="",
+        bullets=tuple(
+            Bullet(
+                text=each.text,
+                grip_ids=tuple(GripId(grip) for grip in each.grip_ids),
+                weight=each.weight,
+                kind=each.kind,
+                reported=each.reported,
+            )
+            for each in own
+        ),
+        highlights=tuple(own),
+        child_ids=tuple(branch.node.node_id for branch in below),
+        work=figures,
+    )

@@ -1,0 +1,228 @@
+"""`memory today`, `memory log` and `memory sessions`: what was done, by day and by session."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from agent_memory.features.toc.model.journal_entries import SessionEntry
+from agent_memory.features.toc.services.journal import JournalScope
+from agent_memory.interfaces.cli import journal_pages, rendering
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.wire.journal import day_json, session_json
+from agent_memory.kernel.errors import InvalidInput, NotFound
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
+from agent_memory.kernel.spelling import suggest_nearest
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_SESSIONS = 20
+MAX_SESSIONS = 10_000
+MOST_DAYS = 100  # of `memory today --date 'last year'`
+MOST_NAMED = 20  # projects in a message
+NOTHING_YET = (
+    "Nothing is recorded yet. `memory install AGENT` records new sessions,"
+    " `memory import --from claude-code` reads past ones."
+)
+
+
+def _list_options(function: F) -> F:
+    """Add the options of commands that list sessions."""
+    options = [
+        click.option(
+            "-n",
+            "--limit",
+            type=click.IntRange(1, MAX_SESSIONS),
+            default=DEFAULT_SESSIONS,
+            show_default=True,
+            help="Most sessions.",
+        ),
+        click.option("--project", default="", help="Only of this project."),
+        click.option("--agent", default="", help="Only of this agent."),
+        click.option(
+            "--since", default="", metavar="TIME", help="From a date, a time, or 'last week'."
+        ),
+        click.option(
+            "--until", default="", metavar="TIME", help="To a time; a day is included whole."
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory today",
+        "memory today --project my-app",
+        "memory today --date yesterday",
+        'memory today --date "12 Feb"',
+        "memory show 01KH7AFAJ2MPHT    # an id at the end of a line",
+    ),
+)
+@click.option("--project", default="", help="Only of this project.")
+@click.option(
+    "--date",
+    "day",
+    default="today",
+    metavar="DAY",
+    help="Another day: yesterday, 2026-02-11, '12 Feb'; or several: 'last week'.",
+)
+@invocation
+def today(run: Invocation, project: str, day: str) -> None:
+    """Show what was done today, by project and session.
+
+    Each line has an id that `memory show` opens. Days are those of `cli.timezone`, by default
+    your system's.
+    """
+    journal = run.services.journal
+    since, until = run.resolve_time(day)
+    scope = JournalScope(since=Millis(since), until=Millis(until), project=project)
+    page = journal.list_days(scope, limit=MOST_DAYS)
+    last = None
+    if not page.days:
+        last = journal.find_last(JournalScope(project=project))
+        check_project(run, project)
+    if page.more:
+        run.terminal.warn(f"note: the newest {MOST_DAYS} days are shown\n")
+    run.show(
+        {
+            "timezone": str(run.zone),
+            "days": [day_json(entry) for entry in page.days],
+            "last_session": None if last is None else session_json(last),
+        },
+        lambda: (
+            journal_pages.render_days(run.terminal, page.days) or _explain_empty_day(scope, last)
+        ),
+        markdown=lambda: (
+            journal_pages.format_days_markdown(page.days) or _explain_empty_day(scope, last)
+        ),
+        essential="\n".join(entry.session_id for shown in page.days for entry in shown.sessions),
+        page=True,
+    )
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory log",
+        "memory log --since 'last week' --project my-app",
+        "memory log -n 5 --oneline",
+        "memory log --format json | jq -r '.sessions[].title'",
+    ),
+)
+@_list_options
+@click.option("--oneline", is_flag=True, help="One line for each session.")
+@invocation
+def log(run: Invocation, /, oneline: bool, **asked: Any) -> None:
+    """Show the sessions with what came of them, newest first.
+
+    It reads like `git log`. `memory show` opens every id in it. A session belongs to a time if
+    something in it happened then; its subagents are part of it.
+    """
+    render = journal_pages.render_lines if oneline else journal_pages.render_log
+    _show_sessions(
+        run,
+        _list_sessions(run, **asked),
+        lambda entries: render(run.terminal, entries),
+        journal_pages.format_log_markdown,
+    )
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory sessions",
+        "memory sessions --agent codex --since 'last month'",
+        "memory sessions -n 1 --format quiet    # the id of the newest",
+    ),
+)
+@_list_options
+@invocation
+def sessions(run: Invocation, /, **asked: Any) -> None:
+    """List the sessions, newest first.
+
+    TIME is how long was worked, without pauses. An active session has not ended, and something
+    happened in it in the last half hour.
+    """
+    now = run.services.clock.now()
+    _show_sessions(
+        run,
+        _list_sessions(run, **asked),
+        lambda entries: journal_pages.render_table(run.terminal, entries, now),
+        lambda entries: journal_pages.format_table_markdown(entries, now),
+    )
+
+
+def _show_sessions(
+    run: Invocation,
+    entries: Sequence[SessionEntry],
+    render: Callable[[Sequence[SessionEntry]], str],
+    markdown: Callable[[Sequence[SessionEntry]], str],
+) -> None:
+    run.show(
+        {"sessions": [session_json(entry) for entry in entries]},
+        lambda: render(entries) if entries else _explain_nothing(run),
+        markdown=lambda: markdown(entries) if entries else _explain_nothing(run),
+        essential="\n".join(entry.session_id for entry in entries),
+        page=True,
+    )
+
+
+def _list_sessions(
+    run: Invocation, *, limit: int, project: str, agent: str, since: str, until: str
+) -> tuple[SessionEntry, ...]:
+    start = run.resolve_time(since)[0] if since else 0
+    end = run.resolve_time(until)[1] if until else MAX_MILLIS
+    if start > end:
+        raise InvalidInput(f"--since {since} is after --until {until}: swap them")
+    scope = JournalScope(since=Millis(start), until=Millis(end), project=project, agent=agent)
+    journal = run.services.journal
+    page = journal.list_sessions(scope, limit=limit)
+    if not page.sessions:
+        check_project(run, project)
+    if page.more:
+        run.terminal.warn(f"note: there are more; -n {2 * limit} shows them\n")
+    return page.sessions
+
+
+def check_project(run: Invocation, project: str) -> None:
+    """Raise NotFound for the name of a project that has neither a session nor memories."""
+    services = run.services
+    if not project or services.resolver.projects.get(project) is not None:
+        return
+    if services.journal.find_last(JournalScope(project=project)) is not None:
+        return
+    known = {each.id for each in services.resolver.projects.list_all()}
+    names = sorted(known.union(services.journal.list_projects()))
+    nearest = suggest_nearest(project, names) or "."
+    listed = f" Known projects: {', '.join(names[:MOST_NAMED])}" if names else ""
+    raise NotFound(rendering.plain(f"no project {project!r}{nearest}{listed}"))
+
+
+def _explain_empty_day(scope: JournalScope, last: SessionEntry | None) -> str:
+    if last is None:
+        return _name_project("Nothing is recorded yet of project", scope.project) or NOTHING_YET
+    first, final = (rendering.moment(at)[:10] for at in (scope.since, scope.until))
+    days = f"on {first}" if first == final else f"from {first} to {final}"
+    at, name = rendering.format_zoned(last.end_ms), rendering.plain(last.short_id)
+    return "\n".join(
+        (
+            f"Nothing is recorded {days}{_name_project(' of project', scope.project)}.",
+            f"The last activity was {at}, session {name}: {rendering.excerpt(last.title, 200)}",
+            f"`memory today --date {at[:10]}` shows that day.",
+        )
+    )
+
+
+def _explain_nothing(run: Invocation) -> str:
+    last = run.services.journal.find_last(JournalScope())
+    if last is None:
+        return NOTHING_YET
+    at = rendering.format_zoned(last.end_ms)
+    return f"No session passes these filters. The last activity of all was {at}."
+
+
+def _name_project(words: str, project: str) -> str:
+    return f"{words} {rendering.plain(project)}" if project else ""
