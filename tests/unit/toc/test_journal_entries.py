@@ -6,24 +6,25 @@ from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.highlights import Highlight
 from agent_memory.features.toc.model.highlights import HighlightKind as Kind
 from agent_memory.features.toc.model.journal_entries import (
-    MAX_NOTES,
+    MAX_HIGHLIGHTS,
     choose_session_title,
     select_session_highlights,
+    tell_session,
 )
 from agent_memory.features.toc.model.periods import Level, NodeId
-from agent_memory.features.toc.model.toc import Bullet, TocNode
+from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.kernel.ids import Millis
 
 AT = Millis(1_770_000_000_000)
 
 
-def segment(title: str, *bullets: Bullet, session: str = "s") -> TocNode:
+def segment(title: str, session: str = "s") -> TocNode:
     return TocNode(
         node_id=NodeId("toc:segment:x"),
         level=Level.SEGMENT,
         title=title,
         summary="",
-        bullets=bullets,
+        bullets=(),
         keywords=(),
         child_ids=(),
         start_ms=AT,
@@ -32,74 +33,79 @@ def segment(title: str, *bullets: Bullet, session: str = "s") -> TocNode:
     )
 
 
-def bullet(text: str, kind: Kind, weight: float = 1.0, *, reported: bool = False) -> Bullet:
-    return Bullet(text=text, grip_ids=(), weight=weight, kind=kind, reported=reported)
-
-
-def highlight(kind: Kind, text: str, at: int = 0, weight: float = 1.0) -> Highlight:
-    return Highlight(text=text, grip_ids=(), weight=weight, kind=kind, at_ms=Millis(AT + at))
+def highlight(
+    kind: Kind, text: str, at: int = 0, weight: float = 1.0, *, reported: bool = False
+) -> Highlight:
+    return Highlight(
+        text=text,
+        grip_ids=(f"grip:{at}",),
+        weight=weight,
+        kind=kind,
+        at_ms=Millis(AT + at),
+        session="s",
+        reported=reported,
+    )
 
 
 def select(*highlights: Highlight) -> list[str]:
-    return [each.text for each in select_session_highlights(highlights)]
+    return [each.text for each in select_session_highlights(tell_session(highlights))]
 
 
 class TestTitle:
     def test_a_milestone_is_the_title(self) -> None:
-        done = bullet("The lamp is lit", Kind.MILESTONE)
-        assert choose_session_title([segment("Begin"), segment("End", done)]) == "The lamp is lit"
+        story = tell_session([highlight(Kind.MILESTONE, "The lamp is lit.")])
+        assert choose_session_title([segment("Begin"), segment("End")], story) == "The lamp is lit"
 
-    def test_of_several_the_reported_and_then_the_heavier(self) -> None:
-        light, heavy = (bullet(f"m{weight}", Kind.MILESTONE, weight) for weight in (1.0, 2.0))
-        said = bullet("in the report", Kind.MILESTONE, 0.5, reported=True)
-        assert choose_session_title([segment("", heavy, light)]) == "m2.0"
-        assert choose_session_title([segment("", heavy, said)]) == "in the report"
+    def test_of_several_the_reported_and_then_the_later(self) -> None:
+        early, late = (highlight(Kind.MILESTONE, f"lamp {at} lit", at) for at in (1, 2))
+        said = highlight(Kind.MILESTONE, "as reported", 0, reported=True)
+        assert choose_session_title([], tell_session([late, early])) == "lamp 2 lit"
+        assert choose_session_title([], tell_session([late, said])) == "as reported"
+
+    def test_else_what_was_asked_for_first(self) -> None:
+        asked = [highlight(Kind.ASKED, "Asked: Light the lamps", 1), highlight(Kind.ASKED, "b", 2)]
+        assert choose_session_title([segment("Oil")], tell_session(asked)) == "Light the lamps"
 
     def test_else_the_first_title_with_a_topic(self) -> None:
         dated = segment(periods.segment_title(AT))
-        assert choose_session_title([dated, segment("Lamps"), segment("Oil")]) == "Lamps"
-        assert choose_session_title([dated]) == dated.title
+        assert choose_session_title([dated, segment("Lamps"), segment("Oil")], None) == "Lamps"
+        assert choose_session_title([dated], None) == dated.title
 
     def test_a_subagent_does_not_name_its_session(self) -> None:
-        helper = segment("Search", bullet("Found all", Kind.MILESTONE), session="s/helper")
-        assert choose_session_title([helper, segment("Lamps")]) == "Lamps"
-        assert choose_session_title([helper]) == "Found all"
+        helper = segment("Search", session="s/helper")
+        assert choose_session_title([helper, segment("Lamps")], None) == "Lamps"
+        assert choose_session_title([helper], None) == "Search"
 
     def test_no_segments_have_no_title(self) -> None:
-        assert choose_session_title([]) == ""
+        assert choose_session_title([], None) == ""
 
 
 class TestHighlights:
     def test_by_kind_and_then_by_time(self) -> None:
         assert select(
-            highlight(Kind.OPEN, "open"),
-            highlight(Kind.DONE, "second", 2),
-            highlight(Kind.DONE, "first", 1),
-            highlight(Kind.MILESTONE, "task", 3),
-            highlight(Kind.DECIDED, "decided"),
-        ) == ["task", "first", "second", "decided", "open"]
+            highlight(Kind.OPEN, "open window", 4),
+            highlight(Kind.DONE, "second shelf", 2),
+            highlight(Kind.DONE, "first lamp", 1),
+            highlight(Kind.DECIDED, "decided oil"),
+        ) == ["first lamp", "second shelf", "decided oil", "open window"]
+
+    def test_the_title_is_not_repeated(self) -> None:
+        assert select(highlight(Kind.MILESTONE, "The lamp is lit", 3)) == []
 
     def test_the_same_words_count_once(self) -> None:
-        assert select(
-            highlight(Kind.DONE, "All is lit."), highlight(Kind.DONE, "all is  lit", 1)
-        ) == ["All is lit."]
+        said = (highlight(Kind.DONE, "All is lit."), highlight(Kind.DONE, "all is  lit", 1))
+        assert len(select(*said)) == 1
 
-    def test_only_the_last_measurement_counts(self) -> None:
-        assert select(
-            highlight(Kind.STATE, "49 tests pass", 1), highlight(Kind.STATE, "157 tests pass", 2)
-        ) == ["157 tests pass"]
-
-    def test_a_failure_counts_unless_something_is_finished_after_it(self) -> None:
-        done = highlight(Kind.DONE, "done", 5)
-        assert select(highlight(Kind.BROKEN, "mended", 4), done) == ["done"]
-        assert select(highlight(Kind.BROKEN, "broken", 6), done) == ["done", "broken"]
-
-    @pytest.mark.parametrize("kind", [Kind.NOTE, Kind.ASKED, Kind.PLANNED])
+    @pytest.mark.parametrize("kind", [Kind.NOTE, Kind.FOUND])
     def test_what_is_only_said_stands_in_for_nothing_better(self, kind: Kind) -> None:
-        said = highlight(kind, "said")
-        assert select(said) == ["said"]
-        assert select(said, highlight(Kind.FOUND, "found")) == ["found"]
+        said = highlight(Kind.NOTE, "said")
+        assert select(said, highlight(kind, "other words", 1))[-1] == "other words"
+        assert ("said" in select(said, highlight(kind, "other words", 1))) is (kind is Kind.NOTE)
 
-    def test_of_many_notes_the_heaviest_by_time(self) -> None:
-        notes = [highlight(Kind.NOTE, f"n{at}", at, weight=10 - at) for at in range(9)]
-        assert select(*notes[::-1]) == [f"n{at}" for at in range(MAX_NOTES)]
+    def test_of_many_the_heaviest(self) -> None:
+        words = "ash bark cone dew elm fern gorse hazel ivy june kelp lime moss nut".split(" ")
+        notes = [highlight(Kind.NOTE, word, at, weight=20 - at) for at, word in enumerate(words)]
+        assert select(*notes[::-1]) == words[:MAX_HIGHLIGHTS]
+
+    def test_no_highlights(self) -> None:
+        assert select() == []

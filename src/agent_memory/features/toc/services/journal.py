@@ -175,20 +175,21 @@ class WorkJournal:
         ordered = sorted(nodes, key=lambda node: node.start_ms)
         own = [node.project for node in ordered if node.session == name]
         projects = [*own, origin.project, *(node.project for node in ordered)]
+        story = journal_entries.tell_session(
+            highlight for part in parts for highlight in part.highlights
+        )
         start, end = min(part.start_ms for part in parts), max(part.end_ms for part in parts)
         return SessionEntry(
             session_id=name,
             short_id=self._abbreviate(name),
             project=next(filter(None, projects), ""),
             agent=origin.agent,
-            title=journal_entries.choose_session_title(ordered),
+            title=journal_entries.choose_session_title(ordered, story),
             start_ms=start,
             end_ms=end,
             active=self._is_active(origin.last, end),
             work=working.measure_day(parts),
-            highlights=journal_entries.select_session_highlights(
-                highlight for part in parts for highlight in part.highlights
-            ),
+            highlights=journal_entries.select_session_highlights(story),
             segments=tuple(ordered),
         )
 
