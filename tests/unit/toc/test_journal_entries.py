@@ -103,7 +103,22 @@ class TestHighlights:
         assert ("said" in select(said, highlight(kind, "other words", 1))) is (kind is Kind.NOTE)
 
     def test_of_many_the_heaviest(self) -> None:
-        words = "ash bark cone dew elm fern gorse hazel ivy june kelp lime moss nut".split(" ")
+        words = [
+            "ash",
+            "bark",
+            "cone",
+            "dew",
+            "elm",
+            "fern",
+            "gorse",
+            "hazel",
+            "ivy",
+            "june",
+            "kelp",
+            "lime",
+            "moss",
+            "nut",
+        ]
         notes = [highlight(Kind.NOTE, word, at, weight=20 - at) for at, word in enumerate(words)]
         assert select(*notes[::-1]) == words[:MAX_HIGHLIGHTS]
 

@@ -6,34 +6,30 @@ from agent_memory.features.toc.model import short_ids
 from agent_memory.features.toc.model.highlights import HighlightKind
 
 ID_STYLE = "dim"
-_WORDS = {
-    HighlightKind.NOTE: ("note", "dim"),
-    HighlightKind.ASKED: ("asked", "dim"),
-    HighlightKind.PLANNED: ("planned", "dim"),
-    HighlightKind.MILESTONE: ("finished", "bold green"),
-    HighlightKind.DONE: ("done", "green"),
-    HighlightKind.DECIDED: ("decided", "magenta"),
-    HighlightKind.FOUND: ("found", "cyan"),
-    HighlightKind.BROKEN: ("broken", "red"),
-    HighlightKind.OPEN: ("open", "yellow"),
-    HighlightKind.STATE: ("state", "blue"),
+_STYLES = {
+    HighlightKind.MILESTONE: "bold green",
+    HighlightKind.DONE: "green",
+    HighlightKind.DECIDED: "magenta",
+    HighlightKind.FOUND: "cyan",
+    HighlightKind.BROKEN: "red",
+    HighlightKind.OPEN: "yellow",
+    HighlightKind.STATE: "blue",
 }
-WIDTH = max(len(word) for word, _ in _WORDS.values())
+WIDTH = max(len(kind.word) for kind in HighlightKind)
 
 
-def describe_kind(kind: HighlightKind) -> str:
-    """Return a short word for a kind."""
-    return _WORDS[kind][0]
+def mark_kind(kind: HighlightKind, text: str) -> str:
+    """Return the word for a kind with a colon, to stand before a text.
 
-
-def mark_kind(kind: HighlightKind) -> str:
-    """Return the word with a colon, to stand before a text; a note has none."""
-    return "" if kind is HighlightKind.NOTE else f"{describe_kind(kind)}: "
+    A note has none, nor has a text that begins with the word.
+    """
+    mark = f"{kind.word}: "
+    return "" if kind is HighlightKind.NOTE or text.lower().startswith(mark) else mark
 
 
 def get_style(kind: HighlightKind) -> str:
     """Return the colour of a kind."""
-    return _WORDS[kind][1]
+    return _STYLES.get(kind, "dim")
 
 
 def abbreviate_grip(grip_ids: Sequence[str]) -> str:

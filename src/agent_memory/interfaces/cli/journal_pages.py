@@ -39,8 +39,9 @@ def render_days(terminal: Terminal, days: Sequence[DayEntry]) -> str:
             page.add(Text(rendering.plain(project or NO_PROJECT), style=_PROJECT))
             for session in own:
                 _add_session(page, session)
-        page.add_blank()
-        page.add(Text(working.describe(entry.work), style="bold"))
+        if not entry.summary:  # else it has the figures
+            page.add_blank()
+            page.add(Text(working.describe(entry.work), style="bold"))
     return page.render()
 
 
@@ -55,7 +56,7 @@ def _add_session(page: Paragraphs, entry: SessionEntry) -> None:
 def _add_highlights(page: Paragraphs, entry: SessionEntry) -> None:
     shown = _choose_shown(entry.highlights)
     for each in shown:
-        word = bullets.describe_kind(each.kind)
+        word = each.kind.word
         page.add(
             Text.assemble(
                 _one_line(each.text),
@@ -199,7 +200,8 @@ def _format_day(entry: DayEntry) -> Iterator[str]:
         yield f"## {rendering.plain(project or NO_PROJECT)}\n"
         for session in own:
             yield from _format_session(session, "###")
-    yield f"{working.describe(entry.work)}\n"
+    if not entry.summary:
+        yield f"{working.describe(entry.work)}\n"
 
 
 def _format_session(entry: SessionEntry, level: str) -> Iterator[str]:
@@ -210,7 +212,7 @@ def _format_session(entry: SessionEntry, level: str) -> Iterator[str]:
     yield f"`{rendering.plain(entry.session_id)}` {facts}\n"
     for each in entry.highlights:
         grip = bullets.abbreviate_grip(each.grip_ids)
-        word = bullets.describe_kind(each.kind)
+        word = each.kind.word
         yield f"- **{word}**: {_one_line(each.text)}" + (f" (`{grip}`)" if grip else "")
     if entry.highlights:
         yield ""

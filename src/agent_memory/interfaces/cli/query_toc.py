@@ -205,7 +205,9 @@ def _node_text(node: TocNode) -> str:
     if node.bullets:
         lines.append("  Bullets:")
     for bullet in node.bullets:
-        lines.append(f"    - {bullets.mark_kind(bullet.kind)}{rendering.plain(bullet.text)}")
+        lines.append(
+            f"    - {bullets.mark_kind(bullet.kind, bullet.text)}{rendering.plain(bullet.text)}"
+        )
         lines += [f"      {grip_id}" for grip_id in bullet.grip_ids]
     return "\n".join(lines)
 
@@ -294,7 +296,7 @@ def _grow(stem: Tree, branch: TocBranch, *, with_bullets: bool) -> None:
 
 def _render_bullet(bullet: Bullet) -> Text:
     return Text.assemble(
-        (bullets.mark_kind(bullet.kind), bullets.get_style(bullet.kind)),
+        (bullets.mark_kind(bullet.kind, bullet.text), bullets.get_style(bullet.kind)),
         rendering.excerpt(bullet.text, _BULLET),
         "  ",
         (bullets.abbreviate_grip(bullet.grip_ids), bullets.ID_STYLE),

@@ -234,7 +234,7 @@ def _outline(node: TocNode) -> str:
 
 def _format_bullet(bullet: Bullet | Highlight) -> str:
     uris = (documents.format_uri(documents.GRIPS, grip) for grip in bullet.grip_ids)
-    return "\n".join((f"{bullets.mark_kind(bullet.kind)}{bullet.text}", *uris))
+    return "\n".join((f"{bullets.mark_kind(bullet.kind, bullet.text)}{bullet.text}", *uris))
 
 
 def _describe_work(work: Work) -> str:

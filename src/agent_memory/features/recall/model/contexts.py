@@ -13,7 +13,6 @@ from agent_memory.features.index.model.documents import DocumentKind, format_iso
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.recall.model import passages
-from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.last_words import stems
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import InvalidInput
@@ -32,18 +31,6 @@ MAX_TOKENS = 100_000
 SUMMARY_CHARS = passages.MOST_CHARS
 RECALLED_CHARS = 1_000  # of each hit that a model asked for
 SAME = 0.8  # share of common terms at which two summaries are one sentence
-LABELS = {
-    HighlightKind.NOTE: "said",
-    HighlightKind.ASKED: "asked",
-    HighlightKind.PLANNED: "planned",
-    HighlightKind.MILESTONE: "finished",
-    HighlightKind.DONE: "done",
-    HighlightKind.DECIDED: "decided",
-    HighlightKind.FOUND: "found",
-    HighlightKind.BROKEN: "broken",
-    HighlightKind.OPEN: "open",
-    HighlightKind.STATE: "state",
-}
 _FIND = "`memory recall WORDS` finds more of what earlier sessions did and decided."
 GUIDANCE = {
     "minimal": (_FIND,),

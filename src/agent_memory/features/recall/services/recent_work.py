@@ -124,6 +124,6 @@ def _to_item(highlight: Highlight, now: Millis, *, is_last: bool = False) -> Con
     )
     return ContextItem(
         hit=Hit(document=document, score=recent, parts={contexts.RECENCY: recent}, grip_id=grip_id),
-        label=contexts.LABELS[highlight.kind],
+        label=highlight.kind.word,
         is_last=is_last,
     )

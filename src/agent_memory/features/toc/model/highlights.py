@@ -27,6 +27,11 @@ class HighlightKind(IntEnum):
     OPEN = 8  # left to do
     STATE = 9  # a measurement, such as passing tests, which a later one replaces
 
+    @property
+    def word(self) -> str:
+        """The word for it that people and agents read."""
+        return "finished" if self is HighlightKind.MILESTONE else self.name.lower()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Highlight:

@@ -32,6 +32,9 @@ _ENDED = re.compile(
 )
 
 
+_STATUS = {"completed": "complete", "pushed": "done"}
+
+
 @dataclass(slots=True)
 class SessionStory:
     """The highlights of one session, by time, and the one that says what it was about."""
@@ -58,7 +61,17 @@ def tell_stories(highlights: Iterable[Highlight]) -> list[SessionStory]:
 
 
 def merge(highlights: Sequence[Highlight]) -> list[Highlight]:
-    """Merge highlights that say the same, with the grips of all."""
+    """Merge highlights that say the same, with the grips of all.
+
+    A merged one has the words of the better and may be like a third one: so merge again.
+    """
+    merged = _merge_once(highlights)
+    while len(merged) < len(highlights):
+        highlights, merged = merged, _merge_once(merged)
+    return merged
+
+
+def _merge_once(highlights: Sequence[Highlight]) -> list[Highlight]:
     merged: list[Highlight] = []
     having: dict[str, list[int]] = {}
     for highlight in highlights:
@@ -226,9 +239,9 @@ def _choose_lead(ask: Highlight | None, end: Highlight | None) -> Highlight | No
         return end
     if not _shares_task(task, end.text):
         return end
-    status = "done" if word[1].lower() == "pushed" else word[1].lower()
+    status = _STATUS.get(word[1].lower(), word[1].lower())
     grips = tuple(dict.fromkeys(end.grip_ids + ask.grip_ids))
-    return replace(end, text=f"{task.rstrip(' .')}: {status}", grip_ids=grips)
+    return replace(end, text=f"{task.rstrip(' .')}, {status}", grip_ids=grips)
 
 
 def _shares_task(task: str, text: str) -> bool:
