@@ -994,7 +994,7 @@ class TestHelp:
         ("line", "wanted"),
         [
             ("memory ca", {"capture"}),
-            ("memory s", {"serve", "show", "status", "sync"}),
+            ("memory s", {"serve", "sessions", "show", "status", "sync"}),
             ("memory capture de", {"decisions"}),
             ("memory capture decisions x --re", {"--relates-to"}),
             ("memory sync --f", {"--fetch", "--force", "--format"}),
