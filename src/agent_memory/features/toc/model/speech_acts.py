@@ -61,7 +61,16 @@ _OPENING = re.compile(
 )
 _SELF = re.compile(
     r"^(?:i|we)(?:['\u2019]ve|\s+have|\s+also|\s+just|\s+now|\s+successfully)*\s+"
-    rf"(?=(?:{_DONE_VERBS})\b)",
+    rf"(?=(?:{_DONE_VERBS}|\w+ed|ran|made|built|set|found|kept|left|chose)\b(?!\s+to\b))",
+    re.IGNORECASE,
+)
+_DOER = re.compile(  # before a verb of which something else is the subject
+    r"(?:^|[,;:\u2014(-]\s*|\b(?:is|are|was|were|been|be|got|has|have|had|i|we|and|now|also|then"
+    r"|successfully|just|both)\s+)$",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(
+    r"\s+(?:a|an|the|its|their|his|her|our|my|this|that|these|those|no|every|each|all|\d+)\b",
     re.IGNORECASE,
 )
 _TAIL = re.compile(
@@ -133,7 +142,7 @@ _RED = re.compile(
 _TESTS_WRITTEN = re.compile(r"\W*(?:added|wrote|created|new|covered)\b", re.IGNORECASE)
 _DONE = re.compile(
     rf"\b(?:{_DONE_VERBS}|done|complete|works?\s+now|is\s+gone|no\s+longer|successfully|in\s+place"
-    r"|is\s+live|up\s+and\s+running|now\s+(?:works?|passes|supports?|handles?|uses?|returns?|has"
+    r"|is\s+live|up\s+and\s+running|down\s+from|instead\s+of\s+\d[\d.,]*|now\s+(?:works?|passes|supports?|handles?|uses?|returns?|has"
     r"|have|carries|shows?|runs?|is|are))\b",
     re.IGNORECASE,
 )
@@ -157,10 +166,12 @@ _DECISION = re.compile(
     r"\b"
     + _any_of(
         "decided|decision|decide|chose|chosen|opted|settled on|agreed|go with|going with|went with"
-        "|instead of|rather than|prefer|preferred|by design|trade-off|tradeoff|stick with"
+        "|prefer|preferred|by design|trade-off|tradeoff|stick with"
         "|sticking with|from now on|must not|must never|must always|always use"
     )
-    + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b|\bnever\s+\w+",
+    + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b|\bnever\s+\w+"
+    r"|\b(?:use[ds]?|using|keep|kept|stored?|call(?:ed|s)?|writ(?:e|es|ten)|prefer\w*|with|via)\b"
+    r".{1,80}\b(?:instead\s+of|rather\s+than)\b(?!\s+\d)",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
@@ -290,11 +301,18 @@ def _classify_statement(text: str, report: bool) -> HighlightKind:
 
 
 def _is_done(text: str) -> bool:
-    """Return whether a sentence says that something was done, and not that it is to be done."""
-    return any(
-        not _NOT_YET.search(text, max(0, match.start() - 16), match.start())
-        for match in _DONE.finditer(text)
-    )
+    """Return whether a sentence says that something was done.
+
+    It does not if it is to be done, nor if something else did it: "The scanner opened a file".
+    """
+    for match in _DONE.finditer(text):
+        start, end = match.span()
+        if _NOT_YET.search(text, max(0, start - 16), start):
+            continue
+        if _OBJECT.match(text, end) and not _DOER.search(text, max(0, start - 16), start):
+            continue
+        return True
+    return False
 
 
 def announces_finding(text: str) -> bool:
