@@ -289,7 +289,8 @@ def _tree_text(terminal: Terminal, branches: Sequence[TocBranch], *, with_bullet
 def _grow(stem: Tree, branch: TocBranch, *, with_bullets: bool) -> None:
     if with_bullets:
         for bullet in branch.node.bullets:
-            stem.add(_render_bullet(bullet))
+            if bullet.text.partition(": ")[2] != branch.node.title:  # "Asked: " and the title
+                stem.add(_render_bullet(bullet))
     for child in branch.branches:
         _grow(stem.add(_label(child.node)), child, with_bullets=with_bullets)
 

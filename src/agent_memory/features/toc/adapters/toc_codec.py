@@ -38,6 +38,8 @@ class _Work(msgspec.Struct, array_like=True, frozen=True):
     commits: int = 0
     seconds: int = 0
     files: list[str] = []
+    finished: int = 0
+    decided: int = 0
 
 
 class _Node(msgspec.Struct, array_like=True, frozen=True):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agent_memory.features.toc.model import commands, last_words, working
+from agent_memory.features.toc.model import commands, last_words, naming, working
 from agent_memory.features.toc.model.highlights import Highlight, HighlightKind, Work
 from agent_memory.features.toc.model.last_words import SessionStory, stems
 from agent_memory.features.toc.model.periods import MONTHS, Level, find_day
@@ -24,16 +24,24 @@ MAX_KEYWORDS = 12
 MAX_TEXT = 320  # characters of the summary, one or two sentences
 MAX_MORE = 20  # key phrases in the second sentence
 MAX_LEADS = 3  # sessions in the headline
-DAY_BULLETS = 8  # and two for each session
+MAX_PROJECTS = 5
+DAY_BULLETS = 9  # and two for each session
 MAX_DAY_BULLETS = 16
 MAX_LINES = 8  # sessions that a week, month or year shows
-MAX_SINGLE = 4  # highlights of a kind that a longer period shows
+SINGLE = {Level.WEEK: 4, Level.MONTH: 3, Level.YEAR: 2}  # shown of each other kind
 KEPT = {Level.DAY: 24, Level.WEEK: 32, Level.MONTH: 40, Level.YEAR: 48}
 ROOM = {Level.WEEK: 420, Level.MONTH: 360, Level.YEAR: 300}  # characters of a line
 _PART = 90  # characters of a part of a line
+_MINOR = 0.8  # share of the heaviest part's weight, below which a part is left out of a line
 
 _KNOWN = 0.3  # value of a highlight that adds no term
 _SAME_SESSION, _SAME_KIND = 0.12, 0.2  # penalties for each one taken before
+_BONUS = {  # those that nothing later mended, closed or replaced matter most
+    HighlightKind.DECIDED: 0.2,
+    HighlightKind.BROKEN: 0.6,
+    HighlightKind.OPEN: 0.6,
+    HighlightKind.STATE: 0.4,
+}
 _ORDER = (
     HighlightKind.MILESTONE,
     HighlightKind.ASKED,
@@ -52,12 +60,6 @@ _HEADS = {
     HighlightKind.OPEN: "Open",
     HighlightKind.STATE: "State",
 }
-_IMPORTANT = {
-    HighlightKind.MILESTONE: 3.0,
-    HighlightKind.DECIDED: 0.5,
-    HighlightKind.OPEN: 0.5,
-    HighlightKind.BROKEN: 0.5,  # those that nothing mended
-}
 _LEADS = frozenset({HighlightKind.MILESTONE, HighlightKind.ASKED})
 _ASIDE = re.compile(r"\s*\([^()]{12,}\)")
 
@@ -68,11 +70,12 @@ def digest(period: PeriodSummary) -> Digest:
     stories = last_words.tell_stories(
         highlight for child in children for highlight in child.highlights
     )
-    kept = _select(stories, KEPT[period.level])
-    work = _measure(period)
-    bullets = _show_day(kept, stories) if period.level is Level.DAY else _show_lines(period, kept)
+    chosen = _select(stories, KEPT[period.level])
+    kept = _arrange(chosen, stories)
+    work = _measure(period, stories)
+    bullets = _show_day(chosen, stories) if period.level is Level.DAY else _show_lines(period, kept)
     return Digest(
-        text=_write_text(kept, bullets, work),
+        text=_write_text(period.level, kept, bullets, work),
         bullets=tuple(bullets),
         highlights=tuple(kept),
         keywords=_keywords(children),
@@ -96,17 +99,21 @@ def write_brief(lead: str, keys: Iterable[str], bullets: Iterable[str]) -> str:
     return f"{text} Also: {', '.join(more)}.".lstrip() if more else text
 
 
-def _measure(period: PeriodSummary) -> Work:
-    if period.level is Level.DAY:
-        return working.measure_day(period.children)
-    return working.add_days([child.work for child in period.children])
+def _measure(period: PeriodSummary, stories: Sequence[SessionStory]) -> Work:
+    if period.level is not Level.DAY:
+        return working.add_days([child.work for child in period.children])
+    leads = [story.lead for story in stories if story.lead is not None]
+    rest = [each for story in stories for each in story.rest]
+    return replace(
+        working.measure_day(period.children),
+        finished=sum(lead.kind is HighlightKind.MILESTONE for lead in leads),
+        decided=sum(each.kind is HighlightKind.DECIDED for each in rest),
+    )
 
 
 def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
-    """Select the highlights that rise: of every session its lead, then the heaviest, each new.
-
-    They come session by session, the lead first and the rest in the order of their kinds.
-    """
+    """Select the highlights that rise, best first: of every session its lead, then the heaviest,
+    each new, of many sessions and kinds."""
     ranked = sorted(stories, key=lambda story: -story.weight)
     chosen = [story.lead for story in ranked[:limit] if story.lead is not None]
     rest = last_words.merge([each for story in stories for each in story.rest])
@@ -120,11 +127,16 @@ def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
         rest.remove(best)
         chosen.append(best)
         sessions[best.session] += 1
-        kinds[best.kind] += 1
+        kinds[best.kind] += not best.reported
         seen |= stems(best.text)
+    return chosen
+
+
+def _arrange(highlights: Sequence[Highlight], stories: Sequence[SessionStory]) -> list[Highlight]:
+    """Arrange highlights by session; in a session the lead comes first, then kind by kind."""
     place = {story.session: number for number, story in enumerate(stories)}
     return sorted(
-        chosen,
+        highlights,
         key=lambda each: (
             place.get(each.session, 0),
             _ORDER.index(each.kind),
@@ -137,26 +149,28 @@ def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
 def _appeal(highlight: Highlight, seen: set[str], taken: int, alike: int) -> tuple[float, int]:
     terms = stems(highlight.text)
     fresh = len(terms - seen) / len(terms)
-    value = highlight.weight * (_KNOWN + (1 - _KNOWN) * fresh)
+    value = (highlight.weight + _BONUS.get(highlight.kind, 0.0)) * (_KNOWN + (1 - _KNOWN) * fresh)
+    if highlight.reported:
+        alike = 0  # the items of a report belong together
     return value / (1 + _SAME_SESSION * taken + _SAME_KIND * alike), -highlight.at_ms
 
 
-def _show_day(kept: Sequence[Highlight], stories: Sequence[SessionStory]) -> list[DigestBullet]:
-    """Show a day: each highlight in a bullet, by session; the project, if there are several."""
+def _show_day(chosen: Sequence[Highlight], stories: Sequence[SessionStory]) -> list[DigestBullet]:
+    """Show a day: each highlight in a bullet, by session; the project, if there are several.
+
+    What was asked for is in the headline, and a bullet only for a session without another.
+    """
     limit = min(DAY_BULLETS + 2 * len(stories), MAX_DAY_BULLETS)
-    ranked = sorted(kept, key=lambda each: -_importance(each))
-    chosen: list[Highlight] = []
-    for story in stories:  # each is there with its heaviest
-        own = [each for each in ranked if each.session == story.session]
+    shown: list[Highlight] = []
+    for story in stories:
+        own = [each for each in chosen if each.session == story.session]
         telling = [each for each in own if each.kind is not HighlightKind.ASKED]
-        chosen += (telling or own)[:1]
-    rest = [each for each in ranked if each.kind is not HighlightKind.ASKED and each not in chosen]
-    chosen = [*sorted(chosen, key=lambda each: -_importance(each)), *rest][:limit]
-    several = len({each.project for each in kept}) > 1
+        shown += (telling or own)[:1]
+    shown += [each for each in chosen if each.kind is not HighlightKind.ASKED and each not in shown]
+    several = len({each.project for each in chosen}) > 1
     return [
         _to_bullet(_prefix(each.project if several else "", each.text), [each])
-        for each in kept
-        if each in chosen
+        for each in _arrange(shown[:limit], stories)
     ]
 
 
@@ -176,7 +190,7 @@ def _show_lines(period: PeriodSummary, kept: Sequence[Highlight]) -> list[Digest
     ]
     for kind, head in _HEADS.items():
         found = [each for each in kept if each.kind is kind]
-        found = sorted(found, key=lambda each: -each.weight)[:MAX_SINGLE]
+        found = sorted(found, key=lambda each: -each.weight)[: SINGLE[level]]
         found.sort(key=lambda each: each.at_ms)
         if level is Level.WEEK:
             bullets += [
@@ -205,7 +219,8 @@ def _show_session(group: Sequence[Highlight], level: Level, several: bool) -> Di
     chosen: list[Highlight] = []
     for part in parts:
         room -= len(_shorten(part.text, ref)) + 2
-        if room < 0 and (chosen or lead is not None):
+        is_minor = part.weight < _MINOR * parts[0].weight
+        if (room < 0 or is_minor) and (chosen or lead is not None):
             break
         chosen.append(part)
     chosen.sort(key=lambda each: each.at_ms)
@@ -221,18 +236,14 @@ def _shorten(text: str, ref: str = "") -> str:
         text = text[number.end() :]
     text = _ASIDE.sub("", text).rstrip(" .;:,\u2026")
     if len(text) > _PART:
-        ends = [text.rfind(mark, 30, _PART) for mark in ("; ", " \u2014 ", ", ", " and ", " ")]
-        end = next((end for end in ends if end > 0), _PART)
-        text = text[:end].rstrip(" ,;:") + "\u2026"
+        clause = max(text.rfind(mark, _PART // 2, _PART) for mark in ("; ", " \u2014 ", ", "))
+        end = clause if clause > 0 else text.rfind(" ", 0, _PART)
+        text = text[: end if end > 0 else _PART].rstrip(" ,;:") + "\u2026"
     return text
 
 
 def _prefix(head: str, text: str) -> str:
     return f"{head}: {text}" if head else text
-
-
-def _importance(highlight: Highlight) -> float:
-    return highlight.weight + _IMPORTANT.get(highlight.kind, 0.0)
 
 
 def _to_bullet(text: str, shown: Sequence[Highlight]) -> DigestBullet:
@@ -244,8 +255,17 @@ def _to_bullet(text: str, shown: Sequence[Highlight]) -> DigestBullet:
     )
 
 
-def _write_text(kept: Sequence[Highlight], bullets: Sequence[DigestBullet], work: Work) -> str:
-    """Write the headline: what the sessions were about, by project, and the figures."""
+def _write_text(
+    level: Level, kept: Sequence[Highlight], bullets: Sequence[DigestBullet], work: Work
+) -> str:
+    """Write the headline: what the sessions were about, by project, and the figures.
+
+    A month and a year, of which the bullets name the tasks, have the projects and more figures.
+    """
+    if level in (Level.MONTH, Level.YEAR) and (results := working.describe_results(work)):
+        names = sorted({each.project for each in kept if each.project})
+        named = f" in {naming.join_words(names[:MAX_PROJECTS])}" if names else ""
+        return f"{_end_sentence(results + named)} {_end_sentence(working.describe(work))}"
     leads = sorted((each for each in kept if each.kind in _LEADS), key=lambda each: -each.weight)
     chosen = sorted(leads[:MAX_LEADS], key=lambda each: each.at_ms)
     projects = dict.fromkeys(each.project for each in chosen)

@@ -4,6 +4,7 @@ It ranks before the sentences in between. Each piece has the words that it stand
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -37,6 +38,7 @@ _CLOSING = 1.1
 _OUTPUT = 0.6  # a sentence of our own about a tool's output
 _TODO = 0.7
 _NESTED = 0.6
+_REMEMBERED = 0.8  # in the summary of a compaction
 _EXPLAINED = 0.5  # an explanation, where nothing was changed
 _PLAN = re.compile(
     r"^#+\s*(?:(?:implementation\s+)?plan\s*[:\u2014-]\s*)?(.{8,120})$",
@@ -113,7 +115,7 @@ def _read(
 def _read_report(utterance: Utterance, place: int, worked: bool) -> Iterator[WorkEvidence]:
     if utterance.summarizes == "compaction":
         for item in reports.read_compaction(utterance.text):
-            yield _from_item(item, utterance, place, 1.0)
+            yield _from_item(item, utterance, place, _REMEMBERED)
         return
     items = reports.read_report(utterance.text, worked=worked)
     if not any(item.kind in _REPORTING for item in items):
@@ -243,14 +245,16 @@ def describe_fault(utterance: Utterance, line: str) -> str:
 
 
 def list_files(spoken: Sequence[Utterance]) -> tuple[str, dict[str, Utterance]]:
-    """Return the files that were changed or, if none was, read, with what was done to them."""
+    """Return the files that were changed or, if none was, read: the most used first."""
     for verb, tools in (("Changed", WRITERS), ("Read", _READERS)):
         files: dict[str, Utterance] = {}
+        uses: Counter[str] = Counter()
         for utterance in spoken:
             if utterance.tool_name in tools and is_kept_file(utterance):
                 files.setdefault(utterance.file, utterance)
+                uses[utterance.file] += 1
         if files:
-            return verb, files
+            return verb, {name: files[name] for name, _ in uses.most_common()}
     return "", {}
 
 

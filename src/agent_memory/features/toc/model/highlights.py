@@ -55,7 +55,8 @@ class Highlight:
 class Work:
     """How much was done in the time of a node.
 
-    `begun` counts the sessions that start in it, `sessions` those with any event in it.
+    `begun` counts the sessions that start in it, `sessions` those with any event in it. Tasks and
+    decisions are counted by the day.
     """
 
     sessions: int = 0
@@ -63,6 +64,8 @@ class Work:
     prompts: int = 0
     commits: int = 0
     seconds: int = 0
+    finished: int = 0  # tasks
+    decided: int = 0
     files: tuple[str, ...] = ()  # that were changed, at most MAX_FILES
 
 

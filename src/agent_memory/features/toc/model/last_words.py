@@ -117,7 +117,9 @@ def _unite(one: Highlight, other: Highlight) -> Highlight:
     """Merge two highlights into the better one, with the grips of both."""
     better = max(one, other, key=lambda each: (each.reported, _is_telling(each), each.weight))
     grips = tuple(dict.fromkeys(one.grip_ids + other.grip_ids))
-    return replace(better, grip_ids=grips, at_ms=max(one.at_ms, other.at_ms))
+    is_open = HighlightKind.OPEN in (one.kind, other.kind)  # what was filed and not closed is open
+    kind = HighlightKind.OPEN if is_open else better.kind
+    return replace(better, grip_ids=grips, at_ms=max(one.at_ms, other.at_ms), kind=kind)
 
 
 def _is_telling(highlight: Highlight) -> bool:
@@ -197,6 +199,8 @@ def _tell(session: str, group: list[Highlight]) -> SessionStory:
     story = SessionStory(session=session, project=group[0].project)
     if any(each.kind not in _PLAIN for each in group):
         group = [each for each in group if each.kind is not HighlightKind.NOTE]
+    clear = [each for each in group if not speech_acts.lacks_subject(each.text)]
+    group = clear or group
     asks = [each for each in group if each.kind is HighlightKind.ASKED]
     ends = [each for each in group if each.kind is HighlightKind.MILESTONE]
     ask = max(asks, key=lambda each: (each.reported, -each.at_ms), default=None)

@@ -71,6 +71,9 @@ def shorten(text: str, room: int = MAX_TITLE) -> str:
     text = text.strip(" .!:;,\u2026*")
     if len(text) <= room:
         return _capitalize(text)
+    head = text.partition(": ")[0]
+    if len(head.split()) >= _LEAST_WORDS and len(head) <= room:
+        return _capitalize(head)  # a list follows
     ends = [text.rfind(mark, 24, room + 1) for mark in _MARKS]
     whole = [end for end in ends if end > 0 and text.count("(", 0, end) == text.count(")", 0, end)]
     if whole:
@@ -97,9 +100,8 @@ def _name_request(
     for statement in asked:
         if task := find_named_task(statement.text, tasks):
             return name_issue(task)
-    ranked = (_rank_request(statement, at) for at, statement in enumerate(asked))
-    value, request = max(ranked, default=(0.0, ""))
-    return request if value > 0 and len(request.split()) >= _LEAST_WORDS else None
+    requests = (_rank_request(statement, 0)[1] for statement in asked)
+    return next((each for each in requests if len(each.split()) >= _LEAST_WORDS), None)
 
 
 def _name_outcome(found: Sequence[WorkEvidence]) -> str | None:

@@ -170,6 +170,7 @@ _DECISION = re.compile(
         "|sticking with|from now on|must not|must never|must always|always use"
     )
     + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b|\bnever\s+\w+"
+    r"|^(?:used|designed|picked|structured|modell?ed)\b"
     r"|\b(?:use[ds]?|using|keep|kept|stored?|call(?:ed|s)?|writ(?:e|es|ten)|prefer\w*|with|via)\b"
     r".{1,80}\b(?:instead\s+of|rather\s+than)\b(?!\s+\d)",
     re.IGNORECASE,

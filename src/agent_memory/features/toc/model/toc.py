@@ -21,6 +21,7 @@ from agent_memory.kernel import ulids
 from agent_memory.kernel.ids import EventId, Millis
 
 GripId = NewType("GripId", str)
+SUBAGENT = 0.6  # of the weight of what a subagent found: its main session says what came of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,14 +172,16 @@ def to_child(node: TocNode) -> ChildSummary:
 
 
 def _to_highlights(node: TocNode) -> tuple[Highlight, ...]:
+    session = get_main_session(node.session)
+    factor = 1.0 if session == node.session else SUBAGENT
     return tuple(
         Highlight(
             text=bullet.text,
             grip_ids=bullet.grip_ids,
-            weight=bullet.weight,
+            weight=round(bullet.weight * factor, 4),
             kind=bullet.kind,
             at_ms=_get_time(bullet.grip_ids, node.start_ms),
-            session=get_main_session(node.session),
+            session=session,
             project=node.project,
             reported=bullet.reported,
         )

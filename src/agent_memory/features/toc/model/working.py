@@ -66,12 +66,21 @@ def add_days(parts: Sequence[Work]) -> Work:
         prompts=sum(part.prompts for part in parts),
         commits=sum(part.commits for part in parts),
         seconds=sum(part.seconds for part in parts),
+        finished=sum(part.finished for part in parts),
+        decided=sum(part.decided for part in parts),
         files=_unite_files(part.files for part in parts),
     )
 
 
+def describe_results(work: Work) -> str:
+    """Describe what came of the work in figures, such as "3 tasks finished, 2 decisions"."""
+    tasks = _count(str(work.finished), "task")
+    decisions = _count(str(work.decided), "decision")
+    return ", ".join(filter(None, (f"{tasks} finished" if tasks else "", decisions)))
+
+
 def describe(work: Work) -> str:
-    """Describe the figures, such as "2 sessions, 8 commits, 23 files, 2 h 5 min"."""
+    """Describe the figures, such as "2 sessions, 8 commits, 23 files changed, 2 h 5 min"."""
     files = f"{len(work.files)}{'+' if len(work.files) == MAX_FILES else ''}"
     parts = [
         _count(str(work.sessions), "session"),
