@@ -61,7 +61,7 @@ _HEADS = {
     HighlightKind.STATE: "State",
 }
 _LEADS = frozenset({HighlightKind.MILESTONE, HighlightKind.ASKED})
-_ASIDE = re.compile(r"\s*\([^()]{12,}\)")
+_ASIDE = re.compile(r"\s*\([^()]{12,}\)(?=\s*(?:[.;,:]|$))")
 
 
 def digest(period: PeriodSummary) -> Digest:
@@ -226,7 +226,9 @@ def _show_session(group: Sequence[Highlight], level: Level, several: bool) -> Di
     chosen.sort(key=lambda each: each.at_ms)
     told = "; ".join(_shorten(part.text, ref) for part in chosen)
     line = _prefix(head, ": ".join(filter(None, (text, told))))
-    return replace(_to_bullet(line, [*used, *chosen]), kind=(lead or group[0]).kind)
+    is_asked = lead is not None and lead.kind is HighlightKind.ASKED
+    kind = chosen[0].kind if chosen and (lead is None or is_asked) else group[0].kind
+    return replace(_to_bullet(line, [*used, *chosen]), kind=kind)
 
 
 def _shorten(text: str, ref: str = "") -> str:

@@ -5,7 +5,7 @@ before. What was corrected or measured again is left out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.toc.model import commands, evidence, naming, speech_acts
@@ -20,7 +20,7 @@ from agent_memory.kernel.ids import EventId
 from agent_memory.kernel.text import phrases
 from agent_memory.kernel.text.sentences import SentenceKind
 
-MAX_POINTS = 6
+MAX_POINTS = 7
 MAX_REPORTED = 10  # with a report
 LEAST_WEIGHT = 0.001
 ALIKE = 0.6  # share of common terms at which two bullets say the same
@@ -30,6 +30,9 @@ _NEW = 0.7  # part of a bullet's value that depends on its new terms
 _LEAST = 0.3  # of a bullet's value
 _FEW = 2  # bullets; up to here, plain notes are taken too
 _MENDED = 0.5
+_FOLLOWING = 0.6  # a request after the first
+_CHOICES = 2  # decisions of one prompt
+_CLEAR_ENOUGH = 0.7  # a decision in few words
 _SUBJECTLESS = 0.7  # "It is ..." says little alone
 _CORRECTING = 1.2
 _VAGUE = (0.1, 0.4, 0.8)  # by the number of distinctive words
@@ -88,28 +91,47 @@ def _read_requests(
     tasks: dict[str, Deed],
     places: dict[EventId, int],
 ) -> Iterator[_Candidate]:
-    """Yield the telling sentence of each prompt, or the title of the issue that it names."""
+    """Yield what each prompt decides, and the telling sentence of what it asks for or, if it names
+    an issue, the title of that."""
+    first = True
     for utterance in spoken:
         if not naming.is_prompt(utterance) or speech_acts.is_go_on(utterance.text):
             continue
         own = [each for each in statements if each.source.event_id == utterance.event_id]
-        best = max(own, key=lambda each: each.factor * each.central, default=None)
-        if best is None:
-            continue
+        decided = [each for each in own if _is_choice(each.text)][:_CHOICES]
+        for each in decided:
+            weight = WEIGHTS[HighlightKind.DECIDED] * max(_clarity(each), _CLEAR_ENOUGH)
+            yield _from_prompt(each, tidy(each.text), HighlightKind.DECIDED, weight, places)
         task = naming.find_named_task(utterance.text, tasks)
-        first = next((each for each in own if task or each.telling > 1), best)
-        said = naming.name_issue(task) if task else tidy(first.text)
-        kind = HighlightKind.DECIDED if _is_choice(best.text) else HighlightKind.ASKED
-        start, end = first.span.start, first.span.end
-        yield _Candidate(
-            text=f"Asked: {said}" if kind is HighlightKind.ASKED else said,
-            kind=kind,
-            weight=WEIGHTS[kind] * (1.0 if task else _clarity(first)),
-            support=(_support(utterance, utterance.text[start:end].strip()),),
-            order=(places[utterance.event_id], start),
-            stems=_stems(said),
-            ref=task.ref if task else "",
-        )
+        rest = [each for each in own if each not in decided]
+        asked = next((each for each in rest if task or each.telling > 1), None)
+        asked = asked or max(rest, key=lambda each: each.factor * each.central, default=None)
+        if asked is None:
+            continue
+        said = naming.name_issue(task) if task else tidy(asked.text)
+        weight = WEIGHTS[HighlightKind.ASKED] * (1.0 if task else _clarity(asked))
+        weight *= 1.0 if first else _FOLLOWING
+        request = _from_prompt(asked, f"Asked: {said}", HighlightKind.ASKED, weight, places)
+        yield replace(request, stems=_stems(said), ref=task.ref if task else "")
+        first = False
+
+
+def _from_prompt(
+    statement: Statement,
+    text: str,
+    kind: HighlightKind,
+    weight: float,
+    places: dict[EventId, int],
+) -> _Candidate:
+    source, span = statement.source, statement.span
+    return _Candidate(
+        text=text,
+        kind=kind,
+        weight=weight,
+        support=(_support(source, source.text[span.start : span.end].strip()),),
+        order=(places[source.event_id], span.start),
+        stems=frozenset(statement.words.stems),
+    )
 
 
 def _read_statements(

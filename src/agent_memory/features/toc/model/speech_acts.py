@@ -59,9 +59,10 @@ _OPENING = re.compile(
     r"|(?:so|now|and|but|also)\s+(?=[^a-z]|the|it|this|that|all|we))+",
     re.IGNORECASE,
 )
+_VERDICT_LABEL = re.compile(r"^(?:agreed|decision|decided)[,:]\s+", re.IGNORECASE)
 _SELF = re.compile(
     r"^(?:i|we)(?:['\u2019]ve|\s+have|\s+also|\s+just|\s+now|\s+successfully)*\s+"
-    rf"(?=(?:{_DONE_VERBS}|\w+ed|ran|made|built|set|found|kept|left|chose)\b(?!\s+to\b))",
+    rf"(?=(?:{_DONE_VERBS}|(?!need)\w+ed|ran|made|built|set|found|kept|left|chose)\b(?!\s+to\b))",
     re.IGNORECASE,
 )
 _DOER = re.compile(  # before a verb of which something else is the subject
@@ -339,7 +340,7 @@ def lacks_subject(text: str) -> bool:
 def tidy_sentence(text: str) -> str:
     """Return a sentence without "Good," or "I have" at its start and "let me ..." at its end."""
     opening = _OPENING.match(text)
-    rest = text[opening.end() :] if opening else text
+    rest = _VERDICT_LABEL.sub("", text[opening.end() :] if opening else text, count=1)
     if len(rest.split()) < 3:
         rest = text
     rest = _SELF.sub("", rest, count=1)
