@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.features.log.model.events import EventType
 from agent_memory.features.toc.model import speech_acts
@@ -19,28 +19,31 @@ _MESSAGE = re.compile(
       |"(?P<double>(?:[^"\\]|\\.){1,4000})"|'(?P<single>[^']{1,4000})')""",
     re.VERBOSE | re.DOTALL,
 )
-_COMMITTED = re.compile(r"^\[[^\]\n]{1,120} (?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.M)
+_COMMITTED = re.compile(r"^\[[^\]\n]{1,120} (?:\(root-commit\) )?[0-9a-f]{7,40}\] (.+)$", re.M)
 _TYPE = re.compile(
     r"(?:feat|fix|docs?|chore|refactor|perf|tests?|style|build|ci|revert)(?:\([^)\n]{1,40}\))?!?:\s+",
     re.I,
 )
+# Where a command begins: a line, after the name of the tool, or behind another command.
+_START = r"(?:^(?:\w+: )?|[;&|]\s*)[ \t]*"
 _OPTION = r"[^\n]*?\s(?:--reason|--comment|--message|--resolution|-[crm])[=\s]\s*"
 _CLOSED = re.compile(
-    r"\b(?:close|resolve|complete|finish)\s+(?P<id>#?[\w][\w./-]*)"
-    + _OPTION
-    + _QUOTED.format("why"),
-    re.DOTALL,
+    _START + r"[\w-]+(?:\s+(?:issue|pr|mr|task|ticket|bug))?\s+(?:close|resolve|complete|finish)\s+"
+    r"(?P<id>#?[\w][\w./-]*)" + _OPTION + _QUOTED.format("why"),
+    re.DOTALL | re.MULTILINE,
 )
 _FILED = re.compile(
-    r"\b(?P<what>issue|pr|mr|bd|jira|ticket|task)\s+(?:new|create|add|open)\b[^\n]*?(?:--title|-t|--summary|-s)[=\s]\s*"
-    + _QUOTED.format("title"),
-    re.DOTALL,
+    _START + r"(?:[\w-]+\s+)?(?P<what>issue|pr|mr|bd|jira|ticket|task)\s+(?:new|create|add|open)\b"
+    r"[^\n]*?\s(?:--title|-t|--summary|-s)[=\s]\s*" + _QUOTED.format("title"),
+    re.DOTALL | re.MULTILINE,
 )
 _CREATED = re.compile(r"\b[Cc]reated (?:issue|task|ticket)?:? ?(#?[\w][\w.-]*\w)|/issues/(\d+)")
 _RELEASED = re.compile(
-    r"\bgh\s+release\s+create\s+(?P<tag>v?\d[\w.+-]*)|\bgit\s+tag\s+(?:-\w+\s+)*(?P<tagged>v\d[\w.+-]*)"
+    _START + r"(?:gh\s+release\s+create\s+(?P<tag>v?\d[\w.+-]*)"
+    r"|git\s+tag\s+(?:-(?!d|l)\w+\s+)*(?P<tagged>v\d[\w.+-]*))",
+    re.MULTILINE,
 )
-_MERGED = re.compile(r"\bgh\s+pr\s+merge\s+(?P<pr>#?\d+)")
+_MERGED = re.compile(_START + r"gh\s+pr\s+merge\s+(?P<pr>#?\d+)", re.MULTILINE)
 _SHOWN = re.compile(r"\b(?:show|view|get|describe)\s+(?P<id>#?[\w][\w./-]*)")
 # An issue: #12, ABC-12, or as in trackers beside the code, app-x1y and app-x1y.2.
 _REF = re.compile(
@@ -63,7 +66,10 @@ _FAILED = re.compile(
     r"|^test result: FAILED\..*?(\d+) failed.*$|^\s*([1-9]\d*) failing\b.*$",
     re.MULTILINE,
 )
-_TODO = re.compile(r"^[ \t]*\[([ xX~])\] (.+)$", re.MULTILINE)
+_TODO = re.compile(r"^[ \t]*(?:\w+: )?\[([ xX~-])\] (.+)$", re.MULTILINE)
+_NUMBERED = re.compile(r"#\d+")
+_LISTS = frozenset({"TodoWrite", "update_plan", "write_todos", "todowrite", "todo_write"})
+_TASKS = frozenset({"TaskCreate", "TaskUpdate"})
 _SHELLS = frozenset(
     {
         "Bash",
@@ -91,26 +97,29 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """An issue of a tracker."""
+
+    ref: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """A commit. `start` and `end` are the slice of the text with its subject."""
 
     subject: str
     start: int
     end: int
-    hash: str = ""
-    body_start: int = 0
-    body: str = ""
 
 
 def find_commits(utterance: Utterance) -> list[Commit]:
     """Return the commits that a tool's event shows. A command that failed has none."""
     text = utterance.text
-    if utterance.type is not EventType.TOOL_RESULT or "commit" not in text:
+    if not _is_shell(utterance) or "commit" not in text:
         return []
     made = [
-        Commit(
-            subject=match[2][:MAX_SUBJECT], start=match.start(2), end=match.end(2), hash=match[1]
-        )
+        Commit(subject=match[1][:MAX_SUBJECT], start=match.start(1), end=match.end(1))
         for match in _COMMITTED.finditer(text)
     ]
     if made or has_failed(utterance):
@@ -130,7 +139,7 @@ def find_commits(utterance: Utterance) -> list[Commit]:
 
 def find_deeds(utterance: Utterance) -> Iterator[Deed]:
     """Yield what a shell command committed, closed, filed, merged and released."""
-    if utterance.type is not EventType.TOOL_RESULT or not _is_shell(utterance):
+    if not _is_shell(utterance):
         return
     text = utterance.text
     for commit in find_commits(utterance):
@@ -174,7 +183,7 @@ def find_deeds(utterance: Utterance) -> Iterator[Deed]:
 
 def find_test_state(utterance: Utterance) -> Deed | None:
     """Return what a test run showed last, as a sentence of our own."""
-    if utterance.type is not EventType.TOOL_RESULT or utterance.file or not _is_shell(utterance):
+    if utterance.file or not _is_shell(utterance):
         return None
     text = utterance.text
     last: Deed | None = None
@@ -192,58 +201,58 @@ def find_test_state(utterance: Utterance) -> Deed | None:
     return last
 
 
-def find_todos(utterance: Utterance) -> list[Deed]:
-    """Return the items of a todo list: the finished ones as done, the others as open."""
-    if utterance.type is not EventType.TOOL_RESULT or "[" not in utterance.text:
-        return []
-    if not re.match(r"\w*(?:todo|plan|task)\w*\b", utterance.text, re.IGNORECASE):
-        return []
-    return [
-        Deed(
-            text=match[2].strip()[:MAX_SUBJECT],
-            kind=HighlightKind.DONE if match[1] in "xX" else HighlightKind.OPEN,
-            start=match.start(2),
-            end=match.end(2),
-        )
-        for match in _TODO.finditer(utterance.text)
-    ]
+def read_todos(utterances: Sequence[Utterance]) -> list[tuple[int, Deed]]:
+    """Return the todo list as it stands at the end, with the place of the event of each item.
 
-
-def find_task_titles(utterances: Sequence[Utterance]) -> dict[str, Deed]:
-    """Return the titles of the issues that commands showed, by their reference."""
-    titles: dict[str, Deed] = {}
-    for utterance in utterances:
-        if utterance.type is not EventType.TOOL_RESULT or not _is_shell(utterance):
+    Some tools write the whole list each time; others create and update one task after the other.
+    """
+    items: dict[str, tuple[int, Deed]] = {}
+    for place, utterance in enumerate(utterances):
+        if utterance.type is not EventType.TOOL_RESULT:
             continue
-        text = utterance.text
-        head, _, output = text.partition("\n")
+        if utterance.tool_name in _LISTS and (found := list(_TODO.finditer(utterance.text))):
+            items = {match[2].strip(): (place, _read_todo(match)) for match in found}
+        elif utterance.tool_name in _TASKS and (match := _TODO.search(utterance.text)):
+            number = _NUMBERED.search(utterance.text)
+            name = number[0] if number else f"#{len(items) + 1}"
+            todo = _read_todo(match)
+            known = items.get(name)
+            if known is not None and not todo.text.strip("#0123456789 "):
+                place, todo = known[0], replace(known[1], kind=todo.kind)
+            items[name] = (place, todo)
+    return list(items.values())
+
+
+def _read_todo(match: re.Match[str]) -> Deed:
+    done = match[1] in "xX-"
+    return Deed(
+        text=match[2].strip()[:MAX_SUBJECT],
+        kind=HighlightKind.DONE if done else HighlightKind.OPEN,
+        start=match.start(2),
+        end=match.end(2),
+    )
+
+
+def find_issues(utterances: Sequence[Utterance]) -> dict[str, Issue]:
+    """Return the issues that commands showed, by their reference."""
+    issues: dict[str, Issue] = {}
+    for utterance in utterances:
+        head, _, output = utterance.text.partition("\n") if _is_shell(utterance) else ("", "", "")
         shown = _SHOWN.search(head)
         if shown is None or not output:
             continue
-        ref = shown["id"].rstrip(".")
-        begin = len(head) + 1
-        title = _TITLED.search(text, begin, begin + 400)
-        if title is None and ref in output[:200]:
-            line = output.partition("\n")[0]
-            at = line.find(ref) + len(ref) if ref in line else -1
-            if at < 0:
-                continue
-            rest = _TAGS.sub(" ", line[at:]).strip(" \t:\u00b7|\u2014\u2013-")
-            start = begin + line.find(rest) if rest and rest in line else begin
-            words = rest
-        elif title is not None:
-            start, words = title.start(1), title[1].strip()
+        ref, title = shown["id"].rstrip("."), _TITLED.search(output, 0, 400)
+        line = output.partition("\n")[0]
+        if title is not None:
+            words = title[1].strip()
+        elif ref in line:
+            rest = line[line.find(ref) + len(ref) :]
+            words = _TAGS.sub(" ", rest).strip(" \t:\u00b7|\u2014\u2013-")
         else:
             continue
         if len(words.split()) >= 2:
-            titles[ref] = Deed(
-                text=words[:MAX_SUBJECT],
-                kind=HighlightKind.ASKED,
-                start=start,
-                end=start + len(words) if text[start : start + len(words)] == words else start + 1,
-                ref=ref,
-            )
-    return titles
+            issues[ref] = Issue(ref=ref, title=words[:MAX_SUBJECT])
+    return issues
 
 
 def find_ref(text: str) -> str:
@@ -268,13 +277,13 @@ def has_failed(utterance: Utterance) -> bool:
 
 def read_command(utterance: Utterance) -> str:
     """Return the first line of a shell command, or nothing."""
-    if utterance.type is not EventType.TOOL_RESULT or not _is_shell(utterance):
+    if not _is_shell(utterance):
         return ""
     return utterance.text.partition("\n")[0].partition(": ")[2]
 
 
 def _is_shell(utterance: Utterance) -> bool:
-    return utterance.tool_name in _SHELLS
+    return utterance.type is EventType.TOOL_RESULT and utterance.tool_name in _SHELLS
 
 
 def _read_closing(text: str, match: re.Match[str]) -> Iterator[Deed]:

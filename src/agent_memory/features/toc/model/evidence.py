@@ -155,7 +155,7 @@ def is_vague(text: str) -> bool:
 def _read_output(utterance: Utterance, place: int) -> Iterator[WorkEvidence]:
     for deed in commands.find_deeds(utterance):
         yield _from_deed(
-            deed, utterance, place, _CLOSING if deed.text.startswith(deed.ref) else 1.0
+            deed, utterance, place, _CLOSING if deed.ref and deed.text.startswith(deed.ref) else 1.0
         )
     state = commands.find_test_state(utterance)
     if state is not None:
@@ -191,15 +191,11 @@ def _from_deed(deed: Deed, source: Utterance, place: int, factor: float) -> Work
 
 
 def _read_todos(spoken: Sequence[Utterance]) -> list[WorkEvidence]:
-    """Return the todo list as it stands at the end."""
-    for place in range(len(spoken) - 1, -1, -1):
-        if todos := commands.find_todos(spoken[place]):
-            return [
-                _from_deed(todo, spoken[place], place, _TODO)
-                for todo in todos
-                if len(todo.text.split()) > 2
-            ]
-    return []
+    return [
+        _from_deed(todo, spoken[place], place, _TODO)
+        for place, todo in commands.read_todos(spoken)
+        if len(todo.text.split()) > 2
+    ]
 
 
 def _find_recoveries(spoken: Sequence[Utterance]) -> Iterator[WorkEvidence]:
@@ -269,6 +265,4 @@ def join_files(paths: Sequence[str], most: int = MAX_FILES) -> str:
 def _changes(utterance: Utterance) -> bool:
     if utterance.tool_name in WRITERS:
         return True
-    return bool(commands.find_commits(utterance)) or bool(
-        next(commands.find_deeds(utterance), None)
-    )
+    return next(commands.find_deeds(utterance), None) is not None

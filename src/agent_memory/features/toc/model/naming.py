@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import evidence, speech_acts
-from agent_memory.features.toc.model.commands import Deed
+from agent_memory.features.toc.model.commands import Issue
 from agent_memory.features.toc.model.evidence import WorkEvidence
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.statements import Statement
@@ -30,7 +30,7 @@ def name_work(
     spoken: Sequence[Utterance],
     found: Sequence[WorkEvidence],
     statements: Sequence[Statement],
-    tasks: Mapping[str, Deed],
+    issues: Mapping[str, Issue],
 ) -> str | None:
     """Return the title of a stretch of work, or None if nothing in it can be named."""
     for giver in _GIVERS:
@@ -38,9 +38,9 @@ def name_work(
             if utterance.titles == giver:
                 return shorten(" ".join(utterance.text.split()))
     return (
-        _name_request(spoken, statements, tasks)
+        _name_request(spoken, statements, issues)
         or _name_outcome(found)
-        or _name_task(tasks)
+        or _name_task(issues)
         or _name_files(spoken)
         or _name_statement(statements)
     )
@@ -89,7 +89,7 @@ def _join_list(text: str) -> str:
 
 
 def _name_request(
-    spoken: Sequence[Utterance], statements: Sequence[Statement], tasks: Mapping[str, Deed]
+    spoken: Sequence[Utterance], statements: Sequence[Statement], issues: Mapping[str, Issue]
 ) -> str | None:
     prompts = {
         utterance.event_id
@@ -98,7 +98,7 @@ def _name_request(
     }
     asked = [each for each in statements if each.source.event_id in prompts][:12]
     for statement in asked:
-        if task := find_named_task(statement.text, tasks):
+        if task := find_named_task(statement.text, issues):
             return name_issue(task)
     requests = (_rank_request(statement, 0)[1] for statement in asked)
     return next((each for each in requests if len(each.split()) >= _LEAST_WORDS), None)
@@ -123,8 +123,8 @@ def _name_outcome(found: Sequence[WorkEvidence]) -> str | None:
     return None
 
 
-def _name_task(tasks: Mapping[str, Deed]) -> str | None:
-    return name_issue(list(tasks.values())[-1]) if tasks else None
+def _name_task(issues: Mapping[str, Issue]) -> str | None:
+    return name_issue(list(issues.values())[-1]) if issues else None
 
 
 def _name_files(spoken: Sequence[Utterance]) -> str | None:
@@ -145,15 +145,15 @@ def _name_statement(statements: Sequence[Statement]) -> str | None:
     return shorten(speech_acts.tidy_sentence(best.text)) if best is not None else None
 
 
-def name_issue(task: Deed) -> str:
+def name_issue(task: Issue) -> str:
     """Return the title of an issue with its reference."""
-    return f"{shorten(task.text, MAX_TITLE - len(task.ref) - 3)} ({task.ref})"
+    return f"{shorten(task.title, MAX_TITLE - len(task.ref) - 3)} ({task.ref})"
 
 
-def find_named_task(text: str, tasks: Mapping[str, Deed]) -> Deed | None:
+def find_named_task(text: str, issues: Mapping[str, Issue]) -> Issue | None:
     """Return the issue that a text names, if its title is known."""
     words = {word.strip(".,:;()[]`\"'") for word in text[:_MAX_READ].split()}
-    return next((tasks[ref] for ref in tasks if ref in words), None)
+    return next((issues[ref] for ref in issues if ref in words), None)
 
 
 def is_prompt(utterance: Utterance) -> bool:

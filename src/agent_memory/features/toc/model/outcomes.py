@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.toc.model import commands, evidence, naming, speech_acts
-from agent_memory.features.toc.model.commands import Deed
+from agent_memory.features.toc.model.commands import Issue
 from agent_memory.features.toc.model.evidence import WEIGHTS, WorkEvidence
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.reports import has_structure, tidy
@@ -56,11 +56,11 @@ def read_work(
 ) -> tuple[str | None, tuple[Point, ...]]:
     """Return the title and the bullets of a stretch of work."""
     found = evidence.gather(spoken, before)
-    tasks = commands.find_task_titles(spoken)
-    title = naming.name_work(spoken, found, statements, tasks)
+    issues = commands.find_issues(spoken)
+    title = naming.name_work(spoken, found, statements, issues)
     places = {utterance.event_id: number for number, utterance in enumerate(spoken)}
     candidates = [
-        *_read_requests(spoken, statements, tasks, places),
+        *_read_requests(spoken, statements, issues, places),
         *(_from_evidence(each) for each in found),
         *_read_statements(statements, found, places, spoken),
     ]
@@ -88,7 +88,7 @@ def _from_evidence(found: WorkEvidence) -> _Candidate:
 def _read_requests(
     spoken: Sequence[Utterance],
     statements: Sequence[Statement],
-    tasks: dict[str, Deed],
+    issues: dict[str, Issue],
     places: dict[EventId, int],
 ) -> Iterator[_Candidate]:
     """Yield what each prompt decides, and the telling sentence of what it asks for or, if it names
@@ -102,7 +102,7 @@ def _read_requests(
         for each in decided:
             weight = WEIGHTS[HighlightKind.DECIDED] * max(_clarity(each), _CLEAR_ENOUGH)
             yield _from_prompt(each, tidy(each.text), HighlightKind.DECIDED, weight, places)
-        task = naming.find_named_task(utterance.text, tasks)
+        task = naming.find_named_task(utterance.text, issues)
         rest = [each for each in own if each not in decided]
         asked = next((each for each in rest if task or each.telling > 1), None)
         asked = asked or max(rest, key=lambda each: each.factor * each.central, default=None)

@@ -25,7 +25,8 @@ _HEADING = re.compile(r"\s*#{1,6}\s+")
 _ITEM = re.compile(
     r"(\s*)(?:[-*+\u2022]|\d{1,3}[.)]|[\u2705\u2713\u2714\u274c])\s+(?:\[[ xX~]\]\s+)?"
 )
-_RULE = re.compile(r"\s*\|?[\s:|-]+\|?\s*")
+_RULE = frozenset("|:- \t")  # the characters of the line under a table's header
+MAX_ROW = 2_000  # characters
 _LABEL = re.compile(r"\s*(?:\*\*)?([A-Z][^:*\n.]{1,60}?)(?:\*\*)?:(?:\*\*)?(?:\s+|$)")
 _OPAQUE = re.compile(r"[\W\d]*|`?(?=[a-f]*\d)[0-9a-f]{7,40}`?|[\d/:.\- ]+")
 _PATHS = re.compile(r"[`\w./~@+-]+(?:,\s*[`\w./~@+-]+)*")
@@ -177,7 +178,7 @@ def _read_units(text: str) -> Iterator[_ReportUnit]:
                 text[heading.end() : stop], heading.end(), stop, section, False, False, True
             )
         elif is_row:
-            if _RULE.fullmatch(words):
+            if _RULE.issuperset(words):
                 header = False
             elif not header:
                 row = _join_cells(words)
@@ -229,6 +230,6 @@ def _is_row(line: str) -> bool:
 
 def _join_cells(row: str) -> str:
     """Return a table row as one text: what it is about, then what it says."""
-    cells = [cell.strip(" *\t") for cell in row.strip().strip("|").split("|")[:MAX_CELLS]]
-    telling = [cell for cell in cells if not _OPAQUE.fullmatch(cell)]
+    cells = [cell.strip(" *\t") for cell in row[:MAX_ROW].strip().strip("|").split("|")]
+    telling = [cell for cell in cells[:MAX_CELLS] if not _OPAQUE.fullmatch(cell)]
     return ": ".join(filter(None, ("".join(telling[:1]), "; ".join(telling[1:]))))

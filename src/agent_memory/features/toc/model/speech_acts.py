@@ -140,6 +140,12 @@ _RED = re.compile(
     r"(?<!\b0\s)(?<!\bno\s)(?<!\bzero\s)\b(?:fail(?:s|ed|ing|ures?)?|broken|red|errors?)\b",
     re.IGNORECASE,
 )
+_NOT_GREEN = re.compile(
+    r"\b(?:not|never|cannot|0|zero|no|don['\u2019]t|doesn['\u2019]t|didn['\u2019]t|isn['\u2019]t|aren['\u2019]t)\b"
+    r"[^.;]{0,30}\b(?:pass(?:es|ed|ing)?|green|clean|succeed\w*|compiles?|build)\b"
+    r"|\b(?:pass(?:es|ed|ing)?|green|clean)\b[^.;]{0,12}\b(?:except|but|only)\b",
+    re.IGNORECASE,
+)
 _TESTS_WRITTEN = re.compile(r"\W*(?:added|wrote|created|new|covered)\b", re.IGNORECASE)
 _DONE = re.compile(
     rf"\b(?:{_DONE_VERBS}|done|complete|works?\s+now|is\s+gone|no\s+longer|successfully|in\s+place"
@@ -170,7 +176,7 @@ _DECISION = re.compile(
         "|prefer|preferred|by design|trade-off|tradeoff|stick with"
         "|sticking with|from now on|must not|must never|must always|always use"
     )
-    + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b|\bnever\s+\w+"
+    + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b"
     r"|^(?:used|designed|picked|structured|modell?ed)\b"
     r"|\b(?:use[ds]?|using|keep|kept|stored?|call(?:ed|s)?|writ(?:e|es|ten)|prefer\w*|with|via)\b"
     r".{1,80}\b(?:instead\s+of|rather\s+than)\b(?!\s+\d)",
@@ -323,8 +329,8 @@ def announces_finding(text: str) -> bool:
 
 
 def is_red(text: str) -> bool:
-    """Return whether a measured state is a failure."""
-    return bool(_RED.search(text))
+    """Return whether a measured state is a failure, or success is denied or limited."""
+    return bool(_RED.search(text) or _NOT_GREEN.search(text))
 
 
 def is_go_on(prompt: str) -> bool:
