@@ -18,6 +18,7 @@ class _StoredBullet(msgspec.Struct, array_like=True, frozen=True):
     weight: float
     kind: int = 0
     reported: bool = False
+    corrects: bool = False
 
 
 class _Highlight(msgspec.Struct, array_like=True, frozen=True):
@@ -29,6 +30,7 @@ class _Highlight(msgspec.Struct, array_like=True, frozen=True):
     session: str
     project: str
     reported: bool
+    corrects: bool = False
 
 
 class _Work(msgspec.Struct, array_like=True, frozen=True):
@@ -136,6 +138,7 @@ def decode_node(node_id: NodeId, value: bytes) -> TocNode:
                 weight=bullet.weight,
                 kind=_decode_kind(bullet.kind),
                 reported=bullet.reported,
+                corrects=bullet.corrects,
             )
             for bullet in record.bullets
         ),
@@ -157,6 +160,7 @@ def decode_node(node_id: NodeId, value: bytes) -> TocNode:
                 session=highlight.session,
                 project=highlight.project,
                 reported=highlight.reported,
+                corrects=highlight.corrects,
             )
             for highlight in record.highlights
         ),

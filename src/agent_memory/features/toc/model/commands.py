@@ -215,11 +215,11 @@ def read_todos(utterances: Sequence[Utterance]) -> list[tuple[int, Deed]]:
         elif utterance.tool_name in _TASKS and (match := _TODO.search(utterance.text)):
             number = _NUMBERED.search(utterance.text)
             name = number[0] if number else f"#{len(items) + 1}"
-            todo = _read_todo(match)
+            item = (place, _read_todo(match))
             known = items.get(name)
-            if known is not None and not todo.text.strip("#0123456789 "):
-                place, todo = known[0], replace(known[1], kind=todo.kind)
-            items[name] = (place, todo)
+            if known is not None and not item[1].text.strip("#0123456789 "):
+                item = (known[0], replace(known[1], kind=item[1].kind))
+            items[name] = item
     return list(items.values())
 
 

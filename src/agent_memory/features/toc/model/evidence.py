@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.log.model.events import EventRole, EventType
-from agent_memory.features.toc.model import commands, reports
+from agent_memory.features.toc.model import commands, reports, speech_acts
 from agent_memory.features.toc.model.commands import Deed
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.reports import ReportItem
@@ -46,7 +46,12 @@ _PLAN = re.compile(
 )
 
 
+_LOOK = re.compile(
+    r"(?:cd\s+\S+\s*&&\s*)?(?:ls|cat|head|tail|grep|rg|find|tree|wc|stat|file|which|echo|pwd|sed\s+-n|less"
+    r"|git\s+(?:log|show|diff|status|branch|blame|ls-files|grep)|\w+\s+(?:show|list|ready|view|get))\b"
+)
 _LEAST_TERMS = 2
+_ANSWERS = 2  # plain sentences of an answer
 _HASH = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b")
 _FAULT_MARK = re.compile(r"^(?:\W*(?:fatal|error|Error|ERROR|E|FAILED|FATAL)\b[\s:]*)+")
 
@@ -106,25 +111,43 @@ def _read(
         )
     elif utterance.summarizes or utterance.role is EventRole.ASSISTANT:
         is_last = following is None or following.type is not EventType.TOOL_RESULT
+        ends_turn = following is None or following.type is EventType.USER_MESSAGE
         if utterance.summarizes or is_last or reports.has_structure(utterance.text):
-            yield from _read_report(utterance, place, worked)
+            yield from _read_report(utterance, place, worked, ends_turn=ends_turn)
     elif utterance.type is EventType.TOOL_RESULT:
         yield from _read_output(utterance, place)
 
 
-def _read_report(utterance: Utterance, place: int, worked: bool) -> Iterator[WorkEvidence]:
+def _read_report(
+    utterance: Utterance, place: int, worked: bool, *, ends_turn: bool
+) -> Iterator[WorkEvidence]:
     if utterance.summarizes == "compaction":
         for item in reports.read_compaction(utterance.text):
             yield _from_item(item, utterance, place, _REMEMBERED)
         return
     items = reports.read_report(utterance.text, worked=worked)
-    if not any(item.kind in _REPORTING for item in items):
+    if ends_turn:
+        items = _read_answer(items)
+    elif not any(item.kind in _REPORTING for item in items):
         return
     for order, item in enumerate(items):
         if item.kind is HighlightKind.OPEN or (item.kind not in _IDLE and not is_vague(item.text)):
             factor = (REPORTED if worked else _EXPLAINED) * (_NESTED if item.nested else 1.0)
             found = _from_item(item, utterance, place, factor)
             yield replace(found, weight=found.weight - 0.01 * order, reported=worked)
+
+
+def _read_answer(items: Sequence[ReportItem]) -> list[ReportItem]:
+    """Take the first plain sentences of an answer that ends a turn for what was found out."""
+    plain = [
+        item
+        for item in items
+        if item.kind is HighlightKind.NOTE
+        and not item.nested
+        and not is_vague(item.text)
+        and not speech_acts.lacks_subject(item.text)
+    ][:_ANSWERS]
+    return [replace(item, kind=HighlightKind.FOUND) if item in plain else item for item in items]
 
 
 _REPORTING = frozenset({HighlightKind.MILESTONE, HighlightKind.DONE, HighlightKind.STATE})
@@ -194,7 +217,7 @@ def _read_todos(spoken: Sequence[Utterance]) -> list[WorkEvidence]:
     return [
         _from_deed(todo, spoken[place], place, _TODO)
         for place, todo in commands.read_todos(spoken)
-        if len(todo.text.split()) > 2
+        if todo.kind is HighlightKind.OPEN or len(todo.text.split()) > 2
     ]
 
 
@@ -263,6 +286,8 @@ def join_files(paths: Sequence[str], most: int = MAX_FILES) -> str:
 
 
 def _changes(utterance: Utterance) -> bool:
+    """Return whether a tool may have changed something: it writes, or runs more than a look."""
     if utterance.tool_name in WRITERS:
         return True
-    return next(commands.find_deeds(utterance), None) is not None
+    command = commands.read_command(utterance)
+    return bool(command) and not _LOOK.match(command)

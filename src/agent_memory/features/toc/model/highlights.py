@@ -49,6 +49,7 @@ class Highlight:
     session: str = ""
     project: str = ""
     reported: bool = False
+    corrects: bool = False  # it contradicts something said before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

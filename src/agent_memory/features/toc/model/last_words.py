@@ -18,11 +18,20 @@ SAME_TASK = 0.3  # part of the shorter one, if both name the same issue
 CLOSED = 0.5  # part of an open item's terms in something done later
 MAX_COMPARED = 50  # highlights compared for each term: a more frequent term means little
 ASKED = "Asked: "
+MAX_GRIPS = 8  # of a highlight that was said often: the latest
 
 _DEMOTED = 0.6
 _TELLING = 5  # terms; with fewer, a sentence says only that something is done
 _EARLIER_REPORT = 0.7
 _FINISHED = frozenset({HighlightKind.MILESTONE, HighlightKind.DONE})
+_REFUTABLE = frozenset({
+    HighlightKind.FOUND, HighlightKind.DECIDED, HighlightKind.DONE, HighlightKind.STATE,
+})  # fmt: skip
+_REACH = 40  # highlights back that a correction reaches
+_LEAST_COMMON = 2  # words of an open item in what closes it
+_TO_USER = re.compile(
+    r"(?:you(?:['\u2019]ll)?\s+(?:need|have|must|should|can)|please)\b", re.IGNORECASE
+)
 _PLAIN = frozenset({HighlightKind.NOTE, HighlightKind.ASKED})
 _ABOUT_TASKS = _FINISHED | {HighlightKind.FOUND, HighlightKind.OPEN}
 _ENDED = re.compile(
@@ -53,7 +62,8 @@ def tell_stories(highlights: Iterable[Highlight]) -> list[SessionStory]:
     """Return what still holds of each session, by the time of its first highlight."""
     held = [each for each in highlights if each.grip_ids and each.kind is not HighlightKind.PLANNED]
     held.sort(key=lambda each: each.at_ms)
-    held = _value_last_reports(_drop_states(_drop_closed(_drop_mended(held))))
+    held = _drop_mended(_drop_closed(_drop_corrected(held)))
+    held = _value_last_reports(_drop_states(held))
     by_session: dict[str, list[Highlight]] = {}
     for each in held:
         by_session.setdefault(each.session, []).append(each)
@@ -116,7 +126,7 @@ def _find_same(
 def _unite(one: Highlight, other: Highlight) -> Highlight:
     """Merge two highlights into the better one, with the grips of both."""
     better = max(one, other, key=lambda each: (each.reported, _is_telling(each), each.weight))
-    grips = tuple(dict.fromkeys(one.grip_ids + other.grip_ids))
+    grips = tuple(dict.fromkeys(one.grip_ids + other.grip_ids))[-MAX_GRIPS:]
     is_open = HighlightKind.OPEN in (one.kind, other.kind)  # what was filed and not closed is open
     kind = HighlightKind.OPEN if is_open else better.kind
     return replace(better, grip_ids=grips, at_ms=max(one.at_ms, other.at_ms), kind=kind)
@@ -126,20 +136,56 @@ def _is_telling(highlight: Highlight) -> bool:
     return len(stems(highlight.text)) >= _TELLING
 
 
+def _drop_corrected(held: list[Highlight]) -> list[Highlight]:
+    """Drop what a later highlight of the session contradicts: it shares a word with it, or it is
+    the last finding before a sentence such as "That is not it"."""
+    wrong: set[int] = set()
+    for number, each in enumerate(held):
+        if not each.corrects:
+            continue
+        earlier = [
+            back
+            for back in range(max(0, number - _REACH), number)
+            if held[back].session == each.session and held[back].kind in _REFUTABLE
+        ]
+        terms = stems(each.text)
+        related = [back for back in earlier if _share_words(terms, stems(held[back].text))]
+        if speech_acts.lacks_subject(each.text):
+            related += [back for back in earlier if held[back].kind is HighlightKind.FOUND][-1:]
+        wrong.update(related)
+    return [each for number, each in enumerate(held) if number not in wrong]
+
+
+def _share_words(terms: frozenset[str], others: frozenset[str]) -> bool:
+    return any(len(stem) > 2 or stem.isdigit() for stem in terms & others)
+
+
 def _drop_mended(held: list[Highlight]) -> list[Highlight]:
-    """Drop the failures of a session after which something was finished or measured as good."""
-    last_good: dict[str, int] = {}
-    for each in held:
-        good = each.kind in _FINISHED or (
-            each.kind is HighlightKind.STATE and not speech_acts.is_red(each.text)
-        )
-        if good:
-            last_good[each.session] = each.at_ms
-    return [
-        each
-        for each in held
-        if each.kind is not HighlightKind.BROKEN or each.at_ms >= last_good.get(each.session, 0)
-    ]
+    """Drop the failures that something later mends: in their session a finished task, a good
+    measurement or something done about it; later on, a good measurement of tests that failed."""
+    kept: list[Highlight] = []
+    finished: set[str] = (
+        set()
+    )  # sessions with a finished task or a good measurement, read backwards
+    measured: set[str] = set()  # projects with a good measurement
+    done: dict[str, set[str]] = {}  # the words of what was done, by session
+    for each in reversed(held):
+        terms = stems(each.text)
+        if each.kind is HighlightKind.BROKEN and (
+            each.session in finished
+            or (each.project in measured and not _TESTED.isdisjoint(terms))
+            or not done.get(each.session, set()).isdisjoint(terms)
+        ):
+            continue
+        kept.append(each)
+        is_good = each.kind is HighlightKind.STATE and not speech_acts.is_red(each.text)
+        if each.kind is HighlightKind.MILESTONE or is_good:
+            finished.add(each.session)
+        if is_good:
+            measured.add(each.project)
+        if each.kind is HighlightKind.DONE:
+            done.setdefault(each.session, set()).update(terms)
+    return kept[::-1]
 
 
 def _value_last_reports(held: list[Highlight]) -> list[Highlight]:
@@ -157,42 +203,86 @@ def _value_last_reports(held: list[Highlight]) -> list[Highlight]:
 
 
 def _drop_closed(held: list[Highlight]) -> list[Highlight]:
-    """Drop open items that were done later, or that a later report no longer names."""
-    reports: dict[str, int] = {}
+    """Drop open items that were done later, or that a later report of the session no longer has."""
+    reports: dict[str, int] = {}  # the last report that finishes the task or lists what is open
+    deeds: dict[str, int] = {}  # the last thing done, by session
     for each in held:
-        if each.reported and each.kind is not HighlightKind.ASKED:
+        if each.reported and each.kind in (HighlightKind.MILESTONE, HighlightKind.OPEN):
             reports[each.session] = each.at_ms
-    done = [each for each in held if each.kind in _FINISHED]
+        if each.kind in _FINISHED:
+            deeds[each.session] = each.at_ms
+    done = _ByWord(held)
 
     def is_closed(item: Highlight) -> bool:
         if item.reported and item.at_ms < reports.get(item.session, 0):
             return True
-        ref, terms = commands.find_ref(item.text), stems(item.text)
-        return any(
-            later.at_ms > item.at_ms
-            and later.project == item.project
-            and (
-                (ref and ref in commands.find_refs(later.text))
-                or len(terms & stems(later.text)) >= CLOSED * len(terms)
-            )
-            for later in done
-        )
+        if _TO_USER.match(item.text) and item.at_ms < deeds.get(item.session, 0):
+            return True
+        return done.closes(item)
 
     return [each for each in held if each.kind is not HighlightKind.OPEN or not is_closed(each)]
 
 
+class _ByWord:
+    """What was done, by its words and its issue, to find what closes an open item."""
+
+    def __init__(self, held: Sequence[Highlight]) -> None:
+        self._having: dict[str, list[Highlight]] = {}
+        for each in held:
+            if each.kind in _FINISHED:
+                for word in {*stems(each.text), *commands.find_refs(each.text)}:
+                    self._having.setdefault(word, []).append(each)
+
+    def closes(self, item: Highlight) -> bool:
+        """Return whether something later in the project names its issue or most of its words."""
+        terms, ref = stems(item.text), commands.find_ref(item.text)
+        common: Counter[int] = Counter()
+        known: dict[int, Highlight] = {}
+        for word in {*terms, ref}:
+            for each in self._having.get(word, ())[-MAX_COMPARED:]:
+                if each.at_ms > item.at_ms and each.project == item.project:
+                    if word == ref:
+                        return True
+                    common[id(each)] += 1
+                    known[id(each)] = each
+        return any(
+            count >= _LEAST_COMMON
+            and count >= CLOSED * min(len(terms), len(stems(known[name].text)))
+            for name, count in common.items()
+        )
+
+
 def _drop_states(held: list[Highlight]) -> list[Highlight]:
-    """Keep one measurement of each project: the last of its last session, as reported."""
-    last: dict[str, Highlight] = {}
-    for each in held:
-        if each.kind is not HighlightKind.STATE:
-            continue
-        known = last.get(each.project)
-        if known is None or known.session != each.session or each.reported or not known.reported:
-            last[each.project] = each
-    return [
-        each for each in held if each.kind is not HighlightKind.STATE or last[each.project] is each
+    """Keep the last measurement of each thing in a project, as reported."""
+    kept: list[Highlight] = []
+    later: dict[str, list[Highlight]] = {}
+    for each in reversed(held):
+        if each.kind is HighlightKind.STATE:
+            known = later.setdefault(each.project, [])
+            same = next((other for other in known if _measure_same(each, other)), None)
+            if same is None:
+                known.append(each)
+            elif same.session == each.session and each.reported and not same.reported:
+                known[known.index(same)] = each
+                kept[kept.index(same)] = each
+                continue
+            else:
+                continue
+        kept.append(each)
+    kept.reverse()
+    return sorted(kept, key=lambda each: each.at_ms)
+
+
+def _measure_same(one: Highlight, other: Highlight) -> bool:
+    """Return whether a measurement is replaced by a later one. A failure is not if both name
+    what they measure, and it is not the same."""
+    if not speech_acts.is_red(one.text):
+        return True
+    names = [
+        {stem for stem in stems(each.text) if not stem.isdigit()} - _MEASURING
+        for each in (one, other)
     ]
+    return not all(names) or not names[0].isdisjoint(names[1])
 
 
 def _tell(session: str, group: list[Highlight]) -> SessionStory:
@@ -252,7 +342,7 @@ def _shares_task(task: str, text: str) -> bool:
     """Return whether a text names the issue in brackets at the end of a task."""
     match = re.search(r"\(([^()\s]+)\)$", task)
     if match is None:
-        return len(stems(text) - stems("all done complete completed pushed finished")) < 2
+        return all(stem.isdigit() or stem in _EMPTY for stem in stems(text))
     return re.search(rf"(?<![\w-]){re.escape(match[1])}(?![\w-]|\.\d)", text) is not None
 
 
@@ -282,7 +372,22 @@ def _repeats(highlight: Highlight, lead: Highlight) -> bool:
     return len(terms & stems(lead.text)) >= ALIKE * len(terms)
 
 
+_EMPTY_WORDS = """
+all done complete completed finished pushed closed task tasks epic feature issue ticket story work
+everything merged shipped implemented steps
+"""
+
+
 @lru_cache(maxsize=1 << 13)  # a day is summarized again with each of its segments
 def stems(text: str) -> frozenset[str]:
     """Return the stems of a text, or the text itself if it has none."""
     return frozenset(phrases.split_words(text).stems) or frozenset({text})
+
+
+_EMPTY = stems(_EMPTY_WORDS)
+_TESTED = stems("test tests suite build compile spec specs")
+_MEASURING = stems(
+    "all zero test tests suite spec specs doctest doctests pass passed passing passes fail fails"
+    " failed failing green clean total count counts issue issues error errors warning warnings run"
+    " ran now lint"
+)

@@ -43,6 +43,7 @@ def name_work(
         or _name_task(issues)
         or _name_files(spoken)
         or _name_statement(statements)
+        or _name_prompt(spoken)
     )
 
 
@@ -56,10 +57,10 @@ def name_chat(
         value, request = max(ranked, default=(0.0, ""))
         if value > 0:
             return request
-    if not keys:
-        return None
+    if not keys or len(people) < 2:
+        return _name_prompt([each.source for each in statements]) or _name_statement(statements)
     topics = join_words(keys[:3])
-    return shorten(f"{join_words(people[:3])} on {topics}" if people else f"About {topics}")
+    return shorten(f"{join_words(people[:3])} on {topics}")
 
 
 def join_words(words: Sequence[str]) -> str:
@@ -102,6 +103,15 @@ def _name_request(
             return name_issue(task)
     requests = (_rank_request(statement, 0)[1] for statement in asked)
     return next((each for each in requests if len(each.split()) >= _LEAST_WORDS), None)
+
+
+def _name_prompt(spoken: Sequence[Utterance]) -> str | None:
+    """Return the first line of a prompt that is short."""
+    for utterance in spoken:
+        line = " ".join(utterance.text[:_MAX_READ].strip().partition("\n")[0].split())
+        if is_prompt(utterance) and 0 < len(line) <= MAX_TITLE:
+            return _capitalize(line.strip(" .!:;,"))
+    return None
 
 
 def _name_outcome(found: Sequence[WorkEvidence]) -> str | None:

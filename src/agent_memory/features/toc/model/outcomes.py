@@ -4,6 +4,7 @@ Evidence and sentences compete by kind and weight, and each is taken for what it
 before. What was corrected or measured again is left out.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,7 @@ _NEW = 0.7  # part of a bullet's value that depends on its new terms
 _LEAST = 0.3  # of a bullet's value
 _FEW = 2  # bullets; up to here, plain notes are taken too
 _MENDED = 0.5
+_COMPLAINED = 1.4  # a failure that the user reports
 _FOLLOWING = 0.6  # a request after the first
 _CHOICES = 2  # decisions of one prompt
 _CLEAR_ENOUGH = 0.7  # a decision in few words
@@ -37,6 +39,14 @@ _SUBJECTLESS = 0.7  # "It is ..." says little alone
 _CORRECTING = 1.2
 _VAGUE = (0.1, 0.4, 0.8)  # by the number of distinctive words
 _ESTIMATED = 0.9  # a sentence in between counts less than evidence
+
+
+_REFUTABLE = (
+    HighlightKind.FOUND,
+    HighlightKind.BROKEN,
+    HighlightKind.NOTE,
+    HighlightKind.DECIDED,
+)
 
 
 @dataclass(slots=True)
@@ -49,6 +59,7 @@ class _Candidate:
     stems: frozenset[str]
     reported: bool = False
     ref: str = ""
+    corrects: bool = False
 
 
 def read_work(
@@ -82,6 +93,7 @@ def _from_evidence(found: WorkEvidence) -> _Candidate:
         stems=_stems(found.text),
         reported=found.reported,
         ref=found.ref,
+        corrects=speech_acts.is_correction(found.text),
     )
 
 
@@ -111,8 +123,12 @@ def _read_requests(
         said = naming.name_issue(task) if task else tidy(asked.text)
         weight = WEIGHTS[HighlightKind.ASKED] * (1.0 if task else _clarity(asked))
         weight *= 1.0 if first else _FOLLOWING
+        if not first and speech_acts.is_complaint(utterance.text):
+            weight = WEIGHTS[HighlightKind.BROKEN] * _COMPLAINED
+            yield _from_prompt(asked, said, HighlightKind.BROKEN, weight, places)
+            continue
         request = _from_prompt(asked, f"Asked: {said}", HighlightKind.ASKED, weight, places)
-        yield replace(request, stems=_stems(said), ref=task.ref if task else "")
+        yield replace(request, stems=_stems(said), ref=task.ref if task else "", corrects=False)
         first = False
 
 
@@ -131,7 +147,16 @@ def _from_prompt(
         support=(_support(source, source.text[span.start : span.end].strip()),),
         order=(places[source.event_id], span.start),
         stems=frozenset(statement.words.stems),
+        corrects=kind is HighlightKind.BROKEN or _is_withdrawal(source.text),
     )
+
+
+def _is_withdrawal(prompt: str) -> bool:
+    """Return whether a prompt takes something back: "Wait, no. ..."."""
+    return bool(_NO.match(prompt)) or speech_acts.is_correction(prompt)
+
+
+_NO = re.compile(r"(?:no|nope|wait|hold on|stop)\b[,.!]", re.IGNORECASE)
 
 
 def _read_statements(
@@ -178,6 +203,7 @@ def _read_statements(
             order=(places[source.event_id], span.start),
             stems=frozenset(statement.words.stems),
             ref=commands.find_ref(text),
+            corrects=statement.act.corrects,
         )
 
 
@@ -218,7 +244,7 @@ def _find_corrected(told: Sequence[Statement], statements: Sequence[Statement]) 
             earlier = told[back]
             if (
                 earlier.source.event_id != statement.source.event_id
-                and earlier.kind in (HighlightKind.FOUND, HighlightKind.BROKEN, HighlightKind.NOTE)
+                and earlier.kind in _REFUTABLE
                 and stems & _get_telling(earlier)
             ):
                 wrong.add(back)
@@ -323,6 +349,7 @@ def _to_point(candidate: _Candidate) -> Point:
         support=tuple(each for each in candidate.support if each.excerpt),
         kind=candidate.kind,
         reported=candidate.reported,
+        corrects=candidate.corrects,
     )
 
 

@@ -117,7 +117,9 @@ _HEDGE = re.compile(
 )
 _CORRECTION = re.compile(
     r"\b(?:actually|in\s+fact|correction|false\s+alarm|was\s+wrong|misread|mistaken|after\s+all"
-    r"|contrary\s+to)\b"
+    r"|contrary\s+to|scratch\s+that|not\s+the\s+(?:cause|problem|reason|issue)|is\s+not\s+it"
+    r"|isn['\u2019]t\s+it|wait,?\s+no|on\s+second\s+thought|rolled\s+back|reverted)\b"
+    r"|\bnot\s+(?:the\s+)?[\w.%-]+,\s+(?:but|it|it['\u2019]s)\b|\bit['\u2019]s\s+\S+(?:\s\w+)?,\s+not\b"
     r"|\b(?:IS|ARE|WAS|DOES|DID|NOT|CAN)\b(?=\s+[a-z])"  # written so for emphasis
 )
 _STATE = re.compile(
@@ -150,7 +152,7 @@ _TESTS_WRITTEN = re.compile(r"\W*(?:added|wrote|created|new|covered)\b", re.IGNO
 _DONE = re.compile(
     rf"\b(?:{_DONE_VERBS}|done|complete|works?\s+now|is\s+gone|no\s+longer|successfully|in\s+place"
     r"|is\s+live|up\s+and\s+running|down\s+from|instead\s+of\s+\d[\d.,]*|now\s+(?:works?|passes|supports?|handles?|uses?|returns?|has"
-    r"|have|carries|shows?|runs?|is|are))\b",
+    r"|have|carries|shows?|runs?|is|are|\w{3,}s)|(?:is|are)\s+now)\b",
     re.IGNORECASE,
 )
 _NOT_YET = re.compile(  # before one of them
@@ -209,9 +211,10 @@ _FINDING = re.compile(
     re.IGNORECASE,
 )
 _BROKEN = _find_words(
-    "fail|fails|failed|failing|crash|crashes|crashed|crashing|broken|breaks|is missing|are missing"
-    "|not found|undefined|unable|won't|isn't working|doesn't work|doesn't compile|doesn't exist"
-    "|doesn't build|doesn't start|timed out|times out|refused|denied|rejected|regressed|regression"
+    "fail|fails|failed|failing|crashes|crashed|crashing|broken|breaks|is missing|are missing"
+    "|not found|undefined|unable|won't|isn't working|does not work|not working|doesn't work"
+    "|doesn't compile|doesn't exist|doesn't build|doesn't start|timed out|times out"
+    "|refused|denied|rejected|regressed|regression"
 )
 _OPEN = re.compile(
     r"\b"
@@ -219,8 +222,8 @@ _OPEN = re.compile(
         "todo|remaining|remain|remains|still to|still need|still needs|still open|still missing"
         "|left to do|follow-up|followup|not yet|out of scope|next step|next steps|next task|next up"
         "|deferred|postponed|pending|blocked on|blocked by|for later|future work|known gap"
-        "|not done|not implemented|not tested|not covered|up to you|your call|your decision"
-        "|waiting for"
+        "|not done|not implemented|isn't implemented|not tested|not covered|open question|up to you"
+        "|your call|your decision|waiting for"
     )
     + r"\b|\byou(?:\s+still|['\u2019]ll)?\s+(?:need|have|should|must|can\s+decide|may\s+want)\b",
     re.IGNORECASE,
@@ -250,6 +253,13 @@ _ANNOUNCEMENT = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_ANNOUNCEMENT = 60
+
+
+_COMPLAINT = re.compile(
+    r"\b(?:still\s+(?:crash|fail|broken|wrong|get|see|happen|not|the\s+same)\w*|(?:does|did)(?:n['\u2019]t|\s+not)"
+    r"\s+(?:work|help|fix)|not\s+fixed)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +296,7 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
 def _classify_statement(text: str, report: bool) -> HighlightKind:
     if _STATE.search(text) and _VERDICT.search(text) and not _TESTS_WRITTEN.match(text):
         return HighlightKind.BROKEN if is_red(text) and "because" in text else HighlightKind.STATE
-    if _BROKEN.search(text) and not report:
+    if _BROKEN.search(text) and not report and not _DONE.match(text):
         return HighlightKind.NOTE if _HEDGE.search(text) else HighlightKind.BROKEN
     done = _is_done(text)
     if done and _WHOLE.search(text) and _ENDED.search(text) and len(text) < _LONGEST_MILESTONE:
@@ -326,6 +336,16 @@ def _is_done(text: str) -> bool:
 def announces_finding(text: str) -> bool:
     """Return whether a short sentence announces what the next one says: "Found it."."""
     return len(text) < _LONGEST_ANNOUNCEMENT and bool(_ANNOUNCEMENT.match(text))
+
+
+def is_correction(text: str) -> bool:
+    """Return whether a sentence contradicts something that was said before it."""
+    return bool(_CORRECTION.search(text[:MOST_CHARS]))
+
+
+def is_complaint(prompt: str) -> bool:
+    """Return whether a user says that something does not work."""
+    return bool(_COMPLAINT.search(prompt[:MOST_CHARS]))
 
 
 def is_red(text: str) -> bool:

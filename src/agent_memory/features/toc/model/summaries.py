@@ -48,7 +48,7 @@ class Support:
 class Point:
     """A bullet of a segment. `weight` ranks it among the bullets of its day, week and so on.
 
-    `reported` is True if a final report says it.
+    `reported` is True if a final report says it, `corrects` if it contradicts what was said before.
     """
 
     text: str
@@ -56,6 +56,7 @@ class Point:
     support: tuple[Support, ...]
     kind: HighlightKind = HighlightKind.NOTE
     reported: bool = False
+    corrects: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ SUBAGENT = 0.6  # of the weight of what a subagent found: its main session says 
 class Bullet:
     """A bullet of a node. `weight` ranks it when a parent selects among its children's.
 
-    `reported` is True if a final report says it.
+    `reported` is True if a final report says it, `corrects` if it contradicts what was said before.
     """
 
     text: str
@@ -36,6 +36,7 @@ class Bullet:
     weight: float
     kind: HighlightKind = HighlightKind.NOTE
     reported: bool = False
+    corrects: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +114,7 @@ def build_segment_node(
                 weight=point.weight,
                 kind=point.kind,
                 reported=point.reported,
+                corrects=point.corrects,
             )
         )
     node = TocNode(
@@ -161,7 +163,7 @@ def to_child(node: TocNode) -> ChildSummary:
     return ChildSummary(
         title=node.title,
         text=node.summary,
-        highlights=node.highlights if node.level is not Level.SEGMENT else _to_highlights(node),
+        highlights=node.highlights or _to_highlights(node),
         keywords=node.keywords,
         session=get_main_session(node.session),
         project=node.project,
@@ -184,6 +186,7 @@ def _to_highlights(node: TocNode) -> tuple[Highlight, ...]:
             session=session,
             project=node.project,
             reported=bullet.reported,
+            corrects=bullet.corrects,
         )
         for bullet in node.bullets
     )

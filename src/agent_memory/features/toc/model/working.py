@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import commands
 from agent_memory.features.toc.model.highlights import MAX_FILES, Work
-from agent_memory.features.toc.model.summaries import ChildSummary, Utterance
+from agent_memory.features.toc.model.summaries import ChildSummary, Utterance, filter_spoken
 
 BRIDGED_MS = 300_000  # a shorter pause between two segments counts as work
 WRITERS = frozenset(
@@ -13,9 +13,12 @@ WRITERS = frozenset(
 )
 
 
-def measure_segment(utterances: Sequence[Utterance], *, is_first: bool) -> Work:
-    """Measure a segment. `is_first` says that its session begins with it."""
-    if not utterances:
+def measure_segment(
+    utterances: Sequence[Utterance], *, is_first: bool, is_main: bool = True
+) -> Work:
+    """Measure a segment. `is_first` says that its session begins with it, `is_main` that it is not
+    a subagent's: that counts as no session, and its task as no prompt."""
+    if not filter_spoken(utterances):
         return Work()
     times = [utterance.at_ms for utterance in utterances]
     written = (
@@ -24,9 +27,10 @@ def measure_segment(utterances: Sequence[Utterance], *, is_first: bool) -> Work:
         if utterance.tool_name in WRITERS and is_kept_file(utterance)
     )
     return Work(
-        sessions=1,
-        begun=int(is_first),
-        prompts=sum(
+        sessions=int(is_main),
+        begun=int(is_first and is_main),
+        prompts=is_main
+        * sum(
             utterance.type is EventType.USER_MESSAGE and utterance.role is EventRole.USER
             for utterance in utterances
         ),
@@ -45,10 +49,9 @@ def measure_day(segments: Sequence[ChildSummary]) -> Work:
             begin = end
         seconds += max(0, stop - begin)
         end = max(end, stop)
-    main = [each for each in segments if each.work.sessions]
     return Work(
-        sessions=len({each.session for each in main}),
-        begun=len({each.session for each in main if each.work.begun}),
+        sessions=len({each.session for each in segments if each.work.sessions}),
+        begun=len({each.session for each in segments if each.work.begun}),
         prompts=sum(each.work.prompts for each in segments),
         commits=sum(each.work.commits for each in segments),
         seconds=seconds // 1000,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.model.metadata import SUMMARIZES, TITLES
+from agent_memory.features.log.model.metadata import SUMMARIZES, TITLES, get_main_session
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services import paging
@@ -430,7 +430,11 @@ class Segmenter:
             project=next(
                 (event.metadata["project"] for event in events if event.metadata.get("project")), ""
             ),
-            work=working.measure_segment(dialogue.utterances, is_first=before is None),
+            work=working.measure_segment(
+                dialogue.utterances,
+                is_first=before is None,
+                is_main=get_main_session(segment.session_id) == segment.session_id,
+            ),
         )
 
     def _end_of(self, segment: Segment) -> list[Event]:
