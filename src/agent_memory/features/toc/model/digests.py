@@ -59,7 +59,7 @@ _IMPORTANT = {
     HighlightKind.BROKEN: 0.5,  # those that nothing mended
 }
 _LEADS = frozenset({HighlightKind.MILESTONE, HighlightKind.ASKED})
-_ASIDE = re.compile(r"\s*\([^()]{12,}\)")
+_ASIDE = re.compile(r"\s{0,4}\([^()]{12,}\)")
 
 
 def digest(period: PeriodSummary) -> Digest:

@@ -25,7 +25,7 @@ _HEADING = re.compile(r"\s*#{1,6}\s+")
 _ITEM = re.compile(
     r"(\s*)(?:[-*+\u2022]|\d{1,3}[.)]|[\u2705\u2713\u2714\u274c])\s+(?:\[[ xX~]\]\s+)?"
 )
-_RULE = re.compile(r"\s*\|?[\s:|-]+\|?\s*")
+_RULE = re.compile(r"[\s:|-]+")
 _LABEL = re.compile(r"\s*(?:\*\*)?([A-Z][^:*\n.]{1,60}?)(?:\*\*)?:(?:\*\*)?(?:\s+|$)")
 _OPAQUE = re.compile(r"[\W\d]*|`?(?=[a-f]*\d)[0-9a-f]{7,40}`?|[\d/:.\- ]+")
 _PATHS = re.compile(r"[`\w./~@+-]+(?:,\s*[`\w./~@+-]+)*")

@@ -65,7 +65,7 @@ _SELF = re.compile(
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"(?:,?\s+(?:so|and|but)\s+|\s*[,;\u2014\u2013]\s*|\s-\s)"
+    r"(?:,?\s{1,4}(?:so|and|but)\s{1,4}|\s{0,4}[,;\u2014\u2013]\s{0,4}|\s-\s)"
     r"(?:let(?:['\u2019]s|\s+me)\b|i['\u2019]ll\b|i\s+will\b|i\s+(?:need\s+to|should|can|just)\b"
     r"|no\s+action\s+needed).*",
     re.IGNORECASE | re.DOTALL,
