@@ -34,7 +34,9 @@ _TRAILING = " \t*:;,\u2014\u2013-"
 # What the items under a heading are; None: they are left out. The first that fits counts.
 _SECTIONS: dict[HighlightKind | None, str] = {
     None: r"files?(?: \w+)?|usage|how to|commands?|user messages|current work|analysis|legend",
-    HighlightKind.PLANNED: r"needed|need to|plans?|steps|going to|i['\u2019]ll|will",
+    HighlightKind.PLANNED: (
+        r"needed|need to|plans?|(?<!next )(?<!remaining )steps|going to|i['\u2019]ll|will"
+    ),
     HighlightKind.OPEN: r"remaining|next|todos?|follow-?ups?|pending|not done|open|left|deferred",
     HighlightKind.FOUND: (
         r"discover\w*|found|findings?|root causes?|causes?|learn\w*|notes?|gotchas?|caveats?|known"

@@ -96,7 +96,7 @@ _CHOICE = re.compile(
 )
 _WILL_START = re.compile(_WILL, re.IGNORECASE)
 _HEDGE = re.compile(
-    r"\bmay\b(?!\s+\d)|\bappears?\b(?!\s+in)|\b"
+    r"\b(?-i:may)\b|\bappears?\b(?!\s+in)|\b"
     + _any_of(
         "might|maybe|perhaps|probably|likely|possibly|presumably|seems|seem|seemed|looks like"
         "|look like|i think|i believe|i guess|i suspect|should work|should be|should pass"
@@ -106,7 +106,7 @@ _HEDGE = re.compile(
     re.IGNORECASE,
 )
 _CORRECTION = re.compile(
-    r"\b(?:actually|in\s+fact|correction|false\s+alarm|was\s+wrong|misread|mistaken|after\s+all"
+    r"\b(?i:actually|in\s+fact|correction|false\s+alarm|was\s+wrong|misread|mistaken|after\s+all"
     r"|contrary\s+to)\b"
     r"|\b(?:IS|ARE|WAS|DOES|DID|NOT|CAN)\b(?=\s+[a-z])"  # written so for emphasis
 )
@@ -133,8 +133,8 @@ _RED = re.compile(
 _TESTS_WRITTEN = re.compile(r"\W*(?:added|wrote|created|new|covered)\b", re.IGNORECASE)
 _DONE = re.compile(
     rf"\b(?:{_DONE_VERBS}|done|complete|works?\s+now|is\s+gone|no\s+longer|successfully|in\s+place"
-    r"|is\s+live|up\s+and\s+running|now\s+(?:works?|passes|supports?|handles?|uses?|returns?|has"
-    r"|have|carries|shows?|runs?|is|are))\b",
+    r"|is\s+live|up\s+and\s+running|now\s+(?:work|support|handle|use|return|have|show|run|is|are)"
+    r"|(?<!right\s)now\s+(?!this|its|always|as|sometimes|less)[a-z]+s)\b",
     re.IGNORECASE,
 )
 _NOT_YET = re.compile(  # before one of them
@@ -143,7 +143,8 @@ _NOT_YET = re.compile(  # before one of them
     re.IGNORECASE,
 )
 _WHOLE = re.compile(
-    r"\b(?:epic|task|feature|milestone|project|issue|ticket|bead|story|sprint|refactor\w*|migration"
+    r"\b(?:epic|task|feature|milestone|project|issue|ticket|bead|story|sprint|refactor\w*|migration|rewrite"
+    r"|redesign|upgrade|rollout"
     r"|release|implementation|everything|work|all(?:\s+(?:\w+\s+){0,3})?"
     r"(?:tasks|subtasks|work|items|steps|children|phases|todos|done))\b",
     re.IGNORECASE,
@@ -163,6 +164,7 @@ _DECISION = re.compile(
     + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b|\bnever\s+\w+",
     re.IGNORECASE,
 )
+_NAMED_CAUSE = _find_words("caused by|root cause")
 _CAUSE = re.compile(
     r"\b(?:(?:root\s+)?causes?\s+(?:is|was|were|are|of)|turns?\s+out|turned\s+out|discovered"
     r"|caused\s+by|(?:the|a)\s+(?:\w+\s+)?(?:issue|problem|bug|culprit|reason)\s+"
@@ -217,7 +219,8 @@ _GO_ON = re.compile(
     r"|try\s+again|again|approved?|lgtm|commit|push|commit\s+and\s+push|merge|run|yes|no|y|n|ok"
     r"|[1-9]|[a-d]|stop|wait|hi|hello|hey|thanks?|done)\b[\s,.!]*"
     r"(?:(?:it|this|that|please|now|with\s+(?:it|that|this)|them|all|everything"
-    r"|until\s+(?:all|everything|it)\s+(?:are|is)\s+done|the\s+(?:rest|next|plan|work))[\s,.!]*)*)?",
+    r"|until\s+(?:all|everything|it)\s+(?:are|is)\s+done"
+    r"|(?:with\s+)?the\s+(?:rest|plan|work|next(?:\s+(?:one|step|task|item))?))[\s,.!]*)*)?",
     re.IGNORECASE,
 )
 
@@ -256,7 +259,9 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
         return SpeechAct(HighlightKind.DECIDED) if _is_choice(bare) else _SILENT
     if not report and (_IMPERATIVE.match(bare) or _LATER_PROMISE.search(bare)):
         return _SILENT
-    kind, corrects = _classify_statement(bare, report), bool(_CORRECTION.search(bare))
+    # The whole sentence: "Actually," is cut from the words that are classified.
+    corrects = bool(_CORRECTION.search(text, 0, MOST_CHARS))
+    kind = _classify_statement(bare, report)
     if kind in _NEEDING_SUBJECT and _PRONOUN.match(bare):
         kind = HighlightKind.NOTE
     if corrects and kind is HighlightKind.NOTE and not _HEDGE.search(bare):
@@ -267,7 +272,7 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
 def _classify_statement(text: str, report: bool) -> HighlightKind:
     if _STATE.search(text) and _VERDICT.search(text) and not _TESTS_WRITTEN.match(text):
         return HighlightKind.BROKEN if is_red(text) and "because" in text else HighlightKind.STATE
-    if _BROKEN.search(text) and not report:
+    if _BROKEN.search(text) and not report and not _NAMED_CAUSE.search(text):
         return HighlightKind.NOTE if _HEDGE.search(text) else HighlightKind.BROKEN
     done = _is_done(text)
     if done and _WHOLE.search(text) and _ENDED.search(text) and len(text) < _LONGEST_MILESTONE:
