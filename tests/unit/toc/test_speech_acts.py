@@ -64,6 +64,8 @@ class TestKinds:
             ("I've added a retry to the uploader.", DONE),
             ("Fixed the race between the two consumers.", DONE),
             ("The legacy exporter is gone.", DONE),
+            ("The staging cluster runs 1.31 now.", DONE),
+            ("The login fails now.", BROKEN),
             ("The gift card form now validates the code.", DONE),
             ("Right now users see a blank page.", NOTE),
             ("The root cause of the failing build is a stale lock file.", FOUND),

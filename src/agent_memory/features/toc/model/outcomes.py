@@ -262,9 +262,12 @@ def _says_same(one: _Candidate, other: _Candidate) -> bool:
         return False  # what was asked for says what the session is about
     common = len(one.stems & other.stems)
     share = common / (len(one.stems | other.stems) or 1)
-    part = common / (min(len(one.stems), len(other.stems)) or 1)
     if one.ref and one.ref == other.ref:
-        return part >= SAME_TASK
+        # The issue itself is no common word: "ab-1 is done" does not say how.
+        name = _stems(one.ref)
+        common = len((one.stems & other.stems) - name)
+        size = min(len(one.stems - name), len(other.stems - name))
+        return common >= SAME_TASK * size if size else False
     return share >= ALIKE
 
 

@@ -137,6 +137,7 @@ _DONE = re.compile(
     r"|(?<!right\s)now\s+(?!this|its|always|as|sometimes|less)[a-z]+s)\b",
     re.IGNORECASE,
 )
+_NOW = re.compile(r"(?<!right\s)(?<!for\s)(?<!until\s)\bnow[.!]*$", re.IGNORECASE)
 _NOT_YET = re.compile(  # before one of them
     r"\b(?:not|never|isn['\u2019]t|wasn['\u2019]t|to|be|must|should|can|cannot|if|when|once|until"
     r"|unless|will|would|already|were|been)\s+(?:yet\s+|be\s+|been\s+|get\s+)?$",
@@ -296,6 +297,8 @@ def _classify_statement(text: str, report: bool) -> HighlightKind:
 
 def _is_done(text: str) -> bool:
     """Return whether a sentence says that something was done, and not that it is to be done."""
+    if _NOW.search(text) and not _BROKEN.search(text):
+        return True
     return any(
         not _NOT_YET.search(text, max(0, match.start() - 16), match.start())
         for match in _DONE.finditer(text)
