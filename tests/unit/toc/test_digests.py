@@ -188,7 +188,8 @@ class TestText:
         asks = [said(n, ASKED, f"Asked: Build room{n} of house{n}", f"s{n}") for n in range(5)]
         made = digest(Level.DAY, child(*asks))
         assert made.text == (
-            "Build room0 of house0; Build room1 of house1; Build room2 of house2. And 2 more tasks. 10 min."
+            "Build room0 of house0; Build room1 of house1; Build room2 of house2."
+            " And 2 more tasks. 10 min."
         )
 
     def test_without_a_task_the_heaviest_bullet(self) -> None:
