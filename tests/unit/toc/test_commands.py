@@ -215,6 +215,9 @@ class TestTestRuns:
             ("mvn test", "Tests run: 41, Failures: 0, Errors: 0, Skipped: 0", "41 tests pass"),
             ("mvn test", "[INFO] Tests run: 41, Failures: 0, Errors: 0", "41 tests pass"),
             ("mvn test", "[ERROR] Tests run: 41, Failures: 2, Errors: 0", "2 tests fail"),
+            ("go test ./...", "ok  \tapi\t0.3s\nok  \tdb\t(cached)", "Tests of 2 packages pass"),
+            ("go test .", "ok  \tapi\t0.3s", "Tests of 1 package pass"),
+            ("go test .", "--- FAIL: TestLimit (0.00s)\nFAIL\tapi\t0.3s", "1 test fails"),
             ("phpunit", "OK (41 tests, 90 assertions)", "41 tests pass"),
         ],
     )

@@ -116,3 +116,9 @@ class TestLength:
             "Add filters for color, size, brand, price, material, season, rating, stock, shipping"
         )
         assert naming.shorten(text, 40) == "Add filters for color, size and brand"
+
+    def test_a_clause_is_no_item_of_a_list(self) -> None:
+        text = "Riders say that the app drains the phone, can you find out why and fix it today"
+        assert naming.shorten(text, 70) == (
+            "Riders say that the app drains the phone, can you find out why"
+        )

@@ -151,6 +151,17 @@ class TestRequests:
             "Set maxUnavailable to 1 instead of deleting the budget."
         ]
 
+    def test_the_first_prompt_of_a_session_is_asked_even_if_it_chooses(self) -> None:
+        talk = Talk().ask("Make the scheduler use a heap instead of a sorted list.").edit("a.rs")
+        assert find(summarize(talk), HighlightKind.ASKED) == [
+            "Asked: Make the scheduler use a heap instead of a sorted list."
+        ]
+        later = Talk().ask("Use a pairing heap instead of a binary heap.").edit("b.rs")
+        summary = extracting.summarize(later.said, talk.said)
+        assert find(summary, HighlightKind.DECIDED) == [
+            "Use a pairing heap instead of a binary heap."
+        ]
+
 
 class TestLastWord:
     def test_only_the_last_measurement_is_shown(self) -> None:

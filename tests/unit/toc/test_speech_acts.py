@@ -115,6 +115,7 @@ class TestKinds:
             "Perhaps the index is missing.",
             "I suspect nothing but the cache could be wrong.",
             "Not sure why the job fails.",
+            "CI should be green in a few minutes.",
         ],
     )
     def test_a_hedged_statement_is_only_a_note(self, text: str) -> None:

@@ -70,6 +70,8 @@ _FAILED = re.compile(
     r"|^(?:\[\w+\] )?Tests run: \d+, Failures: ([1-9]\d*).*$",
     re.MULTILINE,
 )
+_GO_PASSED = re.compile(r"^ok[ \t]+\S+[ \t]+(?:[\d.]+s|\(cached\)).*$", re.MULTILINE)
+_GO_FAILED = re.compile(r"^--- FAIL: \S+.*$", re.MULTILINE)
 _TODO = re.compile(r"^[ \t]*\[([ xX~])\] (.+)$", re.MULTILINE)
 _SHELLS = frozenset(
     {
@@ -196,7 +198,22 @@ def find_test_state(utterance: Utterance) -> Deed | None:
                     start=match.start(),
                     end=match.end(),
                 )
-    return last
+    return last or _read_go_tests(text)
+
+
+def _read_go_tests(text: str) -> Deed | None:
+    """Return what `go test` showed: it names the tests that fail and counts no others."""
+    failed = list(_GO_FAILED.finditer(text))
+    lines = failed or list(_GO_PASSED.finditer(text))
+    if not lines:
+        return None
+    count, several = len(lines), len(lines) > 1
+    if failed:
+        words = f"{count} tests fail" if several else "1 test fails"
+    else:
+        words = f"Tests of {count} packages pass" if several else "Tests of 1 package pass"
+    last = lines[-1]
+    return Deed(text=words, kind=HighlightKind.STATE, start=last.start(), end=last.end())
 
 
 def find_todos(utterance: Utterance) -> list[Deed]:

@@ -57,7 +57,7 @@ def read_work(
     title = naming.name_work(spoken, found, statements, tasks)
     places = {utterance.event_id: number for number, utterance in enumerate(spoken)}
     candidates = [
-        *_read_requests(spoken, statements, tasks, places),
+        *_read_requests(spoken, statements, tasks, places, begins=not before),
         *(_from_evidence(each) for each in found),
         *_read_statements(statements, found, places, spoken),
     ]
@@ -87,8 +87,13 @@ def _read_requests(
     statements: Sequence[Statement],
     tasks: dict[str, Deed],
     places: dict[EventId, int],
+    *,
+    begins: bool,
 ) -> Iterator[_Candidate]:
-    """Yield the telling sentence of each prompt, or the title of the issue that it names."""
+    """Yield the telling sentence of each prompt, or the title of the issue that it names.
+
+    If a session `begins` here, its first prompt says what it is about, even if it chooses.
+    """
     for utterance in spoken:
         if not naming.is_prompt(utterance) or speech_acts.is_go_on(utterance.text):
             continue
@@ -99,7 +104,8 @@ def _read_requests(
         task = naming.find_named_task(utterance.text, tasks)
         first = next((each for each in own if task or each.telling > 1), best)
         said = naming.name_issue(task) if task else tidy(first.text)
-        kind = HighlightKind.DECIDED if _is_choice(best.text) else HighlightKind.ASKED
+        is_choice = not begins and _is_choice(best.text)
+        kind, begins = HighlightKind.DECIDED if is_choice else HighlightKind.ASKED, False
         start, end = first.span.start, first.span.end
         yield _Candidate(
             text=f"Asked: {said}" if kind is HighlightKind.ASKED else said,

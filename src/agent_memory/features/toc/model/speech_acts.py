@@ -271,7 +271,8 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
 
 
 def _classify_statement(text: str, report: bool) -> HighlightKind:
-    if _STATE.search(text) and _VERDICT.search(text) and not _TESTS_WRITTEN.match(text):
+    measured = _STATE.search(text) and _VERDICT.search(text) and not _HEDGE.search(text)
+    if measured and not _TESTS_WRITTEN.match(text):
         return HighlightKind.BROKEN if is_red(text) and "because" in text else HighlightKind.STATE
     if _BROKEN.search(text) and not report and not _NAMED_CAUSE.search(text):
         return HighlightKind.NOTE if _HEDGE.search(text) else HighlightKind.BROKEN
