@@ -1,5 +1,6 @@
 """Digests: the forms of days, weeks, months and years, and their limits."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -154,6 +155,20 @@ class TestRising:
         assert len(made.bullets) == digests.MAX_DAY_BULLETS
         for number in range(10):
             assert any(f"lamp{number} " in bullet.text for bullet in made.bullets)
+
+    def test_a_busy_day_shows_what_came_of_each_request(self) -> None:
+        told = [
+            each
+            for n in range(12)
+            for each in (
+                said(10 * n, ASKED, f"Asked: Repair lamp{n} in hall{n}", f"s{n}"),
+                said(10 * n + 1, DONE, f"Soldered wire{n} to bulb{n}", f"s{n}"),
+                replace(said(10 * n + 2, OPEN, f"Paint wall{n} beside door{n}", f"s{n}"), weight=2),
+            )
+        ]
+        made = digest(Level.DAY, child(*told))
+        for number in range(12):
+            assert f"done: Soldered wire{number} to bulb{number}" in texts(made)
 
     @pytest.mark.parametrize("level", [Level.DAY, *LONGER])
     def test_a_period_keeps_and_shows_a_bounded_number(self, level: Level) -> None:

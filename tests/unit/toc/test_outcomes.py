@@ -87,7 +87,7 @@ class TestBullets:
             "asked: Asked: Stop double loads of the orders table (etl-9k2)",
             "state: 41 tests pass",
             "done: etl-9k2: Loads use MERGE on the order id.",
-            "done: etl-9k2 is complete and pushed.",
+            "finished: etl-9k2 is complete and pushed.",
         ]
 
     def test_an_explanation_is_a_finding(self) -> None:
@@ -121,6 +121,11 @@ class TestBullets:
         )
         assert len(summarize(talk).points) <= outcomes.MAX_POINTS
         assert len(summarize(with_report).points) == outcomes.MAX_REPORTED
+
+    def test_headings_of_a_report_are_no_key_phrases(self) -> None:
+        report = "## Verification\n\n- Fixed the battery drain of the location service\n- Ok\n"
+        summary = summarize(Talk().ask("Fix the battery drain").edit("a.kt").say(report))
+        assert "verification" not in {word.lower() for word in summary.keywords}
 
 
 class TestRequests:

@@ -96,6 +96,16 @@ class TestMarkdown:
             "open: Not done: conflict resolution for shared lists.",
         ]
 
+    def test_what_is_left_is_open_among_notes_too(self) -> None:
+        text = (
+            "Fixed the battery drain of the app.\n\n## Notes\n"
+            "- The location service asks every second\n- I could not test it on Android 15\n"
+        )
+        assert read(text)[1:] == [
+            "found: The location service asks every second",
+            "open: I could not test it on Android 15",
+        ]
+
     def test_code_files_and_commands_are_no_items(self) -> None:
         text = (
             "Added the register allocator.\n\n"

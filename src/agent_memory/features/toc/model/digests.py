@@ -58,6 +58,7 @@ _IMPORTANT = {
     HighlightKind.OPEN: 0.5,
     HighlightKind.BROKEN: 0.5,  # those that nothing mended
 }
+_OUTCOMES = frozenset({HighlightKind.DONE, HighlightKind.DECIDED, HighlightKind.FOUND})
 _LEADS = frozenset({HighlightKind.MILESTONE, HighlightKind.ASKED})
 _ASIDE = re.compile(r"\s{0,4}\([^()]{12,}\)")
 
@@ -105,11 +106,16 @@ def _measure(period: PeriodSummary) -> Work:
 def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
     """Select the highlights that rise: of every session its lead, then the heaviest, each new.
 
-    They come session by session, the lead first and the rest in the order of their kinds.
+    A session whose lead is only a request has its best outcome next: a day without it would show
+    problems and not what came of them. They come session by session, the lead first and the rest
+    in the order of their kinds.
     """
     ranked = sorted(stories, key=lambda story: -story.weight)
     chosen = [story.lead for story in ranked[:limit] if story.lead is not None]
     rest = last_words.merge([each for story in stories for each in story.rest])
+    first = _find_outcomes(ranked, rest)[: max(0, limit - len(chosen))]
+    chosen += first
+    rest = [each for each in rest if not any(each is taken for taken in first)]
     sessions: Counter[str] = Counter()
     kinds: Counter[HighlightKind] = Counter()
     seen = {stem for lead in chosen for stem in stems(lead.text)}
@@ -134,6 +140,21 @@ def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
     )
 
 
+def _find_outcomes(stories: Sequence[SessionStory], rest: Sequence[Highlight]) -> list[Highlight]:
+    """Return the heaviest outcome of each session that has no milestone."""
+    heaviest: dict[str, Highlight] = {}
+    for each in rest:
+        known = heaviest.get(each.session)
+        if each.kind in _OUTCOMES and (known is None or each.weight > known.weight):
+            heaviest[each.session] = each
+    return [
+        heaviest[story.session]
+        for story in stories
+        if story.session in heaviest
+        and (story.lead is None or story.lead.kind is not HighlightKind.MILESTONE)
+    ]
+
+
 def _appeal(highlight: Highlight, seen: set[str], taken: int, alike: int) -> tuple[float, int]:
     terms = stems(highlight.text)
     fresh = len(terms - seen) / len(terms)
@@ -149,7 +170,8 @@ def _show_day(kept: Sequence[Highlight], stories: Sequence[SessionStory]) -> lis
     for story in stories:  # each is there with its heaviest
         own = [each for each in ranked if each.session == story.session]
         telling = [each for each in own if each.kind is not HighlightKind.ASKED]
-        chosen += (telling or own)[:1]
+        outcomes = [each for each in telling if each.kind is not HighlightKind.OPEN]
+        chosen += (outcomes or telling or own)[:1]
     rest = [each for each in ranked if each.kind is not HighlightKind.ASKED and each not in chosen]
     chosen = [*sorted(chosen, key=lambda each: -_importance(each)), *rest][:limit]
     several = len({each.project for each in kept}) > 1

@@ -152,6 +152,8 @@ def _choose_kind(
         return said if said in (HighlightKind.MILESTONE, HighlightKind.DONE) else None
     if said is HighlightKind.STATE:
         return said
+    if said is HighlightKind.OPEN and unit.section is HighlightKind.FOUND:
+        return said  # notes often end with what is left
     if unit.section is not None and unit.section is not HighlightKind.DONE and unit.listed:
         return unit.section if unit.section is not HighlightKind.STATE else said
     if said in (HighlightKind.NOTE, HighlightKind.PLANNED) and unit.listed and finished:

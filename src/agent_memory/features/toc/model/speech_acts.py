@@ -147,7 +147,8 @@ _WHOLE = re.compile(
     r"\b(?:epic|task|feature|milestone|project|issue|ticket|bead|story|sprint|refactor\w*|migration|rewrite"
     r"|redesign|upgrade|rollout"
     r"|release|implementation|everything|work|all(?:\s+(?:\w+\s+){0,3})?"
-    r"(?:tasks|subtasks|work|items|steps|children|phases|todos|done))\b",
+    r"(?:tasks|subtasks|work|items|steps|children|phases|todos|done))\b"
+    r"|^(?:#?\d{1,6}|[A-Za-z]\w{1,20}-(?=[a-z]*\d)[\w.]{1,12})`?\s+is\b",  # an issue
     re.IGNORECASE,
 )
 _ENDED = _find_words(
@@ -209,6 +210,11 @@ _OPEN = re.compile(
     + r"\b|\byou(?:\s+still|['\u2019]ll)?\s+(?:need|have|should|must|can\s+decide|may\s+want)\b",
     re.IGNORECASE,
 )
+_UNCHECKED = re.compile(
+    r"(?:i|we)\s+(?:could\s+not|couldn['\u2019]t|did\s+not|didn['\u2019]t|have\s+not|haven['\u2019]t)"
+    r"\s+(?:yet\s+)?(?:be\s+able\s+to\s+)?(?:test|tested|verify|verified|run|check|checked|try|tried)\b",
+    re.IGNORECASE,
+)
 _PRONOUN = re.compile(
     r"(?:that|this|it|they|these|those)(?:['\u2019]s)?\b(?!\s+(?:line|file|test))", re.IGNORECASE
 )
@@ -256,6 +262,8 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
     bare = _SELF.sub("", bare, count=1)
     if not bare or bare.endswith(("?", "\uff1f")) or (bare.endswith(":") and not report):
         return _SILENT
+    if _UNCHECKED.match(bare):
+        return SpeechAct(HighlightKind.OPEN)
     if _PROMISE.match(bare):
         return SpeechAct(HighlightKind.DECIDED) if _is_choice(bare) else _SILENT
     if not report and (_IMPERATIVE.match(bare) or _LATER_PROMISE.search(bare)):
