@@ -1,4 +1,7 @@
-"""Commands: what the shell commands in tool events did, from their words and their output."""
+"""Commands: what the shell commands in tool events did, from their words and their output.
+
+Commands and output are untrusted input: every pattern here runs in time linear in the text.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,11 +14,13 @@ from agent_memory.features.toc.model.summaries import Utterance
 
 MAX_SUBJECT = 160
 MAX_SENTENCES = 4
+MAX_LINE = 400  # characters of a line with a title
+MAX_ANSWER = 2000  # characters of output that may name the issue that a command filed
 _QUOTED = r"""(?:"(?P<{0}d>(?:[^"\\]|\\.){{1,4000}})"|'(?P<{0}s>[^']{{1,4000}})')"""
 _MESSAGE = re.compile(
-    r"""\bgit\b(?:\s+-[cC]\s+\S+|\s+--?[\w=./-]+)*\s+commit\b[^\n]*?\s
-    (?:-\w*m|--message)[=\s]?\s*
-    (?:"\$\(cat\s+<<-?\s*['"\\]?(\w+)['"]?\n(?P<here>.*?)\n\s*\1
+    r"""\bgit\b(?:\s+-[cC]\s+[^\s-]\S*+|\s+--?[\w=./-]++)*\s+commit\b[^\n]{0,400}?\s
+    (?:-\w{0,8}m|--message)[=\s]?\s{0,8}
+    (?:"\$\(cat\s+<<-?\s*['"\\]?(\w{1,40})['"]?\n(?P<here>.{0,4000}?)\n[ \t]{0,40}\1
       |"(?P<double>(?:[^"\\]|\\.){1,4000})"|'(?P<single>[^']{1,4000})')""",
     re.VERBOSE | re.DOTALL,
 )
@@ -25,16 +30,18 @@ _TYPE = re.compile(
     re.I,
 )
 # Where a command begins: a line, after the name of the tool, or behind another command.
-_START = r"(?:^(?:\w+: )?|[;&|]\s*)[ \t]*"
-_OPTION = r"[^\n]*?\s(?:--reason|--comment|--message|--resolution|-[crm])[=\s]\s*"
+_START = r"(?:^(?:\w{1,30}: )?|[;&|]\s{0,8})[ \t]{0,8}"
+_OPTION = r"[^\n]{0,400}?\s(?:--reason|--comment|--message|--resolution|-[crm])[=\s]\s{0,8}"
 _CLOSED = re.compile(
-    _START + r"[\w-]+(?:\s+(?:issue|pr|mr|task|ticket|bug))?\s+(?:close|resolve|complete|finish)\s+"
-    r"(?P<id>#?[\w][\w./-]*)" + _OPTION + _QUOTED.format("why"),
+    _START
+    + r"[\w-]{1,30}(?:\s+(?:issue|pr|mr|task|ticket|bug))?\s+(?:close|resolve|complete|finish)\s+"
+    r"(?P<id>#?\w[\w./-]{0,80}+)" + _OPTION + _QUOTED.format("why"),
     re.DOTALL | re.MULTILINE,
 )
 _FILED = re.compile(
-    _START + r"(?:[\w-]+\s+)?(?P<what>issue|pr|mr|bd|jira|ticket|task)\s+(?:new|create|add|open)\b"
-    r"[^\n]*?\s(?:--title|-t|--summary|-s)[=\s]\s*" + _QUOTED.format("title"),
+    _START
+    + r"(?:[\w-]{1,30}\s+)?(?P<what>issue|pr|mr|bd|jira|ticket|task)\s+(?:new|create|add|open)"
+    r"(?:\s|\b[^\n]{0,400}?\s(?:--title|-t|--summary|-s)[=\s]\s{0,8})" + _QUOTED.format("title"),
     re.DOTALL | re.MULTILINE,
 )
 _CREATED = re.compile(r"\b[Cc]reated (?:issue|task|ticket)?:? ?(#?[\w][\w.-]*\w)|/issues/(\d+)")
@@ -51,22 +58,26 @@ _REF = re.compile(
     r"|(?!sha-|utf-|iso-|aes-|gpt-|base-|python-|node-|claude-|gemini-|llama-|qwen-|arm-|amd-|x86-)"
     r"[a-z][a-z0-9_]{1,20}-(?:(?=[a-z]*\d)[a-z0-9]{2,6}(?:\.\d+)*|[a-z0-9]{2,5}(?:\.\d+)+))(?![\w/-]|\.\w*[a-z])"
 )
-_TITLED = re.compile(r"^title:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_TITLED = re.compile(r"^title:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 _TAGS = re.compile(r"\s*\[[^\]\n]{0,40}\]\s*")
 _PASSED = re.compile(
-    r"^(?:=+ )?(?:Tests:?\s+)?(?:\d+ failed(?:, | \| ))?(\d[\d,]*) passed\b.*$"
+    r"^(?:=+ )?[ \t]*(?:Tests:?[ \t]+)?(?:\d+ failed(?:, | \| ))?(\d[\d,]*) passed\b.*$"
     r"|^(?:\d+ doctests?, )?(\d[\d,]*) (?:tests?|examples?|specs?), 0 failures.*$"
-    r"|^test result: ok\. (\d+) passed.*$|^\s*(\d+) passing\b.*$"
-    r"|^Tests run: (\d+), Failures: 0, Errors: 0.*$|^OK \((\d+) tests?.*\)$",
+    r"|^test result: ok\. (\d+) passed.*$|^[ \t]*(\d+) passing\b.*$"
+    r"|^(?:\[INFO\] )?Tests run: (\d+), Failures: 0, Errors: 0.*$|^OK \((\d+) tests?.*\)$",
     re.MULTILINE,
 )
 _FAILED = re.compile(
-    r"^(?:=+ )?(?:Tests:?\s+)?(\d[\d,]*) failed\b.*$"
+    r"^(?:=+ )?[ \t]*(?:Tests:?[ \t]+)?(\d[\d,]*) failed\b.*$"
     r"|^(?:\d+ doctests?, )?\d+ (?:tests?|examples?|specs?), ([1-9]\d*) failures?.*$"
-    r"|^test result: FAILED\..*?(\d+) failed.*$|^\s*([1-9]\d*) failing\b.*$",
+    r"|^test result: FAILED\.[^\n\d]{0,80}\d{1,9} passed; (\d{1,9}) failed.*$"
+    r"|^[ \t]*([1-9]\d*) failing\b.*$"
+    r"|^(?:\[\w+\] )?Tests run: \d+, Failures: ([1-9]\d*).*$",
     re.MULTILINE,
 )
-_TODO = re.compile(r"^[ \t]*(?:\w+: )?\[([ xX~-])\] (.+)$", re.MULTILINE)
+_GO_PASSED = re.compile(r"^ok[ \t]+\S+[ \t]+(?:[\d.]+s|\(cached\)).*$", re.MULTILINE)
+_GO_FAILED = re.compile(r"^--- FAIL: \S+.*$", re.MULTILINE)
+_TODO = re.compile(r"^[ \t]{0,8}(?:\w{1,30}: )?\[([ xX~-])\] (.+)$", re.MULTILINE)
 _NUMBERED = re.compile(r"#\d+")
 _LISTS = frozenset({"TodoWrite", "update_plan", "write_todos", "todowrite", "todo_write"})
 _TASKS = frozenset({"TaskCreate", "TaskUpdate"})
@@ -160,7 +171,7 @@ def find_deeds(utterance: Utterance) -> Iterator[Deed]:
         if match["what"] in ("pr", "mr"):
             shown, kind = f"Opened pull request: {title}", HighlightKind.DONE
         else:
-            made = _CREATED.search(text, match.end())
+            made = _CREATED.search(text, match.end(), match.end() + MAX_ANSWER)
             ref = (made[1] or f"#{made[2]}") if made else ""
             shown, kind = f"Filed {ref}: {title}" if ref else f"Filed: {title}", HighlightKind.OPEN
         yield Deed(text=shown[:MAX_SUBJECT], kind=kind, start=start, end=end, ref=find_ref(shown))
@@ -198,7 +209,22 @@ def find_test_state(utterance: Utterance) -> Deed | None:
                     start=match.start(),
                     end=match.end(),
                 )
-    return last
+    return last or _read_go_tests(text)
+
+
+def _read_go_tests(text: str) -> Deed | None:
+    """Return what `go test` showed: it names the tests that fail and counts no others."""
+    failed = list(_GO_FAILED.finditer(text))
+    lines = failed or list(_GO_PASSED.finditer(text))
+    if not lines:
+        return None
+    count, several = len(lines), len(lines) > 1
+    if failed:
+        words = f"{count} tests fail" if several else "1 test fails"
+    else:
+        words = f"Tests of {count} packages pass" if several else "Tests of 1 package pass"
+    last = lines[-1]
+    return Deed(text=words, kind=HighlightKind.STATE, start=last.start(), end=last.end())
 
 
 def read_todos(utterances: Sequence[Utterance]) -> list[tuple[int, Deed]]:
@@ -241,12 +267,12 @@ def find_issues(utterances: Sequence[Utterance]) -> dict[str, Issue]:
         shown = _SHOWN.search(head)
         if shown is None or not output:
             continue
-        ref, title = shown["id"].rstrip("."), _TITLED.search(output, 0, 400)
-        line = output.partition("\n")[0]
+        number, title = shown["id"].rstrip("."), _TITLED.search(output, 0, MAX_LINE)
+        ref, line = _name_ref(number), output[:MAX_LINE].partition("\n")[0]
         if title is not None:
             words = title[1].strip()
-        elif ref in line:
-            rest = line[line.find(ref) + len(ref) :]
+        elif number in line:
+            rest = line[line.find(number) + len(number) :]
             words = _TAGS.sub(" ", rest).strip(" \t:\u00b7|\u2014\u2013-")
         else:
             continue
@@ -261,13 +287,19 @@ def find_ref(text: str) -> str:
     return match[0] if match else ""
 
 
+def _name_ref(issue: str) -> str:
+    """Return an issue as people refer to it: GitHub's commands take 12 for #12."""
+    return f"#{issue}" if issue.isdecimal() else issue
+
+
 def find_refs(text: str) -> frozenset[str]:
     return frozenset(_REF.findall(text))
 
 
 def clean_subject(subject: str) -> str:
     """Return the subject of a commit without its type."""
-    rest = _TYPE.sub("", subject, count=1).strip()
+    subject_type = _TYPE.match(subject)
+    rest = subject[subject_type.end() if subject_type else 0 :].strip()
     return rest[:1].upper() + rest[1:] if rest.partition(" ")[0].isalpha() else rest
 
 
@@ -289,7 +321,7 @@ def _is_shell(utterance: Utterance) -> bool:
 def _read_closing(text: str, match: re.Match[str]) -> Iterator[Deed]:
     """Yield the sentences of the reason with which an issue was closed."""
     start, end = _span(match, "why")
-    ref = match["id"]
+    ref = _name_ref(match["id"])
     for number, part in enumerate(_split_sentences(text, start, end)[:MAX_SENTENCES]):
         said = " ".join(text[slice(*part)].split())
         kind = speech_acts.classify(said, report=True).kind

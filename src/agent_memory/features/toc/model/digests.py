@@ -60,8 +60,9 @@ _HEADS = {
     HighlightKind.OPEN: "Open",
     HighlightKind.STATE: "State",
 }
+_OUTCOMES = frozenset({HighlightKind.DONE, HighlightKind.DECIDED, HighlightKind.FOUND})
 _LEADS = frozenset({HighlightKind.MILESTONE, HighlightKind.ASKED})
-_ASIDE = re.compile(r"\s*\([^()]{12,}\)(?=\s*(?:[.;,:]|$))")
+_ASIDE = re.compile(r"\s{0,4}\([^()]{12,}\)(?=\s{0,4}(?:[.;,:]|$))")
 
 
 def digest(period: PeriodSummary) -> Digest:
@@ -112,11 +113,14 @@ def _measure(period: PeriodSummary, stories: Sequence[SessionStory]) -> Work:
 
 
 def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
-    """Select the highlights that rise, best first: of every session its lead, then the heaviest,
-    each new, of many sessions and kinds."""
+    """Select the highlights that rise, best first: of every session its lead and, if that is only a
+    request, its best outcome; then the heaviest, each new, of many sessions and kinds."""
     ranked = sorted(stories, key=lambda story: -story.weight)
     chosen = [story.lead for story in ranked[:limit] if story.lead is not None]
     rest = last_words.merge([each for story in stories for each in story.rest])
+    first = _find_outcomes(ranked, rest)[: max(0, limit - len(chosen))]
+    chosen += first
+    rest = [each for each in rest if not any(each is taken for taken in first)]
     sessions: Counter[str] = Counter()
     kinds: Counter[HighlightKind] = Counter()
     seen = {stem for lead in chosen for stem in stems(lead.text)}
@@ -146,6 +150,21 @@ def _arrange(highlights: Sequence[Highlight], stories: Sequence[SessionStory]) -
     )
 
 
+def _find_outcomes(stories: Sequence[SessionStory], rest: Sequence[Highlight]) -> list[Highlight]:
+    """Return the heaviest outcome of each session that has no milestone."""
+    heaviest: dict[str, Highlight] = {}
+    for each in rest:
+        known = heaviest.get(each.session)
+        if each.kind in _OUTCOMES and (known is None or each.weight > known.weight):
+            heaviest[each.session] = each
+    return [
+        heaviest[story.session]
+        for story in stories
+        if story.session in heaviest
+        and (story.lead is None or story.lead.kind is not HighlightKind.MILESTONE)
+    ]
+
+
 def _appeal(highlight: Highlight, seen: set[str], taken: int, alike: int) -> tuple[float, int]:
     terms = stems(highlight.text)
     fresh = len(terms - seen) / len(terms)
@@ -165,7 +184,8 @@ def _show_day(chosen: Sequence[Highlight], stories: Sequence[SessionStory]) -> l
     for story in stories:
         own = [each for each in chosen if each.session == story.session]
         telling = [each for each in own if each.kind is not HighlightKind.ASKED]
-        shown += (telling or own)[:1]
+        outcomes = [each for each in telling if each.kind is not HighlightKind.OPEN]
+        shown += (outcomes or telling or own)[:1]
     shown += [each for each in chosen if each.kind is not HighlightKind.ASKED and each not in shown]
     several = len({each.project for each in chosen}) > 1
     return [

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import commands, reports, speech_acts
@@ -19,6 +20,7 @@ from agent_memory.kernel.text import phrases
 
 MAX_FILES = 3  # names in a sentence
 MAX_COMMAND = 60
+MAX_DEEDS = 40  # of a command
 MAX_REASON = 100
 WEIGHTS = {
     HighlightKind.MILESTONE: 3.0,
@@ -176,7 +178,7 @@ def is_vague(text: str) -> bool:
 
 
 def _read_output(utterance: Utterance, place: int) -> Iterator[WorkEvidence]:
-    for deed in commands.find_deeds(utterance):
+    for deed in islice(commands.find_deeds(utterance), MAX_DEEDS):
         yield _from_deed(
             deed, utterance, place, _CLOSING if deed.ref and deed.text.startswith(deed.ref) else 1.0
         )

@@ -58,7 +58,7 @@ def summarize(conversation: Sequence[Utterance], overlap: Sequence[Utterance] = 
         _rank(statements, worth)
     people = list(dict.fromkeys(utterance.speaker for utterance in spoken if utterance.speaker))
     keys = phrases.extract_key_phrases(
-        [each.words for each in statements if each.source.role is not EventRole.TOOL]
+        [each.words for each in statements if _is_topical(each, work)]
         or [each.words for each in statements],
         worth,
         4 * MAX_KEYWORDS,
@@ -78,6 +78,13 @@ def summarize(conversation: Sequence[Utterance], overlap: Sequence[Utterance] = 
         points=points,
         keywords=tuple(keys[:MAX_KEYWORDS]),
     )
+
+
+def _is_topical(statement: Statement, work: bool) -> bool:
+    """Return whether key phrases are taken from a sentence. Headings of a report name no topic."""
+    if statement.source.role is EventRole.TOOL:
+        return False
+    return not work or statement.span.kind is not sentences.SentenceKind.HEADING
 
 
 def _select_prose(spoken: Sequence[Utterance]) -> list[Utterance]:

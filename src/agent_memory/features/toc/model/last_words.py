@@ -117,10 +117,16 @@ def _find_same(
             and highlight.session == other.session
             and {highlight.kind, other.kind} <= _ABOUT_TASKS
             and ref == commands.find_ref(other.text)
-            and common >= SAME_TASK * min(len(terms), size)
+            and _is_same_task(terms, stems(other.text), stems(ref))
         ):
             return number
     return None
+
+
+def _is_same_task(one: frozenset[str], other: frozenset[str], name: frozenset[str]) -> bool:
+    """Return whether two texts on an issue say the same, besides its name."""
+    size = min(len(one - name), len(other - name))
+    return size > 0 and len((one & other) - name) >= SAME_TASK * size
 
 
 def _unite(one: Highlight, other: Highlight) -> Highlight:

@@ -13,6 +13,7 @@ from agent_memory.features.toc.model.summaries import Utterance
 
 MAX_TITLE = 90
 _LEAST_WORDS = 3
+_LONGEST_ITEM = 3  # words of an item of a list; what is longer is a clause
 _LATER = 0.5  # penalty of a later sentence: the first says what is wanted
 _POLITE = re.compile(
     r"(?:(?:please|ok(?:ay)?|so|now|hey|hi|and|also|well|great|yes),?\s+)*"
@@ -86,7 +87,8 @@ def shorten(text: str, room: int = MAX_TITLE) -> str:
 def _join_list(text: str) -> str:
     """Return a list that was cut as a list that ends: "a, b" is "a and b"."""
     head, comma, last = text.rpartition(", ")
-    return f"{head} and {last}" if comma and " and " not in last else text
+    is_item = comma and " and " not in last and len(last.split()) <= _LONGEST_ITEM
+    return f"{head} and {last}" if is_item else text
 
 
 def _name_request(

@@ -71,7 +71,7 @@ def read_work(
     title = naming.name_work(spoken, found, statements, issues)
     places = {utterance.event_id: number for number, utterance in enumerate(spoken)}
     candidates = [
-        *_read_requests(spoken, statements, issues, places),
+        *_read_requests(spoken, statements, issues, places, begins=not before),
         *(_from_evidence(each) for each in found),
         *_read_statements(statements, found, places, spoken),
     ]
@@ -102,15 +102,22 @@ def _read_requests(
     statements: Sequence[Statement],
     issues: dict[str, Issue],
     places: dict[EventId, int],
+    *,
+    begins: bool,
 ) -> Iterator[_Candidate]:
     """Yield what each prompt decides, and the telling sentence of what it asks for or, if it names
-    an issue, the title of that."""
+    an issue, the title of that.
+
+    If a session `begins` here, its first prompt says what it is about, even if it chooses.
+    """
     first = True
     for utterance in spoken:
         if not naming.is_prompt(utterance) or speech_acts.is_go_on(utterance.text):
             continue
         own = [each for each in statements if each.source.event_id == utterance.event_id]
         decided = [each for each in own if _is_choice(each.text)][:_CHOICES]
+        if begins and first:
+            decided = []
         for each in decided:
             weight = WEIGHTS[HighlightKind.DECIDED] * max(_clarity(each), _CLEAR_ENOUGH)
             yield _from_prompt(each, tidy(each.text), HighlightKind.DECIDED, weight, places)
@@ -310,9 +317,12 @@ def _says_same(one: _Candidate, other: _Candidate) -> bool:
         return False  # what was asked for says what the session is about
     common = len(one.stems & other.stems)
     share = common / (len(one.stems | other.stems) or 1)
-    part = common / (min(len(one.stems), len(other.stems)) or 1)
     if one.ref and one.ref == other.ref:
-        return part >= SAME_TASK
+        # The issue itself is no common word: "ab-1 is done" does not say how.
+        name = _stems(one.ref)
+        common = len((one.stems & other.stems) - name)
+        size = min(len(one.stems - name), len(other.stems - name))
+        return common >= SAME_TASK * size if size else False
     return share >= ALIKE
 
 

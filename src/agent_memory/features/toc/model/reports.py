@@ -35,7 +35,9 @@ _TRAILING = " \t*:;,\u2014\u2013-"
 # What the items under a heading are; None: they are left out. The first that fits counts.
 _SECTIONS: dict[HighlightKind | None, str] = {
     None: r"files?(?: \w+)?|usage|how to|commands?|user messages|current work|analysis|legend",
-    HighlightKind.PLANNED: r"needed|need to|plans?|steps|going to|i['\u2019]ll|will",
+    HighlightKind.PLANNED: (
+        r"needed|need to|plans?|(?<!next )(?<!remaining )steps|going to|i['\u2019]ll|will"
+    ),
     HighlightKind.OPEN: r"remaining|next|todos?|follow-?ups?|pending|not done|open|left|deferred",
     HighlightKind.FOUND: (
         r"discover\w*|found|findings?|root causes?|causes?|learn\w*|notes?|gotchas?|caveats?|known"
@@ -151,6 +153,8 @@ def _choose_kind(
         return said if said in (HighlightKind.MILESTONE, HighlightKind.DONE) else None
     if said is HighlightKind.STATE:
         return said
+    if said is HighlightKind.OPEN and unit.section is HighlightKind.FOUND:
+        return said  # notes often end with what is left
     if unit.section is not None and unit.section is not HighlightKind.DONE and unit.listed:
         return unit.section if unit.section is not HighlightKind.STATE else said
     if said in (HighlightKind.NOTE, HighlightKind.PLANNED) and unit.listed and finished:

@@ -75,7 +75,7 @@ _OBJECT = re.compile(
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"(?:,?\s+(?:so|and|but)\s+|\s*[,;\u2014\u2013]\s*|\s-\s)"
+    r"(?:,?\s{1,4}(?:so|and|but)\s{1,4}|\s{0,4}[,;\u2014\u2013]\s{0,4}|\s-\s)"
     r"(?:let(?:['\u2019]s|\s+me)\b|i['\u2019]ll\b|i\s+will\b|i\s+(?:need\s+to|should|can|just)\b"
     r"|no\s+action\s+needed).*",
     re.IGNORECASE | re.DOTALL,
@@ -106,7 +106,7 @@ _CHOICE = re.compile(
 )
 _WILL_START = re.compile(_WILL, re.IGNORECASE)
 _HEDGE = re.compile(
-    r"\bmay\b(?!\s+\d)|\bappears?\b(?!\s+in)|\b"
+    r"\b(?-i:may)\b|\bappears?\b(?!\s+in)|\b"
     + _any_of(
         "might|maybe|perhaps|probably|likely|possibly|presumably|seems|seem|seemed|looks like"
         "|look like|i think|i believe|i guess|i suspect|should work|should be|should pass"
@@ -116,10 +116,11 @@ _HEDGE = re.compile(
     re.IGNORECASE,
 )
 _CORRECTION = re.compile(
-    r"\b(?:actually|in\s+fact|correction|false\s+alarm|was\s+wrong|misread|mistaken|after\s+all"
+    r"\b(?i:actually|in\s+fact|correction|false\s+alarm|was\s+wrong|misread|mistaken|after\s+all"
     r"|contrary\s+to|scratch\s+that|not\s+the\s+(?:cause|problem|reason|issue)|is\s+not\s+it"
     r"|isn['\u2019]t\s+it|wait,?\s+no|on\s+second\s+thought|rolled\s+back|reverted)\b"
-    r"|\bnot\s+(?:the\s+)?[\w.%-]+,\s+(?:but|it|it['\u2019]s)\b|\bit['\u2019]s\s+\S+(?:\s\w+)?,\s+not\b"
+    r"|\bnot\s+(?:the\s+)?[\w.%-]{1,40},\s+(?:but|it|it['\u2019]s)\b"
+    r"|\bit['\u2019]s\s+\S{1,40}(?:\s\w{1,40})?,\s+not\b"
     r"|\b(?:IS|ARE|WAS|DOES|DID|NOT|CAN)\b(?=\s+[a-z])"  # written so for emphasis
 )
 _STATE = re.compile(
@@ -151,19 +152,23 @@ _NOT_GREEN = re.compile(
 _TESTS_WRITTEN = re.compile(r"\W*(?:added|wrote|created|new|covered)\b", re.IGNORECASE)
 _DONE = re.compile(
     rf"\b(?:{_DONE_VERBS}|done|complete|works?\s+now|is\s+gone|no\s+longer|successfully|in\s+place"
-    r"|is\s+live|up\s+and\s+running|down\s+from|instead\s+of\s+\d[\d.,]*|now\s+(?:works?|passes|supports?|handles?|uses?|returns?|has"
-    r"|have|carries|shows?|runs?|is|are|\w{3,}s)|(?:is|are)\s+now)\b",
+    r"|is\s+live|up\s+and\s+running|down\s+from|instead\s+of\s+\d[\d.,]*"
+    r"|now\s+(?:work|support|handle|use|return|have|show|run|is|are)|(?:is|are)\s+now"
+    r"|(?<!right\s)now\s+(?!this|its|always|as|sometimes|less)[a-z]+s)\b",
     re.IGNORECASE,
 )
+_NOW = re.compile(r"(?<!right\s)(?<!for\s)(?<!until\s)\bnow[.!]*$", re.IGNORECASE)
 _NOT_YET = re.compile(  # before one of them
     r"\b(?:not|never|isn['\u2019]t|wasn['\u2019]t|to|be|must|should|can|cannot|if|when|once|until"
     r"|unless|will|would|already|were|been)\s+(?:yet\s+|be\s+|been\s+|get\s+)?$",
     re.IGNORECASE,
 )
 _WHOLE = re.compile(
-    r"\b(?:epic|task|feature|milestone|project|issue|ticket|bead|story|sprint|refactor\w*|migration"
+    r"\b(?:epic|task|feature|milestone|project|issue|ticket|bead|story|sprint|refactor\w*|migration|rewrite"
+    r"|redesign|upgrade|rollout"
     r"|release|implementation|everything|work|all(?:\s+(?:\w+\s+){0,3})?"
-    r"(?:tasks|subtasks|work|items|steps|children|phases|todos|done))\b",
+    r"(?:tasks|subtasks|work|items|steps|children|phases|todos|done))\b"
+    r"|^(?:#?\d{1,6}|[A-Za-z]\w{1,20}-(?=[a-z]*\d)[\w.]{1,12})`?\s+is\b",  # an issue
     re.IGNORECASE,
 )
 _ENDED = _find_words(
@@ -184,6 +189,7 @@ _DECISION = re.compile(
     r".{1,80}\b(?:instead\s+of|rather\s+than)\b(?!\s+\d)",
     re.IGNORECASE,
 )
+_NAMED_CAUSE = _find_words("caused by|root cause")
 _CAUSE = re.compile(
     r"\b(?:(?:root\s+)?causes?\s+(?:is|was|were|are|of)|turns?\s+out|turned\s+out|discovered"
     r"|caused\s+by|(?:the|a)\s+(?:\w+\s+)?(?:issue|problem|bug|culprit|reason)\s+"
@@ -228,6 +234,11 @@ _OPEN = re.compile(
     + r"\b|\byou(?:\s+still|['\u2019]ll)?\s+(?:need|have|should|must|can\s+decide|may\s+want)\b",
     re.IGNORECASE,
 )
+_UNCHECKED = re.compile(
+    r"(?:i|we)\s+(?:could\s+not|couldn['\u2019]t|did\s+not|didn['\u2019]t|have\s+not|haven['\u2019]t)"
+    r"\s+(?:yet\s+)?(?:be\s+able\s+to\s+)?(?:test|tested|verify|verified|run|check|checked|try|tried)\b",
+    re.IGNORECASE,
+)
 _PRONOUN = re.compile(
     r"(?:that|this|it|they|these|those)(?:['\u2019]s)?\b(?!\s+(?:line|file|test))", re.IGNORECASE
 )
@@ -239,7 +250,8 @@ _GO_ON = re.compile(
     r"|try\s+again|again|approved?|lgtm|commit|push|commit\s+and\s+push|merge|run|yes|no|y|n|ok"
     r"|[1-9]|[a-d]|stop|wait|hi|hello|hey|thanks?|done)\b[\s,.!]*"
     r"(?:(?:it|this|that|please|now|with\s+(?:it|that|this)|them|all|everything"
-    r"|until\s+(?:all|everything|it)\s+(?:are|is)\s+done|the\s+(?:rest|next|plan|work))[\s,.!]*)*)?",
+    r"|until\s+(?:all|everything|it)\s+(?:are|is)\s+done"
+    r"|(?:with\s+)?the\s+(?:rest|plan|work|next(?:\s+(?:one|step|task|item))?))[\s,.!]*)*)?",
     re.IGNORECASE,
 )
 
@@ -281,11 +293,15 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
     bare = _SELF.sub("", bare, count=1)
     if not bare or bare.endswith(("?", "\uff1f")) or (bare.endswith(":") and not report):
         return _SILENT
+    if _UNCHECKED.match(bare):
+        return SpeechAct(HighlightKind.OPEN)
     if _PROMISE.match(bare):
         return SpeechAct(HighlightKind.DECIDED) if _is_choice(bare) else _SILENT
     if not report and (_IMPERATIVE.match(bare) or _LATER_PROMISE.search(bare)):
         return _SILENT
-    kind, corrects = _classify_statement(bare, report), bool(_CORRECTION.search(bare))
+    # The whole sentence: "Actually," is cut from the words that are classified.
+    corrects = bool(_CORRECTION.search(text, 0, MOST_CHARS))
+    kind = _classify_statement(bare, report)
     if kind in _NEEDING_SUBJECT and _PRONOUN.match(bare):
         kind = HighlightKind.NOTE
     if corrects and kind is HighlightKind.NOTE and not _HEDGE.search(bare):
@@ -294,9 +310,15 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
 
 
 def _classify_statement(text: str, report: bool) -> HighlightKind:
-    if _STATE.search(text) and _VERDICT.search(text) and not _TESTS_WRITTEN.match(text):
+    measured = _STATE.search(text) and _VERDICT.search(text) and not _HEDGE.search(text)
+    if measured and not _TESTS_WRITTEN.match(text):
         return HighlightKind.BROKEN if is_red(text) and "because" in text else HighlightKind.STATE
-    if _BROKEN.search(text) and not report and not _DONE.match(text):
+    if (
+        _BROKEN.search(text)
+        and not report
+        and not _DONE.match(text)
+        and not _NAMED_CAUSE.search(text)
+    ):
         return HighlightKind.NOTE if _HEDGE.search(text) else HighlightKind.BROKEN
     done = _is_done(text)
     if done and _WHOLE.search(text) and _ENDED.search(text) and len(text) < _LONGEST_MILESTONE:
@@ -323,6 +345,8 @@ def _is_done(text: str) -> bool:
 
     It does not if it is to be done, nor if something else did it: "The scanner opened a file".
     """
+    if _NOW.search(text) and not _BROKEN.search(text):
+        return True
     for match in _DONE.finditer(text):
         start, end = match.span()
         if _NOT_YET.search(text, max(0, start - 16), start):
