@@ -718,13 +718,11 @@ def _check_value(key: Key, value: Any, where: str) -> Any:
 
 
 def _split_words(key: Key, line: str, where: str) -> list[str]:
-    """Split a line as a shell does, or at commas if it is one word, as in other lists."""
+    """Split a line as a shell does."""
     try:
         words = shlex.split(line)
     except ValueError as exc:
         raise ConfigError(f"{where}: {key.name} cannot be split into words: {exc}") from exc
-    if len(words) == 1 and "," in words[0]:
-        return [part.strip() for part in words[0].split(",") if part.strip()]
     return words
 
 

@@ -1,7 +1,6 @@
 """Build the models that the settings name. Import it late: its libraries take long to load."""
 
 import os
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from agent_memory.features.runs.adapters.web.pages import HttpPages
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
-from agent_memory.kernel.errors import FeatureUnavailable
-from agent_memory.platform.llm import programs
 from agent_memory.platform.llm.chat import AnthropicChat, Chat, OpenAiChat
 from agent_memory.platform.llm.command_chat import CommandChat
 from agent_memory.platform.llm.leased_chat import LeasedChat
@@ -101,8 +98,6 @@ def _build_command_chat(platform: Platform, name: str, *, in_background: bool) -
     """Build a chat with a program. A person who asks does not wait for the jobs, nor for the rest
     after a failure of theirs: so each has its own, in its own folder."""
     chosen = platform.settings.summarizer
-    with suppress(FeatureUnavailable):  # it may be installed later; `status` says that it is not
-        programs.find_program(chosen.command, os.environ)
     chat = CommandChat(
         chosen.command,
         folder=platform.folders.summarizer / name,

@@ -45,12 +45,12 @@ class TocLevel(IntEnum):
 
 
 class BulletKind(StrEnum):
-    """What a bullet says. `MILESTONE` is a finished task, `STATE` a measurement."""
+    """What a bullet says. `FINISHED` is a finished task, `STATE` a measurement."""
 
     NOTE = "note"
     ASKED = "asked"
     PLANNED = "planned"
-    MILESTONE = "milestone"
+    FINISHED = "finished"
     DONE = "done"
     DECIDED = "decided"
     FOUND = "found"

@@ -11,6 +11,7 @@ class TurnLock:
         self._changed = threading.Condition()
         self._asked = 0
         self._ended = 0
+        self._given_up: set[int] = set()
 
     @property
     def waiting(self) -> int:
@@ -22,9 +23,21 @@ class TurnLock:
         with self._changed:
             turn = self._asked
             self._asked += 1
-            self._changed.wait_for(lambda: self._ended == turn)
+            try:
+                self._changed.wait_for(lambda: self._ended == turn)
+            except BaseException:  # a signal: the others must not wait for this turn
+                self._given_up.add(turn)
+                self._skip()
+                raise
 
     def __exit__(self, *_: object) -> None:
         with self._changed:
             self._ended += 1
-            self._changed.notify_all()
+            self._skip()
+
+    def _skip(self) -> None:
+        """Give the turn to the next thread that still waits for it."""
+        while self._ended in self._given_up:
+            self._given_up.remove(self._ended)
+            self._ended += 1
+        self._changed.notify_all()

@@ -21,7 +21,7 @@ from agent_memory.kernel.ids import Millis, SessionId
 START, NOW = Millis(1_770_846_100_000), Millis(1_770_900_000_000)  # 2026-02-11 21:41:40, 15 h later
 GRIP = "grip:1770847911992:01KH7C5G1RTGC3PN3FRGPSR3NV"
 EVERY_KIND = {
-    Kind.MILESTONE: "finished",
+    Kind.FINISHED: "finished",
     Kind.DONE: "done",
     Kind.DECIDED: "decided",
     Kind.FOUND: "found",
@@ -117,7 +117,7 @@ def test_each_kind_has_a_word() -> None:
 
 
 def test_a_long_session_keeps_what_is_not_merely_done() -> None:
-    kinds = [Kind.MILESTONE, *[Kind.DONE] * 20, Kind.DECIDED, Kind.OPEN]
+    kinds = [Kind.FINISHED, *[Kind.DONE] * 20, Kind.DECIDED, Kind.OPEN]
     session = build_session(build_highlights(kinds))
     text = journal_pages.render_log(open_terminal(80, is_terminal=False), [session])
     shown = [line.split()[0] for line in text.splitlines() if line.endswith("01KH7C5G1RTGC3")]

@@ -16,7 +16,7 @@ def subjects(utterance: Utterance) -> list[str]:
 
 
 def deeds(utterance: Utterance) -> list[str]:
-    return [f"{deed.kind.word}: {deed.text}" for deed in commands.find_deeds(utterance)]
+    return [f"{deed.kind.word}: {deed.text}" for deed in commands.find_effects(utterance)]
 
 
 HEREDOC = """git add -A && git commit -m "$(cat <<'EOF'
@@ -183,7 +183,7 @@ class TestIssuesAndReleases:
 
     def test_the_slice_of_a_deed_says_it(self) -> None:
         utterance = run_command("bd close shop-a1 --reason 'Mails are sent once. No retry left.'")
-        parts = [utterance.text[deed.start : deed.end] for deed in commands.find_deeds(utterance)]
+        parts = [utterance.text[deed.start : deed.end] for deed in commands.find_effects(utterance)]
         assert parts == ["Mails are sent once.", "No retry left."]
 
 

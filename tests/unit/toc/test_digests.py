@@ -11,7 +11,7 @@ from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.summaries import ChildSummary, Digest, PeriodSummary
 from agent_memory.kernel.ids import Millis
 
-ASKED, PLANNED, MILESTONE = HighlightKind.ASKED, HighlightKind.PLANNED, HighlightKind.MILESTONE
+ASKED, PLANNED, FINISHED = HighlightKind.ASKED, HighlightKind.PLANNED, HighlightKind.FINISHED
 DONE, DECIDED, FOUND = HighlightKind.DONE, HighlightKind.DECIDED, HighlightKind.FOUND
 BROKEN, OPEN = HighlightKind.BROKEN, HighlightKind.OPEN
 STATE, NOTE = HighlightKind.STATE, HighlightKind.NOTE
@@ -74,7 +74,7 @@ CART = (
     said(5, DECIDED, "Prices are integers in cents instead of floats"),
     said(6, STATE, "All 128 tests pass"),
     said(7, OPEN, "Migrate the saved baskets"),
-    said(8, MILESTONE, "PAY-7 is complete and pushed"),
+    said(8, FINISHED, "PAY-7 is complete and pushed"),
     said(9, PLANNED, "Planned: a loyalty program"),
 )
 LINE = (
@@ -172,7 +172,7 @@ class TestRising:
 
     @pytest.mark.parametrize("level", [Level.DAY, *LONGER])
     def test_a_period_keeps_and_shows_a_bounded_number(self, level: Level) -> None:
-        kinds = [DONE, DECIDED, FOUND, BROKEN, OPEN, MILESTONE, ASKED]
+        kinds = [DONE, DECIDED, FOUND, BROKEN, OPEN, FINISHED, ASKED]
         many = [
             said(n, kinds[n % 7], f"Thing{n} of room{n} on floor{n}", f"s{n % 40}")
             for n in range(400)

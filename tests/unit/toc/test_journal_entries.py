@@ -9,7 +9,7 @@ from agent_memory.features.toc.model.journal_entries import (
     MAX_HIGHLIGHTS,
     choose_session_title,
     select_session_highlights,
-    tell_session,
+    summarize_session,
 )
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import TocNode
@@ -48,23 +48,23 @@ def highlight(
 
 
 def select(*highlights: Highlight) -> list[str]:
-    return [each.text for each in select_session_highlights(tell_session(highlights))]
+    return [each.text for each in select_session_highlights(summarize_session(highlights))]
 
 
 class TestTitle:
     def test_a_milestone_is_the_title(self) -> None:
-        story = tell_session([highlight(Kind.MILESTONE, "The lamp is lit.")])
+        story = summarize_session([highlight(Kind.FINISHED, "The lamp is lit.")])
         assert choose_session_title([segment("Begin"), segment("End")], story) == "The lamp is lit"
 
     def test_of_several_the_reported_and_then_the_later(self) -> None:
-        early, late = (highlight(Kind.MILESTONE, f"lamp {at} lit", at) for at in (1, 2))
-        said = highlight(Kind.MILESTONE, "as reported", 0, reported=True)
-        assert choose_session_title([], tell_session([late, early])) == "lamp 2 lit"
-        assert choose_session_title([], tell_session([late, said])) == "as reported"
+        early, late = (highlight(Kind.FINISHED, f"lamp {at} lit", at) for at in (1, 2))
+        said = highlight(Kind.FINISHED, "as reported", 0, reported=True)
+        assert choose_session_title([], summarize_session([late, early])) == "lamp 2 lit"
+        assert choose_session_title([], summarize_session([late, said])) == "as reported"
 
     def test_else_what_was_asked_for_first(self) -> None:
         asked = [highlight(Kind.ASKED, "Asked: Light the lamps", 1), highlight(Kind.ASKED, "b", 2)]
-        assert choose_session_title([segment("Oil")], tell_session(asked)) == "Light the lamps"
+        assert choose_session_title([segment("Oil")], summarize_session(asked)) == "Light the lamps"
 
     def test_else_the_first_title_with_a_topic(self) -> None:
         dated = segment(periods.segment_title(AT))
@@ -90,7 +90,7 @@ class TestHighlights:
         ) == ["first lamp", "second shelf", "decided oil", "open window"]
 
     def test_the_title_is_not_repeated(self) -> None:
-        assert select(highlight(Kind.MILESTONE, "The lamp is lit", 3)) == []
+        assert select(highlight(Kind.FINISHED, "The lamp is lit", 3)) == []
 
     def test_the_same_words_count_once(self) -> None:
         said = (highlight(Kind.DONE, "All is lit."), highlight(Kind.DONE, "all is  lit", 1))

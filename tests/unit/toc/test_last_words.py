@@ -4,10 +4,10 @@ import pytest
 
 from agent_memory.features.toc.model import last_words
 from agent_memory.features.toc.model.highlights import Highlight, HighlightKind
-from agent_memory.features.toc.model.last_words import SessionStory
+from agent_memory.features.toc.model.last_words import SessionHighlights
 from agent_memory.kernel.ids import Millis
 
-ASKED, PLANNED, MILESTONE = HighlightKind.ASKED, HighlightKind.PLANNED, HighlightKind.MILESTONE
+ASKED, PLANNED, FINISHED = HighlightKind.ASKED, HighlightKind.PLANNED, HighlightKind.FINISHED
 DONE, DECIDED, FOUND = HighlightKind.DONE, HighlightKind.DECIDED, HighlightKind.FOUND
 BROKEN, OPEN = HighlightKind.BROKEN, HighlightKind.OPEN
 STATE, NOTE = HighlightKind.STATE, HighlightKind.NOTE
@@ -37,7 +37,7 @@ def said(
 
 def tell(*highlights: Highlight) -> list[str]:
     """Return what is told, as "kind: text", with the lead of each session first."""
-    stories = last_words.tell_stories(highlights)
+    stories = last_words.summarize_sessions(highlights)
     return [
         f"{each.kind.word}: {each.text}"
         for story in stories
@@ -45,8 +45,8 @@ def tell(*highlights: Highlight) -> list[str]:
     ]
 
 
-def tell_one(*highlights: Highlight) -> SessionStory:
-    (story,) = last_words.tell_stories(highlights)
+def tell_one(*highlights: Highlight) -> SessionHighlights:
+    (story,) = last_words.summarize_sessions(highlights)
     return story
 
 
@@ -77,7 +77,7 @@ class TestFailures:
         [
             said(2, STATE, "41 tests pass"),
             said(2, DONE, "Moved the coupon into the cart"),
-            said(2, MILESTONE, "The epic is complete"),
+            said(2, FINISHED, "The epic is complete"),
         ],
     )
     def test_a_mended_failure_does_not_rise(self, mended: Highlight) -> None:
@@ -105,7 +105,7 @@ class TestOpenItems:
         [
             said(2, DONE, "Loaded rows again (etl-9k2)", session="two"),
             said(2, DONE, "Run the backfill of all orders of May", session="two"),
-            said(2, MILESTONE, "etl-9k2 is complete"),
+            said(2, FINISHED, "etl-9k2 is complete"),
         ],
     )
     def test_what_was_done_later_is_closed(self, later: Highlight) -> None:
@@ -188,24 +188,24 @@ class TestLeads:
     def test_the_request_and_that_it_is_complete(self) -> None:
         story = tell_one(
             said(1, ASKED, "Asked: Stop double loads (etl-9k2)"),
-            said(2, MILESTONE, "etl-9k2 is completed and pushed"),
+            said(2, FINISHED, "etl-9k2 is completed and pushed"),
         )
         assert story.lead is not None
         assert story.lead.text == "Stop double loads (etl-9k2), complete"
-        assert story.lead.kind is MILESTONE
+        assert story.lead.kind is FINISHED
         assert story.lead.grip_ids == ("g2", "g1")
         assert story.rest == []
 
     @pytest.mark.parametrize("text", ["Everything is done.", "All done and pushed"])
     def test_a_bare_end_is_told_with_the_request(self, text: str) -> None:
-        story = tell_one(said(1, ASKED, "Asked: Speed up the build"), said(2, MILESTONE, text))
+        story = tell_one(said(1, ASKED, "Asked: Speed up the build"), said(2, FINISHED, text))
         assert story.lead is not None
         assert story.lead.text == "Speed up the build, done"
 
     def test_a_milestone_of_another_task_stands_alone(self) -> None:
         story = tell_one(
             said(1, ASKED, "Asked: Stop double loads (etl-9k2)"),
-            said(2, MILESTONE, "The migration of the warehouse to Iceberg is finished"),
+            said(2, FINISHED, "The migration of the warehouse to Iceberg is finished"),
         )
         assert story.lead is not None
         assert story.lead.text == "The migration of the warehouse to Iceberg is finished"
@@ -213,7 +213,7 @@ class TestLeads:
     def test_a_milestone_that_repeats_the_request_stands_alone(self) -> None:
         story = tell_one(
             said(1, ASKED, "Asked: Migrate the warehouse to Iceberg"),
-            said(2, MILESTONE, "The migration of the warehouse to Iceberg is finished"),
+            said(2, FINISHED, "The migration of the warehouse to Iceberg is finished"),
         )
         assert story.lead is not None
         assert story.lead.text == "The migration of the warehouse to Iceberg is finished"
@@ -224,13 +224,13 @@ class TestLeads:
             said(2, DONE, "Added the map to the store finder page", reported=True),
         )
         assert story.lead is not None
-        assert story.lead.kind is MILESTONE
+        assert story.lead.kind is FINISHED
         assert story.rest == []
 
     def test_lesser_milestones_are_things_done(self) -> None:
         story = tell_one(
-            said(1, MILESTONE, "The lexer task is finished"),
-            said(2, MILESTONE, "The epic with all parsers is complete"),
+            said(1, FINISHED, "The lexer task is finished"),
+            said(2, FINISHED, "The epic with all parsers is complete"),
         )
         assert story.lead is not None
         assert story.lead.text == "The epic with all parsers is complete"
@@ -250,13 +250,13 @@ class TestLeads:
 class TestSessions:
     def test_a_subagents_words_belong_to_its_session(self) -> None:
         """The highlights of a subagent have the session that started it."""
-        (story,) = last_words.tell_stories(
+        (story,) = last_words.summarize_sessions(
             [said(1, ASKED, "Asked: Review the API"), said(2, FOUND, "Two routes lack a limit")]
         )
         assert (story.session, story.project) == ("one", "shop")
 
     def test_sessions_come_by_their_first_words(self) -> None:
-        stories = last_words.tell_stories(
+        stories = last_words.summarize_sessions(
             [said(3, DONE, "Added b"), said(1, DONE, "Added c", session="two"), said(2, NOTE, "d")]
         )
         assert [story.session for story in stories] == ["two", "one"]
@@ -274,4 +274,4 @@ class TestSessions:
 
     def test_plans_and_words_without_a_grip_are_left_out(self) -> None:
         loose = Highlight(text="Added tabs", grip_ids=(), weight=1.0, kind=DONE)
-        assert last_words.tell_stories([said(1, PLANNED, "Planned: tabs"), loose]) == []
+        assert last_words.summarize_sessions([said(1, PLANNED, "Planned: tabs"), loose]) == []

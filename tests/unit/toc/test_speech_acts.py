@@ -5,7 +5,7 @@ import pytest
 from agent_memory.features.toc.model import speech_acts
 from agent_memory.features.toc.model.highlights import HighlightKind
 
-ASKED, PLANNED, MILESTONE = HighlightKind.ASKED, HighlightKind.PLANNED, HighlightKind.MILESTONE
+ASKED, PLANNED, FINISHED = HighlightKind.ASKED, HighlightKind.PLANNED, HighlightKind.FINISHED
 DONE, DECIDED, FOUND = HighlightKind.DONE, HighlightKind.DECIDED, HighlightKind.FOUND
 BROKEN, OPEN, STATE, NOTE = (
     HighlightKind.BROKEN,
@@ -71,12 +71,12 @@ class TestKinds:
             ("The root cause of the failing build is a stale lock file.", FOUND),
             ("The cart no longer forgets coupons.", DONE),
             ("Renamed the module and its tests.", DONE),
-            ("The epic is complete and pushed.", MILESTONE),
-            ("All five tasks are done.", MILESTONE),
-            ("#41 is closed.", MILESTONE),
-            ("`shop-x1y.2` is complete and pushed.", MILESTONE),
-            ("The checkout rewrite is complete.", MILESTONE),
-            ("The migration to Postgres 16 is finished.", MILESTONE),
+            ("The epic is complete and pushed.", FINISHED),
+            ("All five tasks are done.", FINISHED),
+            ("#41 is closed.", FINISHED),
+            ("`shop-x1y.2` is complete and pushed.", FINISHED),
+            ("The checkout rewrite is complete.", FINISHED),
+            ("The migration to Postgres 16 is finished.", FINISHED),
             ("I'll keep the old endpoint until the mobile app is updated.", DECIDED),
             ("We decided to shard by tenant.", DECIDED),
             ("The scheduler uses a heap instead of a sorted list.", DECIDED),
@@ -136,7 +136,7 @@ class TestKinds:
         ],
     )
     def test_what_is_not_done_is_not_told_as_done(self, text: str) -> None:
-        assert speech_acts.classify(text).kind not in (DONE, MILESTONE)
+        assert speech_acts.classify(text).kind not in (DONE, FINISHED)
 
     @pytest.mark.parametrize("text", ["That is done.", "It passes all 41 tests.", "This is fixed."])
     def test_a_deed_without_a_subject_is_a_note(self, text: str) -> None:

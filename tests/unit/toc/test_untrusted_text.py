@@ -101,7 +101,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     reports.read_compaction,
     reports.tidy,
     lambda text: reports.read_report(text, worked=True),
-    lambda text: list(commands.find_deeds(run_command(text))),
+    lambda text: list(commands.find_effects(run_command(text))),
     lambda text: commands.find_test_state(run_command(text)),
     lambda text: commands.find_todos(run_command(f"TodoWrite: {text}")),
     lambda text: commands.find_task_titles([run_command(f"Bash: bd show ab-1\nab-1 {text}")]),

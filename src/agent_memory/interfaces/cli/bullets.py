@@ -7,7 +7,7 @@ from agent_memory.features.toc.model.highlights import HighlightKind
 
 ID_STYLE = "dim"
 _STYLES = {
-    HighlightKind.MILESTONE: "bold green",
+    HighlightKind.FINISHED: "bold green",
     HighlightKind.DONE: "green",
     HighlightKind.DECIDED: "magenta",
     HighlightKind.FOUND: "cyan",

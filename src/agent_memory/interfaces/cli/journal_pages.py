@@ -7,7 +7,7 @@ from itertools import groupby
 from rich.cells import cell_len
 from rich.text import Text
 
-from agent_memory.features.toc.model import working
+from agent_memory.features.toc.model import work_figures
 from agent_memory.features.toc.model.highlights import Highlight, HighlightKind
 from agent_memory.features.toc.model.journal_entries import DayEntry, SessionEntry
 from agent_memory.features.toc.model.periods import Level, Period
@@ -41,7 +41,7 @@ def render_days(terminal: Terminal, days: Sequence[DayEntry]) -> str:
                 _add_session(page, session)
         if not entry.summary:  # else it has the figures
             page.add_blank()
-            page.add(Text(working.describe(entry.work), style="bold"))
+            page.add(Text(work_figures.describe(entry.work), style="bold"))
     return page.render()
 
 
@@ -201,7 +201,7 @@ def _format_day(entry: DayEntry) -> Iterator[str]:
         for session in own:
             yield from _format_session(session, "###")
     if not entry.summary:
-        yield f"{working.describe(entry.work)}\n"
+        yield f"{work_figures.describe(entry.work)}\n"
 
 
 def _format_session(entry: SessionEntry, level: str) -> Iterator[str]:
@@ -254,12 +254,12 @@ def _choose_shown(highlights: Sequence[Highlight]) -> list[Highlight]:
 
 def _describe_work(entry: SessionEntry) -> str:
     prompts = rendering.count(entry.work.prompts, "prompt") if entry.work.prompts else ""
-    figures = working.describe(replace(entry.work, sessions=0))
+    figures = work_figures.describe(replace(entry.work, sessions=0))
     return ", ".join(filter(None, (prompts, figures)))
 
 
 def _format_time_spent(entry: SessionEntry) -> str:
-    return working.format_duration(entry.work.seconds) or "< 1 min"
+    return work_figures.format_duration(entry.work.seconds) or "< 1 min"
 
 
 def _format_time_range(entry: SessionEntry) -> str:

@@ -18,7 +18,7 @@ from agent_memory.features.recall.services.opening import (
     OpenedNode,
     OpenedSession,
 )
-from agent_memory.features.toc.model import working
+from agent_memory.features.toc.model import work_figures
 from agent_memory.features.toc.model.highlights import Highlight, Work
 from agent_memory.features.toc.model.toc import Bullet, TocNode
 from agent_memory.features.toc.services.contents import DEFAULT_CONTEXT
@@ -239,7 +239,7 @@ def _format_bullet(bullet: Bullet | Highlight) -> str:
 
 def _describe_work(work: Work) -> str:
     prompts = rendering.count(work.prompts, "prompt") if work.prompts else ""
-    return ", ".join(filter(None, (prompts, working.describe(work))))
+    return ", ".join(filter(None, (prompts, work_figures.describe(work))))
 
 
 def _as_text(page: _Page, full: bool) -> Iterator[str]:

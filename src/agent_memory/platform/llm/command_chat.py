@@ -12,6 +12,7 @@ import selectors
 import shutil
 import stat
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -111,7 +112,7 @@ class CommandChat:
             self._check_rest()
             try:
                 text = self._run(_render(question), deadline)
-            except (ChatUnavailable, ChatUnusable) as exc:
+            except ChatUnavailable as exc:
                 self._rest(exc)
                 raise
             self._failures = 0
@@ -132,13 +133,13 @@ class CommandChat:
             reason = f"{self.model} failed before: the next try is in {left:.0f} s"
             raise ProgramFailed(reason, sent=False, retry_after=left)
 
-    def _rest(self, failure: ChatUnavailable | ChatUnusable) -> None:
+    def _rest(self, failure: ChatUnavailable) -> None:
         if not self._rests:
             return
         seconds = min(FIRST_REST * 2.0**self._failures, LONGEST_REST)
         self._failures += 1
         self._resting_until = self._timer() + seconds
-        if isinstance(failure, ChatUnavailable) and failure.retry_after is None:
+        if failure.retry_after is None:
             failure.retry_after = seconds
 
     def _run(self, prompt: bytes, deadline: float) -> str:
@@ -174,10 +175,9 @@ class CommandChat:
         except (ConfigError, FeatureUnavailable) as exc:
             raise ProgramMissing(str(exc)) from exc
         try:
-            _prepare_folder(self._folder)
             return SupervisedProcess.start(
                 (str(program), *self._command[1:]),
-                cwd=self._folder,
+                cwd=_make_folder(self._folder),
                 env=programs.build_environment(self._environ, self._passed),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -274,17 +274,19 @@ def _describe_failure(name: str, code: int, exchange: _Exchange) -> str:
     return f"{name} {how}" + (f": {causes[0]}, it seems" if causes else "")
 
 
-def _prepare_folder(folder: Path) -> None:
-    """Make the folder, or empty it: a file that an agent left there could instruct the next one."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not stat.S_ISDIR(folder.lstat().st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "its folder is a link", str(folder))
-    folder.chmod(0o700)
-    for path in folder.iterdir():
+def _make_folder(parent: Path) -> Path:
+    """Make an empty folder, and remove what earlier questions left: a file that an agent left there
+    could instruct the next one."""
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not stat.S_ISDIR(parent.lstat().st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "its folder is a link", str(parent))
+    parent.chmod(0o700)
+    for path in parent.iterdir():
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            shutil.rmtree(path, ignore_errors=True)  # one that cannot be removed does no harm
         else:
             path.unlink()
+    return Path(tempfile.mkdtemp(dir=parent))
 
 
 def _stop_if_running(process: SupervisedProcess) -> None:

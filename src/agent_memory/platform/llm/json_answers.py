@@ -4,14 +4,17 @@ import json
 import re
 from typing import Any
 
-_FENCE = re.compile(r"<think>.*?</think>|```\w*", re.DOTALL)
+_FENCE = re.compile(r"```\w*")
+_THOUGHT = "</think>"
 _LINE_OF_OBJECT = re.compile(r"^\{", re.MULTILINE)
 _TRIES = 10
 
 
 def extract_json(text: str) -> str:
     """Return the JSON object in an answer, without reasoning, code fences and lines around it."""
-    text = _FENCE.sub("", text)
+    text = _FENCE.sub(
+        "", text[text.rfind(_THOUGHT) + len(_THOUGHT) :] if _THOUGHT in text else text
+    )
     if "{" not in text:
         return text
     whole = text[text.find("{") : text.rfind("}") + 1]

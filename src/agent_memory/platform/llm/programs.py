@@ -10,6 +10,8 @@ from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
 EXAMPLE = 'memory config set summarizer.command "claude -p --model haiku"'
 # An agent that runs for us calls our hooks too: its session must not be recorded.
 _HOOKS_OFF = {"MEMORY_HOOKS__ENABLED": "false"}
+# Our settings, and the marks of an agent that started the daemon: others would not run inside it.
+_LEFT_OUT = ("MEMORY_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
 _PLAIN_OUTPUT = {"TERM": "dumb", "NO_COLOR": "1"}
 
 
@@ -45,8 +47,8 @@ def find_program(command: Sequence[str], environ: Mapping[str, str]) -> Path:
 
 
 def build_environment(environ: Mapping[str, str], passed: str) -> dict[str, str]:
-    """Build the environment of the program: the daemon's, without our settings. `passed` names one
-    of our variables that it gets all the same, such as that of a key.
+    """Build the environment of the program: the daemon's, without our settings and such marks.
+    `passed` names one of our variables that it gets all the same, such as that of a key.
 
     Any other setting could be wrong, and hooks then leave out all of them, with the one that
     switches them off.
@@ -54,6 +56,6 @@ def build_environment(environ: Mapping[str, str], passed: str) -> dict[str, str]
     variables = {
         name: value
         for name, value in environ.items()
-        if not name.startswith("MEMORY_") or (name == passed and "__" not in name)
+        if not name.startswith(_LEFT_OUT) or (name == passed and "__" not in name)
     }
     return variables | _PLAIN_OUTPUT | _HOOKS_OFF

@@ -1,7 +1,7 @@
 """Recent work: where the last sessions of a project left off, from their highlights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_memory.features.index.model.documents import (
     Document,
@@ -15,12 +15,13 @@ from agent_memory.features.recall.model.contexts import ContextItem
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.model import last_words, toc
 from agent_memory.features.toc.model.highlights import Highlight, HighlightKind
-from agent_memory.features.toc.model.last_words import SessionStory
+from agent_memory.features.toc.model.last_words import SessionHighlights
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.ids import Millis
 
-SEGMENTS = 40  # that are read
+SEGMENTS = 40  # that are read at once
+PAGES = 5
 LEFT_OFF = 5  # highlights of the last session
 OPEN = 4
 DECIDED = 3
@@ -28,7 +29,7 @@ EARLIER = 3  # sessions
 LEAST_WEIGHT = 0.3  # a weaker highlight is not worth an agent's tokens
 
 _ORDER = (
-    HighlightKind.MILESTONE,
+    HighlightKind.FINISHED,
     HighlightKind.ASKED,
     HighlightKind.BROKEN,
     HighlightKind.OPEN,
@@ -58,11 +59,7 @@ class RecentWork:
 
     def read(self, project: str, without: str = "") -> ProjectWork:
         """Read the last sessions of a project, or of all, `without` one that needs no reminder."""
-        stories = [
-            story
-            for story in self._tell_stories(project)
-            if story.session and story.session != get_main_session(without)
-        ]
+        stories = self._read_sessions(project, get_main_session(without))
         stories.sort(key=lambda story: -_get_end(story))
         if not stories:
             return ProjectWork()
@@ -76,43 +73,50 @@ class RecentWork:
         decided.sort(key=lambda each: -each.at_ms)
         leads = [story.lead for story in before if story.lead is not None][:EARLIER]
         return ProjectWork(
-            left_off=[_to_item(each, now, is_last=True) for each in left],
-            unsolved=[_to_item(each, now) for each in unsolved],
-            decided=[_to_item(each, now) for each in decided[:DECIDED]],
-            earlier=[_to_item(each, now) for each in leads],
+            left_off=[replace(_to_item(each, now, 0.6), is_last=True) for each in left],
+            unsolved=[_to_item(each, now, 0.5) for each in unsolved],
+            decided=[_to_item(each, now, 0.4) for each in decided[:DECIDED]],
+            earlier=[_to_item(each, now, 0.2) for each in leads],
         )
 
-    def _tell_stories(self, project: str) -> list[SessionStory]:
+    def _read_sessions(self, project: str, without: str) -> list[SessionHighlights]:
+        """Read the newest segments; of a long session that needs none, those before it."""
         scope = SearchScope(kinds=frozenset({DocumentKind.SEGMENT}), project=project)
-        hits = self.recall.search(Query(text="", scope=scope, limit=SEGMENTS)).hits
-        nodes = self.toc.get_nodes([NodeId(hit.document.id) for hit in hits])
-        return last_words.tell_stories(
-            highlight
-            for node in nodes
-            if node is not None
-            for highlight in toc.to_child(node).highlights
-        )
+        for page in range(PAGES):
+            query = Query(text="", scope=scope, limit=SEGMENTS, offset=page * SEGMENTS)
+            hits = self.recall.search(query).hits
+            nodes = self.toc.get_nodes([NodeId(hit.document.id) for hit in hits])
+            highlights = [
+                highlight
+                for node in nodes
+                if node is not None and get_main_session(node.session) != without
+                for highlight in toc.to_child(node).highlights
+            ]
+            if highlights or len(hits) < SEGMENTS:
+                return last_words.summarize_sessions(highlights)
+        return []
 
 
-def _get_end(story: SessionStory) -> Millis:
+def _get_end(story: SessionHighlights) -> Millis:
     return max(each.at_ms for each in _list_all(story))
 
 
-def _list_all(story: SessionStory) -> Sequence[Highlight]:
+def _list_all(story: SessionHighlights) -> Sequence[Highlight]:
     return [*([] if story.lead is None else [story.lead]), *story.rest]
 
 
-def _choose(story: SessionStory) -> list[Highlight]:
+def _choose(story: SessionHighlights) -> list[Highlight]:
     """Choose what to say of the last session: how it ended before what it did."""
     strong = [each for each in _list_all(story) if each.weight >= LEAST_WEIGHT]
     heaviest = sorted(strong, key=lambda each: (each is not story.lead, -each.weight))[:LEFT_OFF]
     return sorted(heaviest, key=lambda each: (_ORDER.index(each.kind), each.at_ms, -each.weight))
 
 
-def _to_item(highlight: Highlight, now: Millis, *, is_last: bool = False) -> ContextItem:
-    """Return a highlight as a hit: shown because it is recent, opened by its grip."""
+def _to_item(highlight: Highlight, now: Millis, least: float) -> ContextItem:
+    """Return a highlight as a hit, opened by its grip: shown because it is the last work of the
+    project, which counts at `least` so much however long ago it was."""
     grip_id = highlight.grip_ids[0]
-    recent = ranking.score_recency(highlight.at_ms, now)
+    recent = max(ranking.score_recency(highlight.at_ms, now), least)
     document = Document(
         kind=DocumentKind.GRIP,
         id=grip_id,
@@ -125,5 +129,4 @@ def _to_item(highlight: Highlight, now: Millis, *, is_last: bool = False) -> Con
     return ContextItem(
         hit=Hit(document=document, score=recent, parts={contexts.RECENCY: recent}, grip_id=grip_id),
         label=highlight.kind.word,
-        is_last=is_last,
     )

@@ -97,7 +97,7 @@ _EXIT = re.compile(r"^(?:Exit code:? |Process exited with code )([1-9]\d*)", re.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class CommandEffect:
     """Something that a command did or showed. `start` and `end` are the slice that says it."""
 
     text: str
@@ -148,13 +148,13 @@ def find_commits(utterance: Utterance) -> list[Commit]:
     return commits
 
 
-def find_deeds(utterance: Utterance) -> Iterator[Deed]:
+def find_effects(utterance: Utterance) -> Iterator[CommandEffect]:
     """Yield what a shell command committed, closed, filed, merged and released."""
     if not _is_shell(utterance):
         return
     text = utterance.text
     for commit in find_commits(utterance):
-        yield Deed(
+        yield CommandEffect(
             text=clean_subject(commit.subject),
             kind=HighlightKind.DONE,
             start=commit.start,
@@ -174,17 +174,19 @@ def find_deeds(utterance: Utterance) -> Iterator[Deed]:
             made = _CREATED.search(text, match.end(), match.end() + MAX_ANSWER)
             ref = (made[1] or f"#{made[2]}") if made else ""
             shown, kind = f"Filed {ref}: {title}" if ref else f"Filed: {title}", HighlightKind.OPEN
-        yield Deed(text=shown[:MAX_SUBJECT], kind=kind, start=start, end=end, ref=find_ref(shown))
+        yield CommandEffect(
+            text=shown[:MAX_SUBJECT], kind=kind, start=start, end=end, ref=find_ref(shown)
+        )
     for match in _RELEASED.finditer(text):
         name = match["tag"] or match["tagged"]
-        yield Deed(
+        yield CommandEffect(
             text=f"Released {name}",
-            kind=HighlightKind.MILESTONE,
+            kind=HighlightKind.FINISHED,
             start=match.start(),
             end=match.end(),
         )
     for match in _MERGED.finditer(text):
-        yield Deed(
+        yield CommandEffect(
             text=f"Merged pull request {match['pr']}",
             kind=HighlightKind.DONE,
             start=match.start(),
@@ -192,18 +194,18 @@ def find_deeds(utterance: Utterance) -> Iterator[Deed]:
         )
 
 
-def find_test_state(utterance: Utterance) -> Deed | None:
+def find_test_state(utterance: Utterance) -> CommandEffect | None:
     """Return what a test run showed last, as a sentence of our own."""
     if utterance.file or not _is_shell(utterance):
         return None
     text = utterance.text
-    last: Deed | None = None
+    last: CommandEffect | None = None
     for pattern, words in ((_PASSED, ("passes", "pass")), (_FAILED, ("fails", "fail"))):
         for match in pattern.finditer(text):
             count = next(group for group in match.groups() if group)
             noun = "test" if count == "1" else "tests"
             if last is None or match.start() >= last.start:
-                last = Deed(
+                last = CommandEffect(
                     text=f"{count} {noun} {words[count != '1']}",
                     kind=HighlightKind.STATE,
                     start=match.start(),
@@ -212,7 +214,7 @@ def find_test_state(utterance: Utterance) -> Deed | None:
     return last or _read_go_tests(text)
 
 
-def _read_go_tests(text: str) -> Deed | None:
+def _read_go_tests(text: str) -> CommandEffect | None:
     """Return what `go test` showed: it names the tests that fail and counts no others."""
     failed = list(_GO_FAILED.finditer(text))
     lines = failed or list(_GO_PASSED.finditer(text))
@@ -224,15 +226,15 @@ def _read_go_tests(text: str) -> Deed | None:
     else:
         words = f"Tests of {count} packages pass" if several else "Tests of 1 package pass"
     last = lines[-1]
-    return Deed(text=words, kind=HighlightKind.STATE, start=last.start(), end=last.end())
+    return CommandEffect(text=words, kind=HighlightKind.STATE, start=last.start(), end=last.end())
 
 
-def read_todos(utterances: Sequence[Utterance]) -> list[tuple[int, Deed]]:
+def read_todos(utterances: Sequence[Utterance]) -> list[tuple[int, CommandEffect]]:
     """Return the todo list as it stands at the end, with the place of the event of each item.
 
     Some tools write the whole list each time; others create and update one task after the other.
     """
-    items: dict[str, tuple[int, Deed]] = {}
+    items: dict[str, tuple[int, CommandEffect]] = {}
     for place, utterance in enumerate(utterances):
         if utterance.type is not EventType.TOOL_RESULT:
             continue
@@ -249,9 +251,9 @@ def read_todos(utterances: Sequence[Utterance]) -> list[tuple[int, Deed]]:
     return list(items.values())
 
 
-def _read_todo(match: re.Match[str]) -> Deed:
+def _read_todo(match: re.Match[str]) -> CommandEffect:
     done = match[1] in "xX-"
-    return Deed(
+    return CommandEffect(
         text=match[2].strip()[:MAX_SUBJECT],
         kind=HighlightKind.DONE if done else HighlightKind.OPEN,
         start=match.start(2),
@@ -318,7 +320,7 @@ def _is_shell(utterance: Utterance) -> bool:
     return utterance.type is EventType.TOOL_RESULT and utterance.tool_name in _SHELLS
 
 
-def _read_closing(text: str, match: re.Match[str]) -> Iterator[Deed]:
+def _read_closing(text: str, match: re.Match[str]) -> Iterator[CommandEffect]:
     """Yield the sentences of the reason with which an issue was closed."""
     start, end = _span(match, "why")
     ref = _name_ref(match["id"])
@@ -326,15 +328,15 @@ def _read_closing(text: str, match: re.Match[str]) -> Iterator[Deed]:
         said = " ".join(text[slice(*part)].split())
         kind = speech_acts.classify(said, report=True).kind
         if number == 0:
-            yield Deed(
+            yield CommandEffect(
                 text=f"{ref}: {said}",
-                kind=HighlightKind.DONE if kind is not HighlightKind.MILESTONE else kind,
+                kind=HighlightKind.DONE if kind is not HighlightKind.FINISHED else kind,
                 start=part[0],
                 end=part[1],
                 ref=ref,
             )
         elif kind is not None:
-            yield Deed(
+            yield CommandEffect(
                 text=said,
                 kind=HighlightKind.DONE if kind is HighlightKind.NOTE else kind,
                 start=part[0],

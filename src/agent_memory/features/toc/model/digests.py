@@ -9,9 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agent_memory.features.toc.model import commands, last_words, naming, working
-from agent_memory.features.toc.model.highlights import Highlight, HighlightKind, Work
-from agent_memory.features.toc.model.last_words import SessionStory, stems
+from agent_memory.features.toc.model import commands, last_words, naming, work_figures
+from agent_memory.features.toc.model.highlights import (
+    READING_ORDER,
+    Highlight,
+    HighlightKind,
+    Work,
+)
+from agent_memory.features.toc.model.last_words import SessionHighlights, stems
 from agent_memory.features.toc.model.periods import MONTHS, Level, find_day
 from agent_memory.features.toc.model.summaries import (
     ChildSummary,
@@ -27,10 +32,10 @@ MAX_LEADS = 3  # sessions in the headline
 MAX_PROJECTS = 5
 DAY_BULLETS = 9  # and two for each session
 MAX_DAY_BULLETS = 16
-MAX_LINES = 8  # sessions that a week, month or year shows
+MAX_LINES = {Level.WEEK: 8, Level.MONTH: 8, Level.YEAR: 24}  # sessions that are shown
 SINGLE = {Level.WEEK: 4, Level.MONTH: 3, Level.YEAR: 2}  # shown of each other kind
 KEPT = {Level.DAY: 24, Level.WEEK: 32, Level.MONTH: 40, Level.YEAR: 48}
-ROOM = {Level.WEEK: 420, Level.MONTH: 360, Level.YEAR: 300}  # characters of a line
+ROOM = {Level.WEEK: 420, Level.MONTH: 360, Level.YEAR: 480}  # characters of a line
 _PART = 90  # characters of a part of a line
 _MINOR = 0.8  # share of the heaviest part's weight, below which a part is left out of a line
 
@@ -42,17 +47,6 @@ _BONUS = {  # those that nothing later mended, closed or replaced matter most
     HighlightKind.OPEN: 0.6,
     HighlightKind.STATE: 0.4,
 }
-_ORDER = (
-    HighlightKind.MILESTONE,
-    HighlightKind.ASKED,
-    HighlightKind.DONE,
-    HighlightKind.DECIDED,
-    HighlightKind.FOUND,
-    HighlightKind.BROKEN,
-    HighlightKind.OPEN,
-    HighlightKind.STATE,
-    HighlightKind.NOTE,
-)
 _HEADS = {
     HighlightKind.DECIDED: "Decided",
     HighlightKind.FOUND: "Found",
@@ -61,14 +55,14 @@ _HEADS = {
     HighlightKind.STATE: "State",
 }
 _OUTCOMES = frozenset({HighlightKind.DONE, HighlightKind.DECIDED, HighlightKind.FOUND})
-_LEADS = frozenset({HighlightKind.MILESTONE, HighlightKind.ASKED})
+_LEADS = frozenset({HighlightKind.FINISHED, HighlightKind.ASKED})
 _ASIDE = re.compile(r"\s{0,4}\([^()]{12,}\)(?=\s{0,4}(?:[.;,:]|$))")
 
 
 def digest(period: PeriodSummary) -> Digest:
     """Summarize a period: what came of its sessions, in the form of its level."""
     children = period.children
-    stories = last_words.tell_stories(
+    stories = last_words.summarize_sessions(
         highlight for child in children for highlight in child.highlights
     )
     chosen = _select(stories, KEPT[period.level])
@@ -100,19 +94,19 @@ def write_brief(lead: str, keys: Iterable[str], bullets: Iterable[str]) -> str:
     return f"{text} Also: {', '.join(more)}.".lstrip() if more else text
 
 
-def _measure(period: PeriodSummary, stories: Sequence[SessionStory]) -> Work:
+def _measure(period: PeriodSummary, stories: Sequence[SessionHighlights]) -> Work:
     if period.level is not Level.DAY:
-        return working.add_days([child.work for child in period.children])
+        return work_figures.add_days([child.work for child in period.children])
     leads = [story.lead for story in stories if story.lead is not None]
     rest = [each for story in stories for each in story.rest]
     return replace(
-        working.measure_day(period.children),
-        finished=sum(lead.kind is HighlightKind.MILESTONE for lead in leads),
+        work_figures.measure_day(period.children),
+        finished=sum(lead.kind is HighlightKind.FINISHED for lead in leads),
         decided=sum(each.kind is HighlightKind.DECIDED for each in rest),
     )
 
 
-def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
+def _select(stories: Sequence[SessionHighlights], limit: int) -> list[Highlight]:
     """Select the highlights that rise, best first: of every session its lead and, if that is only a
     request, its best outcome; then the heaviest, each new, of many sessions and kinds."""
     ranked = sorted(stories, key=lambda story: -story.weight)
@@ -136,21 +130,25 @@ def _select(stories: Sequence[SessionStory], limit: int) -> list[Highlight]:
     return chosen
 
 
-def _arrange(highlights: Sequence[Highlight], stories: Sequence[SessionStory]) -> list[Highlight]:
+def _arrange(
+    highlights: Sequence[Highlight], stories: Sequence[SessionHighlights]
+) -> list[Highlight]:
     """Arrange highlights by session; in a session the lead comes first, then kind by kind."""
     place = {story.session: number for number, story in enumerate(stories)}
     return sorted(
         highlights,
         key=lambda each: (
             place.get(each.session, 0),
-            _ORDER.index(each.kind),
+            READING_ORDER.index(each.kind),
             each.at_ms,
             -each.weight,
         ),
     )
 
 
-def _find_outcomes(stories: Sequence[SessionStory], rest: Sequence[Highlight]) -> list[Highlight]:
+def _find_outcomes(
+    stories: Sequence[SessionHighlights], rest: Sequence[Highlight]
+) -> list[Highlight]:
     """Return the heaviest outcome of each session that has no milestone."""
     heaviest: dict[str, Highlight] = {}
     for each in rest:
@@ -161,7 +159,7 @@ def _find_outcomes(stories: Sequence[SessionStory], rest: Sequence[Highlight]) -
         heaviest[story.session]
         for story in stories
         if story.session in heaviest
-        and (story.lead is None or story.lead.kind is not HighlightKind.MILESTONE)
+        and (story.lead is None or story.lead.kind is not HighlightKind.FINISHED)
     ]
 
 
@@ -174,7 +172,9 @@ def _appeal(highlight: Highlight, seen: set[str], taken: int, alike: int) -> tup
     return value / (1 + _SAME_SESSION * taken + _SAME_KIND * alike), -highlight.at_ms
 
 
-def _show_day(chosen: Sequence[Highlight], stories: Sequence[SessionStory]) -> list[DigestBullet]:
+def _show_day(
+    chosen: Sequence[Highlight], stories: Sequence[SessionHighlights]
+) -> list[DigestBullet]:
     """Show a day: each highlight in a bullet, by session; the project, if there are several.
 
     What was asked for is in the headline, and a bullet only for a session without another.
@@ -203,11 +203,11 @@ def _show_lines(period: PeriodSummary, kept: Sequence[Highlight]) -> list[Digest
             sessions.setdefault(each.session, []).append(each)
     several = len({each.project for each in kept}) > 1
     heaviest = sorted(sessions.values(), key=lambda group: -sum(each.weight for each in group))
-    lines = heaviest[:MAX_LINES]
-    bullets = [
-        _show_session(group, level, several)
-        for group in sorted(lines, key=lambda group: group[0].at_ms)
-    ]
+    lines = sorted(heaviest[: MAX_LINES[level]], key=lambda group: group[0].at_ms)
+    if level is Level.YEAR:
+        bullets = _show_months(lines)
+    else:
+        bullets = [_show_session(group, level, several) for group in lines]
     for kind, head in _HEADS.items():
         found = [each for each in kept if each.kind is kind]
         found = sorted(found, key=lambda each: -each.weight)[: SINGLE[level]]
@@ -229,9 +229,7 @@ def _show_session(group: Sequence[Highlight], level: Level, several: bool) -> Di
     """Show a session in one line: what it was about, and as many of its parts as fit."""
     lead = next((each for each in group if each.kind in _LEADS), None)
     parts = sorted((each for each in group if each is not lead), key=lambda each: -each.weight)
-    month = MONTHS[find_day(group[0].at_ms).first.month - 1] if level is Level.YEAR else ""
-    project = group[0].project if several or level is not Level.WEEK else ""
-    head = ", ".join(filter(None, (month, project)))
+    head = group[0].project if several or level is not Level.WEEK else ""
     ref = commands.find_ref(lead.text) if lead is not None else ""
     text = lead.text.rstrip(" .") if lead is not None else ""
     used = [] if lead is None else [lead]
@@ -249,6 +247,30 @@ def _show_session(group: Sequence[Highlight], level: Level, several: bool) -> Di
     is_asked = lead is not None and lead.kind is HighlightKind.ASKED
     kind = chosen[0].kind if chosen and (lead is None or is_asked) else group[0].kind
     return replace(_to_bullet(line, [*used, *chosen]), kind=kind)
+
+
+def _show_months(groups: Sequence[Sequence[Highlight]]) -> list[DigestBullet]:
+    """Show a year: a line for each month and project, with what its sessions were about."""
+    months: dict[tuple[int, str], list[Highlight]] = {}
+    for group in groups:
+        lead = next((each for each in group if each.kind in _LEADS), group[0])
+        key = find_day(lead.at_ms).first.month, lead.project
+        months.setdefault(key, []).append(lead)
+    bullets = []
+    for (month, project), leads in months.items():
+        used: list[Highlight] = []
+        room = ROOM[Level.YEAR]
+        for each in sorted(leads, key=lambda each: -each.weight):
+            room -= len(each.text) + 2
+            if room >= 0 or not used:
+                used.append(each)
+        used.sort(key=lambda each: each.at_ms)
+        texts = [each.text.rstrip(" .") for each in used]
+        if len(leads) > len(used):
+            texts.append(f"{len(leads) - len(used)} more")
+        head = ", ".join(filter(None, (MONTHS[month - 1], project)))
+        bullets.append(_to_bullet(_prefix(head, "; ".join(texts)), used))
+    return bullets
 
 
 def _shorten(text: str, ref: str = "") -> str:
@@ -284,17 +306,19 @@ def _write_text(
 
     A month and a year, of which the bullets name the tasks, have the projects and more figures.
     """
-    if level in (Level.MONTH, Level.YEAR) and (results := working.describe_results(work)):
+    if level in (Level.MONTH, Level.YEAR) and (results := work_figures.describe_results(work)):
         names = sorted({each.project for each in kept if each.project})
         named = f" in {naming.join_words(names[:MAX_PROJECTS])}" if names else ""
-        return f"{_end_sentence(results + named)} {_end_sentence(working.describe(work))}"
+        return f"{_end_sentence(results + named)} {_end_sentence(work_figures.describe(work))}"
     leads = sorted((each for each in kept if each.kind in _LEADS), key=lambda each: -each.weight)
     chosen = sorted(leads[:MAX_LEADS], key=lambda each: each.at_ms)
     projects = dict.fromkeys(each.project for each in chosen)
     heads = [
         _prefix(
             project if len(projects) > 1 else "",
-            "; ".join(each.text.rstrip(" .") for each in chosen if each.project == project),
+            "; ".join(
+                dict.fromkeys(each.text.rstrip(" .") for each in chosen if each.project == project)
+            ),
         )
         for project in projects
     ]
@@ -303,7 +327,7 @@ def _write_text(
     more = len(leads) - len(chosen)
     if more > 0:
         heads.append(f"And {more} more task{'s' if more > 1 else ''}")
-    return " ".join(_end_sentence(part) for part in (*heads, working.describe(work)) if part)
+    return " ".join(_end_sentence(part) for part in (*heads, work_figures.describe(work)) if part)
 
 
 def _end_sentence(text: str) -> str:

@@ -11,11 +11,11 @@ from itertools import islice
 
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import commands, reports, speech_acts
-from agent_memory.features.toc.model.commands import Deed
+from agent_memory.features.toc.model.commands import CommandEffect
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.reports import ReportItem
 from agent_memory.features.toc.model.summaries import Utterance
-from agent_memory.features.toc.model.working import WRITERS, is_kept_file
+from agent_memory.features.toc.model.work_figures import WRITERS, is_kept_file
 from agent_memory.kernel.text import phrases
 
 MAX_FILES = 3  # names in a sentence
@@ -23,7 +23,7 @@ MAX_COMMAND = 60
 MAX_DEEDS = 40  # of a command
 MAX_REASON = 100
 WEIGHTS = {
-    HighlightKind.MILESTONE: 3.0,
+    HighlightKind.FINISHED: 3.0,
     HighlightKind.DONE: 1.8,
     HighlightKind.DECIDED: 1.7,
     HighlightKind.FOUND: 1.3,
@@ -81,13 +81,18 @@ def is_work(spoken: Sequence[Utterance], context: Sequence[Utterance]) -> bool:
     )
 
 
-def gather(spoken: Sequence[Utterance], context: Sequence[Utterance]) -> list[WorkEvidence]:
-    """Return the evidence of a stretch of work, in order."""
+def gather(
+    spoken: Sequence[Utterance], context: Sequence[Utterance], *, is_cut: bool = False
+) -> list[WorkEvidence]:
+    """Return the evidence of a stretch of work, in order. `is_cut`: the agent goes on after it."""
     worked = any(_changes(utterance) for utterance in (*context, *spoken))
     found: list[WorkEvidence] = []
     for place, utterance in enumerate(spoken):
-        following = spoken[place + 1] if place + 1 < len(spoken) else None
-        found += _read(utterance, place, following, worked)
+        if place + 1 < len(spoken):
+            ends_turn = spoken[place + 1].type is EventType.USER_MESSAGE
+        else:
+            ends_turn = not is_cut
+        found += _read(utterance, place, worked, ends_turn=ends_turn)
     reported = any(each.reported and each.kind is HighlightKind.DONE for each in found)
     found += [
         todo for todo in _read_todos(spoken) if todo.kind is not HighlightKind.DONE or not reported
@@ -97,7 +102,7 @@ def gather(spoken: Sequence[Utterance], context: Sequence[Utterance]) -> list[Wo
 
 
 def _read(
-    utterance: Utterance, place: int, following: Utterance | None, worked: bool
+    utterance: Utterance, place: int, worked: bool, *, ends_turn: bool
 ) -> Iterator[WorkEvidence]:
     if utterance.titles:
         title = " ".join(utterance.text.split())
@@ -112,9 +117,7 @@ def _read(
             reported=True,
         )
     elif utterance.summarizes or utterance.role is EventRole.ASSISTANT:
-        is_last = following is None or following.type is not EventType.TOOL_RESULT
-        ends_turn = following is None or following.type is EventType.USER_MESSAGE
-        if utterance.summarizes or is_last or reports.has_structure(utterance.text):
+        if utterance.summarizes or ends_turn or reports.has_structure(utterance.text):
             yield from _read_report(utterance, place, worked, ends_turn=ends_turn)
     elif utterance.type is EventType.TOOL_RESULT:
         yield from _read_output(utterance, place)
@@ -148,11 +151,12 @@ def _read_answer(items: Sequence[ReportItem]) -> list[ReportItem]:
         and not item.nested
         and not is_vague(item.text)
         and not speech_acts.lacks_subject(item.text)
+        and not speech_acts.is_hedged(item.text)
     ][:_ANSWERS]
     return [replace(item, kind=HighlightKind.FOUND) if item in plain else item for item in items]
 
 
-_REPORTING = frozenset({HighlightKind.MILESTONE, HighlightKind.DONE, HighlightKind.STATE})
+_REPORTING = frozenset({HighlightKind.FINISHED, HighlightKind.DONE, HighlightKind.STATE})
 _IDLE = frozenset({HighlightKind.NOTE, HighlightKind.PLANNED})
 
 
@@ -178,13 +182,13 @@ def is_vague(text: str) -> bool:
 
 
 def _read_output(utterance: Utterance, place: int) -> Iterator[WorkEvidence]:
-    for deed in islice(commands.find_deeds(utterance), MAX_DEEDS):
-        yield _from_deed(
+    for deed in islice(commands.find_effects(utterance), MAX_DEEDS):
+        yield _from_effect(
             deed, utterance, place, _CLOSING if deed.ref and deed.text.startswith(deed.ref) else 1.0
         )
     state = commands.find_test_state(utterance)
     if state is not None:
-        yield _from_deed(state, utterance, place, _OUTPUT)
+        yield _from_effect(state, utterance, place, _OUTPUT)
     if utterance.tool_name in ("ExitPlanMode", "Write", "exit_plan_mode") and (
         plan := _PLAN.search(utterance.text[:4000])
     ):
@@ -202,7 +206,7 @@ def _read_output(utterance: Utterance, place: int) -> Iterator[WorkEvidence]:
         )
 
 
-def _from_deed(deed: Deed, source: Utterance, place: int, factor: float) -> WorkEvidence:
+def _from_effect(deed: CommandEffect, source: Utterance, place: int, factor: float) -> WorkEvidence:
     return WorkEvidence(
         text=reports.tidy(deed.text),
         kind=deed.kind,
@@ -217,7 +221,7 @@ def _from_deed(deed: Deed, source: Utterance, place: int, factor: float) -> Work
 
 def _read_todos(spoken: Sequence[Utterance]) -> list[WorkEvidence]:
     return [
-        _from_deed(todo, spoken[place], place, _TODO)
+        _from_effect(todo, spoken[place], place, _TODO)
         for place, todo in commands.read_todos(spoken)
         if todo.kind is HighlightKind.OPEN or len(todo.text.split()) > 2
     ]

@@ -9,8 +9,9 @@ from heapq import heapify, heappop, heapreplace
 from math import log, sqrt
 
 from agent_memory.features.log.model.events import EventRole
-from agent_memory.features.toc.model import evidence, naming, outcomes
+from agent_memory.features.toc.model import evidence, naming, outcomes, speech_acts
 from agent_memory.features.toc.model.digests import MAX_KEYWORDS, digest, write_brief
+from agent_memory.features.toc.model.last_words import LEAST_WEIGHT
 from agent_memory.features.toc.model.statements import (
     Statement,
     build_support,
@@ -30,7 +31,6 @@ from agent_memory.kernel.text import phrases, sentences
 __all__ = ["digest", "summarize"]
 
 MAX_POINTS = 5
-LEAST_WEIGHT = 0.001
 
 _DECISIVE = 1.7  # emphasis above which the cue counts in addition to the words
 _CUE = 12.0
@@ -40,14 +40,21 @@ _ONCE = 1.2  # value of one mention, beside the logarithm of their number
 _ROUNDS = 3  # of the power iteration
 _DAMPING = 0.85
 _CENTRAL = 0.8
+_IDLE = 0.1
 _ROOM = 0.25  # penalty exponent for the length of a sentence
 _SEEN = 0.1  # the rest of a term's value once a bullet has it
 _FIRST_SHARE = (0.0, 0.1, 0.1)  # least share of the best sentence's value, to become a bullet
 _LATER_SHARE = 0.15
 
 
-def summarize(conversation: Sequence[Utterance], overlap: Sequence[Utterance] = ()) -> Summary:
-    """Summarize a conversation. `overlap` is context only; no bullet quotes it."""
+def summarize(
+    conversation: Sequence[Utterance],
+    overlap: Sequence[Utterance] = (),
+    *,
+    is_cut: bool = False,
+) -> Summary:
+    """Summarize a conversation. `overlap` is context only; no bullet quotes it. `is_cut` says that
+    the agent goes on after it."""
     spoken, before = filter_spoken(conversation), filter_spoken(overlap)
     statements = read_statements(_select_prose(spoken))
     work = evidence.is_work(spoken, before)
@@ -65,8 +72,9 @@ def summarize(conversation: Sequence[Utterance], overlap: Sequence[Utterance] = 
     )
     if work:
         classify_statements(statements)
-        title, points = outcomes.read_work(spoken, before, statements)
+        title, points = outcomes.read_work(spoken, before, statements, is_cut=is_cut)
     else:
+        _damp_pleasantries(statements)
         selected = sorted(_select_statements(statements, worth), key=lambda each: each.place)
         points = tuple(_point(statement, len(statements)) for statement in selected)
         title = naming.name_chat(statements, keys, people)
@@ -85,6 +93,14 @@ def _is_topical(statement: Statement, work: bool) -> bool:
     if statement.source.role is EventRole.TOOL:
         return False
     return not work or statement.span.kind is not sentences.SentenceKind.HEADING
+
+
+def _damp_pleasantries(statements: Sequence[Statement]) -> None:
+    """Value what an assistant asks back, offers and announces little."""
+    for statement in statements:
+        said_by_it = statement.source.role is EventRole.ASSISTANT
+        if said_by_it and speech_acts.classify(statement.text, report=True).kind is None:
+            statement.factor *= _IDLE
 
 
 def _select_prose(spoken: Sequence[Utterance]) -> list[Utterance]:
@@ -190,7 +206,8 @@ def _summarize_first_line(spoken: Sequence[Utterance]) -> Summary:
         text = clean_excerpt(utterance.text[span.start : span.end]) if span else ""
         if span and text:
             point = Point(text=text, weight=LEAST_WEIGHT, support=(build_support(utterance, span),))
-            return Summary(title=None, text=text, points=(point,), keywords=())
+            title = naming.name_prompt(spoken)
+            return Summary(title=title, text=text, points=(point,), keywords=())
     return EMPTY
 
 

@@ -19,7 +19,7 @@ class HighlightKind(IntEnum):
     NOTE = 0  # something said; it rises only from conversations without better
     ASKED = 1  # what the user wants
     PLANNED = 2  # what comes next; it never rises
-    MILESTONE = 3  # a task finished as a whole
+    FINISHED = 3  # a task, as a whole
     DONE = 4
     DECIDED = 5
     FOUND = 6
@@ -29,8 +29,22 @@ class HighlightKind(IntEnum):
 
     @property
     def word(self) -> str:
-        """The word for it that people and agents read."""
-        return "finished" if self is HighlightKind.MILESTONE else self.name.lower()
+        """The word for it that people, agents and programs read."""
+        return self.name.lower()
+
+
+READING_ORDER = (
+    HighlightKind.FINISHED,
+    HighlightKind.ASKED,
+    HighlightKind.DONE,
+    HighlightKind.DECIDED,
+    HighlightKind.FOUND,
+    HighlightKind.BROKEN,
+    HighlightKind.OPEN,
+    HighlightKind.STATE,
+    HighlightKind.NOTE,
+    HighlightKind.PLANNED,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

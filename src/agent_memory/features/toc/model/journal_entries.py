@@ -6,23 +6,16 @@ from datetime import date
 
 from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.features.toc.model import last_words, periods
-from agent_memory.features.toc.model.highlights import Highlight, HighlightKind, Work
-from agent_memory.features.toc.model.last_words import SessionStory
+from agent_memory.features.toc.model.highlights import (
+    READING_ORDER,
+    Highlight,
+    Work,
+)
+from agent_memory.features.toc.model.last_words import SessionHighlights
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.kernel.ids import Millis, SessionId
 
 MAX_HIGHLIGHTS = 12  # of a session
-_ORDER = (  # of reading
-    HighlightKind.MILESTONE,
-    HighlightKind.ASKED,
-    HighlightKind.DONE,
-    HighlightKind.DECIDED,
-    HighlightKind.FOUND,
-    HighlightKind.BROKEN,
-    HighlightKind.OPEN,
-    HighlightKind.STATE,
-    HighlightKind.NOTE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +54,12 @@ class DayEntry:
     sessions: tuple[SessionEntry, ...]
 
 
-def tell_session(highlights: Iterable[Highlight]) -> SessionStory | None:
+def summarize_session(highlights: Iterable[Highlight]) -> SessionHighlights | None:
     """Return what still holds of one session, or None if it has no highlight."""
-    return next(iter(last_words.tell_stories(highlights)), None)
+    return next(iter(last_words.summarize_sessions(highlights)), None)
 
 
-def choose_session_title(segments: Sequence[TocNode], story: SessionStory | None) -> str:
+def choose_session_title(segments: Sequence[TocNode], story: SessionHighlights | None) -> str:
     """Return a title for the segments of a session, by time: what it was about, or how it began."""
     if story is not None and story.lead is not None:
         return story.lead.text.rstrip(" .")
@@ -75,12 +68,12 @@ def choose_session_title(segments: Sequence[TocNode], story: SessionStory | None
     return next(iter(titles), segments[0].title if segments else "")
 
 
-def select_session_highlights(story: SessionStory | None) -> tuple[Highlight, ...]:
+def select_session_highlights(story: SessionHighlights | None) -> tuple[Highlight, ...]:
     """Return what came of a session beside its title: the heaviest, by kind and time."""
     if story is None:
         return ()
     heaviest = sorted(story.rest, key=lambda each: -each.weight)[:MAX_HIGHLIGHTS]
-    heaviest.sort(key=lambda each: (_ORDER.index(each.kind), each.at_ms, -each.weight))
+    heaviest.sort(key=lambda each: (READING_ORDER.index(each.kind), each.at_ms, -each.weight))
     return tuple(heaviest)
 
 

@@ -18,12 +18,13 @@ SAME_TASK = 0.3  # part of the shorter one, if both name the same issue
 CLOSED = 0.5  # part of an open item's terms in something done later
 MAX_COMPARED = 50  # highlights compared for each term: a more frequent term means little
 ASKED = "Asked: "
+LEAST_WEIGHT = 0.001  # of a bullet that only says which files were read, or shows a first line
 MAX_GRIPS = 8  # of a highlight that was said often: the latest
 
 _DEMOTED = 0.6
 _TELLING = 5  # terms; with fewer, a sentence says only that something is done
 _EARLIER_REPORT = 0.7
-_FINISHED = frozenset({HighlightKind.MILESTONE, HighlightKind.DONE})
+_FINISHED = frozenset({HighlightKind.FINISHED, HighlightKind.DONE})
 _REFUTABLE = frozenset({
     HighlightKind.FOUND, HighlightKind.DECIDED, HighlightKind.DONE, HighlightKind.STATE,
 })  # fmt: skip
@@ -32,6 +33,7 @@ _LEAST_COMMON = 2  # words of an open item in what closes it
 _TO_USER = re.compile(
     r"(?:you(?:['\u2019]ll)?\s+(?:need|have|must|should|can)|please)\b", re.IGNORECASE
 )
+_NEVER = frozenset({HighlightKind.PLANNED})
 _PLAIN = frozenset({HighlightKind.NOTE, HighlightKind.ASKED})
 _ABOUT_TASKS = _FINISHED | {HighlightKind.FOUND, HighlightKind.OPEN}
 _ENDED = re.compile(
@@ -45,7 +47,7 @@ _STATUS = {"completed": "complete", "pushed": "done"}
 
 
 @dataclass(slots=True)
-class SessionStory:
+class SessionHighlights:
     """The highlights of one session, by time, and the one that says what it was about."""
 
     session: str
@@ -58,9 +60,10 @@ class SessionStory:
         return sum(each.weight for each in (self.lead, *self.rest) if each is not None)
 
 
-def tell_stories(highlights: Iterable[Highlight]) -> list[SessionStory]:
+def summarize_sessions(highlights: Iterable[Highlight]) -> list[SessionHighlights]:
     """Return what still holds of each session, by the time of its first highlight."""
-    held = [each for each in highlights if each.grip_ids and each.kind is not HighlightKind.PLANNED]
+    rising = [each for each in highlights if each.grip_ids and each.kind not in _NEVER]
+    held = [each for each in rising if each.weight > LEAST_WEIGHT] or rising
     held.sort(key=lambda each: each.at_ms)
     held = _drop_mended(_drop_closed(_drop_corrected(held)))
     held = _value_last_reports(_drop_states(held))
@@ -185,7 +188,7 @@ def _drop_mended(held: list[Highlight]) -> list[Highlight]:
             continue
         kept.append(each)
         is_good = each.kind is HighlightKind.STATE and not speech_acts.is_red(each.text)
-        if each.kind is HighlightKind.MILESTONE or is_good:
+        if each.kind is HighlightKind.FINISHED or is_good:
             finished.add(each.session)
         if is_good:
             measured.add(each.project)
@@ -198,7 +201,7 @@ def _value_last_reports(held: list[Highlight]) -> list[Highlight]:
     """Value what an earlier report of a session says less: the last one sums up."""
     last: dict[str, int] = {}
     for each in held:
-        if each.reported and each.kind is HighlightKind.MILESTONE:
+        if each.reported and each.kind is HighlightKind.FINISHED:
             last[each.session] = each.at_ms
     return [
         replace(each, weight=round(each.weight * _EARLIER_REPORT, 4), reported=False)
@@ -211,11 +214,11 @@ def _value_last_reports(held: list[Highlight]) -> list[Highlight]:
 def _drop_closed(held: list[Highlight]) -> list[Highlight]:
     """Drop open items that were done later, or that a later report of the session no longer has."""
     reports: dict[str, int] = {}  # the last report that finishes the task or lists what is open
-    deeds: dict[str, int] = {}  # the last thing done, by session
+    deeds: dict[str, int] = {}  # the last thing done or reported, by session
     for each in held:
-        if each.reported and each.kind in (HighlightKind.MILESTONE, HighlightKind.OPEN):
+        if each.reported and each.kind in (HighlightKind.FINISHED, HighlightKind.OPEN):
             reports[each.session] = each.at_ms
-        if each.kind in _FINISHED:
+        if each.kind in _FINISHED or each.reported:
             deeds[each.session] = each.at_ms
     done = _ByWord(held)
 
@@ -291,14 +294,14 @@ def _measure_same(one: Highlight, other: Highlight) -> bool:
     return not all(names) or not names[0].isdisjoint(names[1])
 
 
-def _tell(session: str, group: list[Highlight]) -> SessionStory:
-    story = SessionStory(session=session, project=group[0].project)
+def _tell(session: str, group: list[Highlight]) -> SessionHighlights:
+    story = SessionHighlights(session=session, project=group[0].project)
     if any(each.kind not in _PLAIN for each in group):
         group = [each for each in group if each.kind is not HighlightKind.NOTE]
     clear = [each for each in group if not speech_acts.lacks_subject(each.text)]
     group = clear or group
     asks = [each for each in group if each.kind is HighlightKind.ASKED]
-    ends = [each for each in group if each.kind is HighlightKind.MILESTONE]
+    ends = [each for each in group if each.kind is HighlightKind.FINISHED]
     ask = max(asks, key=lambda each: (each.reported, -each.at_ms), default=None)
     end = max(ends, key=lambda each: (each.reported, each.at_ms), default=None)
     if end is None and ask is not None:
@@ -310,7 +313,7 @@ def _tell(session: str, group: list[Highlight]) -> SessionStory:
         if each.kind is not HighlightKind.ASKED and not (end and _ends_same_task(each, end))
     ]
     story.rest = merge([_demote(each) for each in rest])
-    if story.lead is not None and story.lead.kind is HighlightKind.MILESTONE:
+    if story.lead is not None and story.lead.kind is HighlightKind.FINISHED:
         story.rest = [each for each in story.rest if not _repeats(each, story.lead)]
     return story
 
@@ -324,7 +327,7 @@ def _find_answer(ask: Highlight, group: Sequence[Highlight]) -> Highlight | None
             and each.kind is HighlightKind.DONE
             and len(terms & stems(each.text)) >= CLOSED * len(terms)
         ):
-            return replace(each, kind=HighlightKind.MILESTONE)
+            return replace(each, kind=HighlightKind.FINISHED)
     return None
 
 
@@ -358,7 +361,7 @@ def _ends_same_task(highlight: Highlight, end: Highlight) -> bool:
         return True
     ref = commands.find_ref(end.text)
     return (
-        highlight.kind is HighlightKind.MILESTONE
+        highlight.kind is HighlightKind.FINISHED
         and bool(ref)
         and commands.find_ref(highlight.text) == ref
     )
@@ -366,7 +369,7 @@ def _ends_same_task(highlight: Highlight, end: Highlight) -> bool:
 
 def _demote(highlight: Highlight) -> Highlight:
     """Return a lesser milestone of a session as something done."""
-    if highlight.kind is not HighlightKind.MILESTONE:
+    if highlight.kind is not HighlightKind.FINISHED:
         return highlight
     return replace(highlight, kind=HighlightKind.DONE, weight=round(highlight.weight * _DEMOTED, 4))
 

@@ -13,6 +13,7 @@ from agent_memory.features.toc.model.summaries import Utterance
 
 MAX_TITLE = 90
 _LEAST_WORDS = 3
+_LEAST_CHARS = 6
 _LONGEST_ITEM = 3  # words of an item of a list; what is longer is a clause
 _LATER = 0.5  # penalty of a later sentence: the first says what is wanted
 _POLITE = re.compile(
@@ -34,18 +35,24 @@ def name_work(
     issues: Mapping[str, Issue],
 ) -> str | None:
     """Return the title of a stretch of work, or None if nothing in it can be named."""
-    for giver in _GIVERS:
-        for utterance in reversed(spoken):
-            if utterance.titles == giver:
-                return shorten(" ".join(utterance.text.split()))
     return (
-        _name_request(spoken, statements, issues)
+        find_given_title(spoken)
+        or _name_request(spoken, statements, issues)
         or _name_outcome(found)
         or _name_task(issues)
         or _name_files(spoken)
         or _name_statement(statements)
-        or _name_prompt(spoken)
+        or name_prompt(spoken)
     )
+
+
+def find_given_title(spoken: Sequence[Utterance]) -> str | None:
+    """Return the last title that the user or, if there is none, the agent gave the session."""
+    for giver in _GIVERS:
+        for utterance in reversed(spoken):
+            if utterance.titles == giver:
+                return shorten(" ".join(utterance.text.split()))
+    return None
 
 
 def name_chat(
@@ -59,7 +66,7 @@ def name_chat(
         if value > 0:
             return request
     if not keys or len(people) < 2:
-        return _name_prompt([each.source for each in statements]) or _name_statement(statements)
+        return name_prompt([each.source for each in statements]) or _name_statement(statements)
     topics = join_words(keys[:3])
     return shorten(f"{join_words(people[:3])} on {topics}")
 
@@ -104,10 +111,15 @@ def _name_request(
         if task := find_named_task(statement.text, issues):
             return name_issue(task)
     requests = (_rank_request(statement, 0)[1] for statement in asked)
-    return next((each for each in requests if len(each.split()) >= _LEAST_WORDS), None)
+    return next((each for each in requests if _is_phrase(each)), None)
 
 
-def _name_prompt(spoken: Sequence[Utterance]) -> str | None:
+def _is_phrase(text: str) -> bool:
+    """Return whether a text has enough words; some scripts do not separate them."""
+    return len(text.split()) >= _LEAST_WORDS or (not text.isascii() and len(text) > _LEAST_CHARS)
+
+
+def name_prompt(spoken: Sequence[Utterance]) -> str | None:
     """Return the first line of a prompt that is short."""
     for utterance in spoken:
         line = " ".join(utterance.text[:_MAX_READ].strip().partition("\n")[0].split())
@@ -118,7 +130,7 @@ def _name_prompt(spoken: Sequence[Utterance]) -> str | None:
 
 def _name_outcome(found: Sequence[WorkEvidence]) -> str | None:
     for kinds in (
-        (HighlightKind.MILESTONE,),
+        (HighlightKind.FINISHED,),
         (HighlightKind.DONE,),
         (HighlightKind.PLANNED,),
     ):

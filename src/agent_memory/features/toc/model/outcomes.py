@@ -13,17 +13,17 @@ from agent_memory.features.toc.model import commands, evidence, naming, speech_a
 from agent_memory.features.toc.model.commands import Issue
 from agent_memory.features.toc.model.evidence import WEIGHTS, WorkEvidence
 from agent_memory.features.toc.model.highlights import HighlightKind
+from agent_memory.features.toc.model.last_words import LEAST_WEIGHT
 from agent_memory.features.toc.model.reports import has_structure, tidy
 from agent_memory.features.toc.model.statements import Statement
 from agent_memory.features.toc.model.summaries import Point, Support, Utterance
-from agent_memory.features.toc.model.working import WRITERS
+from agent_memory.features.toc.model.work_figures import WRITERS
 from agent_memory.kernel.ids import EventId
 from agent_memory.kernel.text import phrases
 from agent_memory.kernel.text.sentences import SentenceKind
 
 MAX_POINTS = 7
 MAX_REPORTED = 10  # with a report
-LEAST_WEIGHT = 0.001
 ALIKE = 0.6  # share of common terms at which two bullets say the same
 SAME_TASK = 0.3  # if they also name the same issue
 _REACH = 12  # sentences back that a correction reaches
@@ -63,10 +63,14 @@ class _Candidate:
 
 
 def read_work(
-    spoken: Sequence[Utterance], before: Sequence[Utterance], statements: Sequence[Statement]
+    spoken: Sequence[Utterance],
+    before: Sequence[Utterance],
+    statements: Sequence[Statement],
+    *,
+    is_cut: bool = False,
 ) -> tuple[str | None, tuple[Point, ...]]:
-    """Return the title and the bullets of a stretch of work."""
-    found = evidence.gather(spoken, before)
+    """Return the title and the bullets of a stretch of work. `is_cut`: the agent goes on."""
+    found = evidence.gather(spoken, before, is_cut=is_cut)
     issues = commands.find_issues(spoken)
     title = naming.name_work(spoken, found, statements, issues)
     places = {utterance.event_id: number for number, utterance in enumerate(spoken)}
@@ -272,9 +276,9 @@ def _keep_last_word(candidates: list[_Candidate]) -> list[_Candidate]:
         for each in candidates:
             if each.kind is HighlightKind.BROKEN and each.order < last.order:
                 each.weight *= _MENDED
-    ends = [each for each in candidates if each.kind is HighlightKind.MILESTONE]
+    ends = [each for each in candidates if each.kind is HighlightKind.FINISHED]
     best = max(ends, key=lambda each: (bool(each.ref), each.reported, each.weight), default=None)
-    others = {HighlightKind.STATE: last, HighlightKind.MILESTONE: best}
+    others = {HighlightKind.STATE: last, HighlightKind.FINISHED: best}
     return [each for each in candidates if each.kind not in others or each is others[each.kind]]
 
 

@@ -5,8 +5,9 @@ its own, with the slice of the message that it stands for.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from agent_memory.features.toc.model import speech_acts
 from agent_memory.features.toc.model.highlights import HighlightKind
@@ -29,6 +30,7 @@ _RULE = frozenset("|:- \t")  # the characters of the line under a table's header
 MAX_ROW = 2_000  # characters
 _LABEL = re.compile(r"\s*(?:\*\*)?([A-Z][^:*\n.]{1,60}?)(?:\*\*)?:(?:\*\*)?(?:\s+|$)")
 _OPAQUE = re.compile(r"[\W\d]*|`?(?=[a-f]*\d)[0-9a-f]{7,40}`?|[\d/:.\- ]+")
+_FIGURE = re.compile(r"[\d.,]+ ?[\w%/]{0,8}")
 _PATHS = re.compile(r"[`\w./~@+-]+(?:,\s*[`\w./~@+-]+)*")
 _TRAILING = " \t*:;,\u2014\u2013-"
 
@@ -93,14 +95,14 @@ def read_report(text: str, *, worked: bool) -> list[ReportItem]:
     units = list(_read_units(text[:MAX_READ]))
     acts = [speech_acts.classify(unit.text, report=True) for unit in units]
     finished = worked and any(
-        act.kind in (HighlightKind.MILESTONE, HighlightKind.DONE) and not unit.nested
+        act.kind in (HighlightKind.FINISHED, HighlightKind.DONE) and not unit.nested
         for unit, act in zip(units, acts, strict=True)
     )
     items: list[ReportItem] = []
     for unit, act in zip(units, acts, strict=True):
         kind = _choose_kind(unit, act.kind, finished)
         if not worked and kind in (
-            HighlightKind.MILESTONE,
+            HighlightKind.FINISHED,
             HighlightKind.DONE,
             HighlightKind.BROKEN,
         ):
@@ -150,7 +152,7 @@ def _choose_kind(
     if said is None:
         return None
     if unit.heading:
-        return said if said in (HighlightKind.MILESTONE, HighlightKind.DONE) else None
+        return said if said in (HighlightKind.FINISHED, HighlightKind.DONE) else None
     if said is HighlightKind.STATE:
         return said
     if said is HighlightKind.OPEN and unit.section is HighlightKind.FOUND:
@@ -165,7 +167,7 @@ def _choose_kind(
 def _read_units(text: str) -> Iterator[_ReportUnit]:
     section: HighlightKind | None = HighlightKind.DONE
     fenced = False
-    header = True  # the next table row is a header
+    header, names = True, list[str]()  # the next table row is a header
     for line in _LINE.finditer(text):
         start, stop = line.span()
         if _FENCE.match(text, start, stop):
@@ -184,8 +186,10 @@ def _read_units(text: str) -> Iterator[_ReportUnit]:
         elif is_row:
             if _RULE.issuperset(words):
                 header = False
-            elif not header:
-                row = _join_cells(words)
+            elif header:
+                names = _split_cells(words)
+            else:
+                row = _join_cells(words, names)
                 if row:
                     yield _ReportUnit(row, start, stop, section, True, False)
             continue
@@ -232,8 +236,20 @@ def _is_row(line: str) -> bool:
     return line.lstrip().startswith("|")
 
 
-def _join_cells(row: str) -> str:
-    """Return a table row as one text: what it is about, then what it says."""
-    cells = [cell.strip(" *\t") for cell in row[:MAX_ROW].strip().strip("|").split("|")]
-    telling = [cell for cell in cells[:MAX_CELLS] if not _OPAQUE.fullmatch(cell)]
-    return ": ".join(filter(None, ("".join(telling[:1]), "; ".join(telling[1:]))))
+def _split_cells(row: str) -> list[str]:
+    cells = row[:MAX_ROW].strip().strip("|").split("|")
+    return [cell.strip(" *\t") for cell in cells[:MAX_CELLS]]
+
+
+def _join_cells(row: str, names: Sequence[str]) -> str:
+    """Return a table row as one text: what it is about, then what it says.
+
+    A figure has the name of its column: "runtime: before 41 min, after 9 min".
+    """
+    cells = [(cell, name) for cell, name in zip_longest(_split_cells(row), names, fillvalue="")]
+    telling = [
+        f"{name.lower()} {cell}" if name and number and _FIGURE.fullmatch(cell) else cell
+        for number, (cell, name) in enumerate(cells)
+        if not _OPAQUE.fullmatch(cell) or (number and _FIGURE.fullmatch(cell))
+    ]
+    return ": ".join(filter(None, ("".join(telling[:1]), ", ".join(telling[1:]))))

@@ -242,7 +242,7 @@ _UNCHECKED = re.compile(
 _PRONOUN = re.compile(
     r"(?:that|this|it|they|these|those)(?:['\u2019]s)?\b(?!\s+(?:line|file|test))", re.IGNORECASE
 )
-_NEEDING_SUBJECT = frozenset({HighlightKind.MILESTONE, HighlightKind.DONE, HighlightKind.STATE})
+_NEEDING_SUBJECT = frozenset({HighlightKind.FINISHED, HighlightKind.DONE, HighlightKind.STATE})
 _GO_ON = re.compile(
     r"(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|good|perfect|thanks?|thank\s+you|please|now|and|so"
     r"|alright|cool|nice)[\s,.!]*)*"
@@ -322,7 +322,7 @@ def _classify_statement(text: str, report: bool) -> HighlightKind:
         return HighlightKind.NOTE if _HEDGE.search(text) else HighlightKind.BROKEN
     done = _is_done(text)
     if done and _WHOLE.search(text) and _ENDED.search(text) and len(text) < _LONGEST_MILESTONE:
-        return HighlightKind.MILESTONE
+        return HighlightKind.FINISHED
     if _HEDGE.search(text):
         return HighlightKind.NOTE
     if _CAUSE.search(text) and not _DONE.match(text):
@@ -360,6 +360,11 @@ def _is_done(text: str) -> bool:
 def announces_finding(text: str) -> bool:
     """Return whether a short sentence announces what the next one says: "Found it."."""
     return len(text) < _LONGEST_ANNOUNCEMENT and bool(_ANNOUNCEMENT.match(text))
+
+
+def is_hedged(text: str) -> bool:
+    """Return whether a sentence only supposes something."""
+    return bool(_HEDGE.search(text[:MOST_CHARS]))
 
 
 def is_correction(text: str) -> bool:

@@ -123,10 +123,14 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialogue:
-    """A segment to summarize, and the end of the segment before it."""
+    """A segment to summarize, and the end of the segment before it.
+
+    `is_cut` says that the agent goes on in the next segment: its last message ends no turn.
+    """
 
     utterances: tuple[Utterance, ...]
     overlap: tuple[Utterance, ...] = ()
+    is_cut: bool = False
 
 
 def filter_spoken(conversation: Iterable[Utterance]) -> tuple[Utterance, ...]:

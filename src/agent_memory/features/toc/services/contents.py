@@ -6,7 +6,7 @@ from datetime import date
 
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
-from agent_memory.features.toc.model import periods, working
+from agent_memory.features.toc.model import periods, work_figures
 from agent_memory.features.toc.model.periods import Level, Period
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode, to_child
 from agent_memory.features.toc.ports import TocReader
@@ -210,9 +210,9 @@ def _prune(branch: TocBranch, depth: Level) -> TocBranch:
 def _narrow(node: TocNode, below: Sequence[TocBranch], project: str) -> TocNode:
     """Return the part of a period that is about a project."""
     figures = (
-        working.measure_day([to_child(branch.node) for branch in below])
+        work_figures.measure_day([to_child(branch.node) for branch in below])
         if node.level is Level.DAY
-        else working.add_days([branch.node.work for branch in below])
+        else work_figures.add_days([branch.node.work for branch in below])
     )
     own = [each for each in node.highlights if each.project == project]
     return replace(

@@ -13,11 +13,18 @@ from itertools import islice
 from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.features.log.ports import EventFinder, EventLog
-from agent_memory.features.toc.model import journal_entries, periods, segments, toc, working
+from agent_memory.features.toc.model import (
+    digests,
+    journal_entries,
+    periods,
+    segments,
+    toc,
+    work_figures,
+)
 from agent_memory.features.toc.model.highlights import NEVER, Work
 from agent_memory.features.toc.model.journal_entries import DayEntry, SessionEntry
-from agent_memory.features.toc.model.periods import NodeId
-from agent_memory.features.toc.model.summaries import ChildSummary
+from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.features.toc.model.summaries import ChildSummary, PeriodSummary
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
@@ -32,7 +39,6 @@ _FIRST_REACH, _FARTHER = 8, 4  # days looked back at first; then this many times
 _SUBAGENTS = 1_000
 _FEW = 20  # sessions looked at first, because thousands may begin alike
 _SEGMENTS = 1_000  # read at once
-_SAME_MOMENT = 20  # events of one millisecond
 _OPENING = 20  # events at the begin of a session in which its project and agent are looked for
 _RECENT = 1_000  # segments in which the names of projects are looked for
 _UNFINISHED = 2  # days that an earlier UTC day may still add to
@@ -110,9 +116,8 @@ class WorkJournal:
             name = SessionId(get_main_session(node.session))
             if name in entries:
                 continue
-            entry = self.read_session(name)
-            if entry is not None and scope.agent not in ("", entry.agent):
-                entry = None
+            is_agents = not scope.agent or self._read_origin(name).agent == scope.agent
+            entry = self.read_session(name) if is_agents else None
             entries[name] = entry
             count += entry is not None
             if count > limit:
@@ -130,7 +135,11 @@ class WorkJournal:
 
     def find_last(self, scope: JournalScope) -> SessionEntry | None:
         """Return the newest session in this scope."""
-        return next(iter(self.list_sessions(scope, limit=1).sessions), None)
+        for node in self._walk(scope):
+            name = SessionId(get_main_session(node.session))
+            if not scope.agent or self._read_origin(name).agent == scope.agent:
+                return self.read_session(name)
+        return None
 
     def list_projects(self) -> list[str]:
         """Return the projects of the newest segments, by name."""
@@ -154,13 +163,15 @@ class WorkJournal:
             day=day,
             start_ms=start,
             end_ms=end,
-            summary=self._find_summary(nodes) if not (scope.project or scope.agent) else "",
-            work=replace(working.measure_day(parts), sessions=len(sessions)),
+            summary=self._find_summary(nodes, scope) or _write_summary(parts),
+            work=replace(work_figures.measure_day(parts), sessions=len(sessions)),
             sessions=tuple(sorted(sessions, key=lambda entry: entry.start_ms)),
         )
 
-    def _find_summary(self, nodes: Sequence[TocNode]) -> str:
+    def _find_summary(self, nodes: Sequence[TocNode], scope: JournalScope) -> str:
         """Return the summary of the stored day that has these segments and no others, if any."""
+        if scope.project or scope.agent:
+            return ""
         days = {periods.find_day(node.start_ms).node_id for node in nodes}
         stored = self.toc.get_nodes(list(days))[0] if len(days) == 1 else None
         same = stored is not None and set(stored.child_ids) == {node.node_id for node in nodes}
@@ -175,7 +186,7 @@ class WorkJournal:
         ordered = sorted(nodes, key=lambda node: node.start_ms)
         own = [node.project for node in ordered if node.session == name]
         projects = [*own, origin.project, *(node.project for node in ordered)]
-        story = journal_entries.tell_session(
+        story = journal_entries.summarize_session(
             highlight for part in parts for highlight in part.highlights
         )
         start, end = min(part.start_ms for part in parts), max(part.end_ms for part in parts)
@@ -188,7 +199,7 @@ class WorkJournal:
             start_ms=start,
             end_ms=end,
             active=self._is_active(origin.last, end),
-            work=working.measure_day(parts),
+            work=work_figures.measure_day(parts),
             highlights=journal_entries.select_session_highlights(story),
             segments=tuple(ordered),
         )
@@ -197,7 +208,7 @@ class WorkJournal:
         """Return whether a session goes on, given its last event and the end of what is shown."""
         if last is None or last.type is EventType.SESSION_END or last.at_ms - end >= ACTIVE_MS:
             return False
-        return self.clock.now() - max(last.at_ms, end) < ACTIVE_MS
+        return abs(self.clock.now() - max(last.at_ms, end)) < ACTIVE_MS
 
     def _read_origin(self, name: SessionId) -> _Origin:
         first = self.log.list_session(name, after=None, limit=_OPENING).events
@@ -280,17 +291,8 @@ class WorkJournal:
 
     def _read_nodes(self, names: Iterable[NodeId]) -> Iterator[TocNode]:
         for node in self.toc.get_nodes(list(names)):
-            if node is not None:
-                yield node if node.session else self._add_session(node)
-
-    def _add_session(self, node: TocNode) -> TocNode:
-        """Add session and project to a node of an older version, from its first event."""
-        at = node.start_ms
-        for event in self.log.list_between(at, at, after=None, limit=_SAME_MOMENT).events:
-            if segments.build_node_id(event.session_id, event.position) == node.node_id:
-                project = event.metadata.get("project", "")
-                return replace(node, session=event.session_id, project=project)
-        return node
+            if node is not None and node.session:  # an older edition wrote the others
+                yield node
 
     def _list_user_days(self, node: TocNode, scope: JournalScope) -> Iterator[date]:
         day = self._find_user_day(max(node.start_ms, scope.since))
@@ -305,6 +307,11 @@ class WorkJournal:
     def _get_bounds(self, day: date) -> tuple[Millis, Millis]:
         present = Present(self.clock.now(), self.zone)
         return Millis(present.to_ms(day)), Millis(present.to_ms(day, 24) - 1)
+
+
+def _write_summary(parts: Sequence[ChildSummary]) -> str:
+    """Write the headline of a day that is not stored: of another zone, or of one project."""
+    return digests.digest(PeriodSummary(level=Level.DAY, children=tuple(parts))).text
 
 
 def _cut(part: ChildSummary, start: Millis, end: Millis) -> ChildSummary:

@@ -1,5 +1,6 @@
 """Rollup: updates days, weeks, months and years above changed segments, and no others."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from agent_memory.features.toc.ports import Summarizer, TocReader, TocWriter
 from agent_memory.platform.ports import Clock
 
 BATCH = 100
+_FIRST_EDITION = re.compile(r" Also: [^.]*\.$")  # how extraction ended a summary in edition 1
 HOUR_MS = 3_600_000  # the first version of a period in each hour is kept
 _CHILDREN = 100_000
 
@@ -53,7 +55,12 @@ class Rollup:
             if old is None or not family:
                 continue  # it is dirty: the next rollup adds or removes it
             node = toc.build_period_node(period, family, digest)
-            if self.summarizer.name != self.drafter.name and period.end_ms < self.clock.now():
+            is_past = period.end_ms < self.clock.now()
+            if (
+                self.summarizer.name != self.drafter.name
+                and is_past
+                and not _FIRST_EDITION.search(old.summary)
+            ):
                 node = replace(node, summary=old.summary)
             if not node.same_content(old):
                 nodes.append(self._next(node, old))

@@ -4,17 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.model.metadata import SUMMARIZES, TITLES, get_main_session
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services import paging
-from agent_memory.features.toc.model import periods, segments, toc, working
-from agent_memory.features.toc.model.highlights import Work
+from agent_memory.features.toc.model import periods, segments, speech_acts, toc, work_figures
+from agent_memory.features.toc.model.highlights import HighlightKind, Work
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment, SegmentRules
 from agent_memory.features.toc.model.summaries import Dialogue, Summary, Utterance
-from agent_memory.features.toc.model.toc import Grip, GripId, NodeWrite, TocChange, TocNode
+from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, NodeWrite, TocChange, TocNode
 from agent_memory.features.toc.ports import Summarizer, TocReader, TocWriter
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import Clock
@@ -23,6 +23,7 @@ BATCH = 2_000
 _PAGE = 500
 _OPEN = 1_000
 _OVERLAP = 16  # most events of an overlap
+_GOING_ON = frozenset({EventType.TOOL_RESULT, EventType.ASSISTANT_MESSAGE})
 _BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
 
 
@@ -327,8 +328,13 @@ class Segmenter:
         """Build the node from a summary; without one, from the old node and new figures."""
         if summary is not None:
             return toc.build_segment_node(segment, summary, project=about.project, work=about.work)
-        session = segment.session_id
-        return replace(old, session=session, project=about.project, work=about.work), []
+        return replace(
+            old,
+            session=segment.session_id,
+            project=about.project,
+            work=about.work,
+            bullets=tuple(_classify_bullet(bullet) for bullet in old.bullets),
+        ), []
 
     def _draft(self, dialogues: list[Dialogue]) -> list[Summary]:
         return self.drafter.summarize(dialogues) if dialogues else []
@@ -424,18 +430,24 @@ class Segmenter:
             overlap=tuple(
                 self._utterance(event) for event in segments.select_overlap(context, self.rules)
             ),
+            is_cut=self._goes_on(segment),
         )
         return _SegmentContent(
             dialogue=dialogue,
             project=next(
                 (event.metadata["project"] for event in events if event.metadata.get("project")), ""
             ),
-            work=working.measure_segment(
+            work=work_figures.measure_segment(
                 dialogue.utterances,
                 is_first=before is None,
                 is_main=get_main_session(segment.session_id) == segment.session_id,
             ),
         )
+
+    def _goes_on(self, segment: Segment) -> bool:
+        """Return whether the agent goes on after a segment that was cut for its size."""
+        after = self.log.list_session(segment.session_id, after=segment.last, limit=1).events
+        return bool(after) and after[0].type in _GOING_ON
 
     def _end_of(self, segment: Segment) -> list[Event]:
         """Return the last events of a segment, as many as an overlap can have."""
@@ -466,3 +478,11 @@ class Segmenter:
 
     def _is_paused(self, segment: Segment) -> bool:
         return self.clock.now() - segment.last.at_ms >= self.rules.time_gap_ms
+
+
+def _classify_bullet(bullet: Bullet) -> Bullet:
+    """Return a bullet that a model wrote before bullets had kinds with the one its words show."""
+    if bullet.kind is not HighlightKind.NOTE:
+        return bullet
+    kind = speech_acts.classify(bullet.text, report=True).kind
+    return replace(bullet, kind=kind or HighlightKind.NOTE)

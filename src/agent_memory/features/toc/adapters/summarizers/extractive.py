@@ -1,18 +1,27 @@
 """The extractive summarizer in the worker process: in the daemon it would hold the GIL."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import structlog
 
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.summaries import (
+    EMPTY,
     EXTRACTIVE,
     Dialogue,
     Digest,
     PeriodSummary,
     Summary,
 )
+from agent_memory.kernel.errors import WorkerFailed
 from agent_memory.platform.ports import Worker
 
 SECONDS_PER_JOB = 60.0
+
+T = TypeVar("T")
+R = TypeVar("R")
+log = structlog.get_logger()
 
 
 class ExtractiveSummarizer:
@@ -22,17 +31,27 @@ class ExtractiveSummarizer:
         self._worker = worker
 
     def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
-        return self._worker.call(
-            _summarize_all, list(conversations), timeout_seconds=SECONDS_PER_JOB
-        )
+        """Summarize each conversation. One that ends the worker has an empty summary: it must not
+        stop those after it."""
+        try:
+            return self._call(_summarize_all, list(conversations))
+        except WorkerFailed:
+            if self._call(_summarize_all, []) == [] and len(conversations) == 1:
+                log.error("summary.failed", events=len(conversations[0].utterances))
+                return [EMPTY]
+        return [summary for each in conversations for summary in self.summarize([each])]
 
     def digest(self, periods: Sequence[PeriodSummary], /) -> list[Digest]:
-        return self._worker.call(_digest_all, list(periods), timeout_seconds=SECONDS_PER_JOB)
+        return self._call(_digest_all, list(periods))
+
+    def _call(self, function: Callable[[list[T]], list[R]], items: list[T]) -> list[R]:
+        return self._worker.call(function, items, timeout_seconds=SECONDS_PER_JOB)
 
 
 def _summarize_all(conversations: list[Dialogue]) -> list[Summary]:
     return [
-        extracting.summarize(dialogue.utterances, dialogue.overlap) for dialogue in conversations
+        extracting.summarize(dialogue.utterances, dialogue.overlap, is_cut=dialogue.is_cut)
+        for dialogue in conversations
     ]
 
 

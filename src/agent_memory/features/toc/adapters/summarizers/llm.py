@@ -17,7 +17,7 @@ import structlog
 from msgspec import Meta
 
 from agent_memory.features.log.model.events import EventRole, EventType
-from agent_memory.features.toc.model import alignment, speech_acts
+from agent_memory.features.toc.model import alignment, naming, speech_acts, work_figures
 from agent_memory.features.toc.model.evidence import WEIGHTS
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.segments import estimate_tokens
@@ -208,7 +208,7 @@ class LlmSummarizer:
             self._give_up(_SEGMENT, render)
             return None
         return Summary(
-            title=_line(reply.title).rstrip(".") or None,
+            title=naming.find_given_title(spoken) or _line(reply.title).rstrip(".") or None,
             text=text,
             points=points,
             keywords=tuple(keywords),
@@ -236,7 +236,11 @@ class LlmSummarizer:
             return digest
         reply = self._ask(_PERIOD, lambda room: _render_period(period.children, room), batch)
         text = "" if reply is None else _line(reply.text)
-        return replace(digest, text=text, source=self.name) if text else digest
+        if not text:
+            return digest
+        figures = work_figures.describe(digest.work)
+        text = f"{text} {figures}." if figures else text
+        return replace(digest, text=text, source=self.name)
 
     def _begin(self) -> _Batch:
         return _Batch(deadline=self._timer() + self._limits.batch_seconds)
@@ -489,7 +493,7 @@ summary: what came of it, in one or two sentences, at most 400 characters.
 bullets: 1 to 5, the weightiest first: decisions and their reasons, outcomes, errors and their \
 causes, facts and preferences, questions left open. Each at most 250 characters, clear without \
 the others, and only what was said, with the names, numbers and terms that were used.
-kind: for each bullet one of asked (what the user wants), milestone (a task finished as a whole), \
+kind: for each bullet one of asked (what the user wants), finished (a task, as a whole), \
 done, decided, found (found out), broken (fails and was not mended), open (left to do), state (a \
 measurement such as passing tests) or note.
 quote: for each bullet the words of one message that it rests on, copied letter by letter, at \

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_memory.features.toc.model import working
+from agent_memory.features.toc.model import work_figures
 from agent_memory.features.toc.model.highlights import MAX_FILES, Work
 from agent_memory.features.toc.model.summaries import ChildSummary
 from agent_memory.kernel.ids import Millis
@@ -41,7 +41,7 @@ class TestSegments:
             .run('git commit -m "Cache tiles" && git commit -m "Add a pin"')
             .run('git commit -m "Sign it"', "error: gpg failed", failed=True)
         )
-        assert working.measure_segment(talk.said, is_first=True) == Work(
+        assert work_figures.measure_segment(talk.said, is_first=True) == Work(
             sessions=1,
             begun=1,
             prompts=1,
@@ -49,10 +49,10 @@ class TestSegments:
             seconds=8 * 60,
             files=("web/finder.ts", "web/map.ts"),
         )
-        assert working.measure_segment(talk.said, is_first=False).begun == 0
+        assert work_figures.measure_segment(talk.said, is_first=False).begun == 0
 
     def test_nothing_is_no_work(self) -> None:
-        assert working.measure_segment([], is_first=True) == Work()
+        assert work_figures.measure_segment([], is_first=True) == Work()
 
 
 class TestDays:
@@ -73,33 +73,33 @@ class TestDays:
         self, spans: list[tuple[int, int]], minutes: int
     ) -> None:
         parts = [segment(start * MINUTE, end * MINUTE) for start, end in spans]
-        assert working.measure_day(parts).seconds == 60 * minutes
+        assert work_figures.measure_day(parts).seconds == 60 * minutes
 
     def test_a_session_of_many_segments_counts_once(self) -> None:
         parts = [segment(0, 1, "one", begun=1), segment(2, 3, "one"), segment(4, 5, "two")]
-        work = working.measure_day(parts)
+        work = work_figures.measure_day(parts)
         assert (work.sessions, work.begun, work.prompts, work.commits) == (2, 1, 6, 3)
         assert work.files == ("one.py", "two.py")
 
     def test_a_segment_without_a_session_of_its_own_adds_only_its_work(self) -> None:
-        work = working.measure_day([segment(0, 1, begun=1), segment(0, 1, "sub", sessions=0)])
+        work = work_figures.measure_day([segment(0, 1, begun=1), segment(0, 1, "sub", sessions=0)])
         assert (work.sessions, work.commits) == (1, 2)
 
 
 class TestLongerPeriods:
     def test_a_session_over_days_counts_where_it_began(self) -> None:
         days = [Work(sessions=2, begun=2, seconds=60), Work(sessions=2, begun=1, seconds=60)]
-        assert working.add_days(days) == Work(sessions=3, begun=3, seconds=120)
+        assert work_figures.add_days(days) == Work(sessions=3, begun=3, seconds=120)
 
     def test_a_week_that_only_continues_sessions_has_them(self) -> None:
-        assert working.add_days([Work(sessions=2), Work(sessions=1)]).sessions == 2
+        assert work_figures.add_days([Work(sessions=2), Work(sessions=1)]).sessions == 2
 
     def test_no_days(self) -> None:
-        assert working.add_days([]) == Work()
+        assert work_figures.add_days([]) == Work()
 
     def test_files_are_united_and_capped(self) -> None:
         days = [Work(files=tuple(f"{day}/{n:03}.py" for n in range(150))) for day in "ab"]
-        work = working.add_days([*days, days[0]])
+        work = work_figures.add_days([*days, days[0]])
         assert len(work.files) == MAX_FILES
         assert len(set(work.files)) == MAX_FILES
 
@@ -119,11 +119,11 @@ class TestWords:
         ],
     )
     def test_figures_are_described_without_zeros(self, work: Work, words: str) -> None:
-        assert working.describe(work) == words
+        assert work_figures.describe(work) == words
 
     @pytest.mark.parametrize(
         ("seconds", "words"),
         [(0, ""), (29, ""), (30, "1 min"), (3570, "1 h"), (3600, "1 h"), (90_000, "25 h")],
     )
     def test_durations(self, seconds: int, words: str) -> None:
-        assert working.format_duration(seconds) == words
+        assert work_figures.format_duration(seconds) == words
