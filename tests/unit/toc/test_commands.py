@@ -6,6 +6,7 @@ import pytest
 
 from agent_memory.features.log.model.events import EventType
 from agent_memory.features.toc.model import commands
+from agent_memory.features.toc.model.commands import Issue
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.summaries import Utterance
 from tests.toc_talk import Talk, run_command
@@ -59,7 +60,7 @@ class TestCommits:
             "[release/2.1 9f3c2ab] Fold constants in the first pass\n 2 files changed",
         )
         (commit,) = commands.find_commits(utterance)
-        assert (commit.subject, commit.hash) == ("Fold constants in the first pass", "9f3c2ab")
+        assert commit.subject == "Fold constants in the first pass"
 
     def test_the_first_commit_of_a_repository(self) -> None:
         output = "[main (root-commit) 1234abc] Start the app"
@@ -304,9 +305,7 @@ class TestTaskTitles:
         self, command: str, output: str, ref: str, title: str
     ) -> None:
         utterance = run_command(command, output)
-        deed = commands.find_task_titles([utterance])[ref]
-        assert deed.text == title
-        assert title.startswith(utterance.text[deed.start : deed.end])
+        assert commands.find_issues([utterance]) == {ref: Issue(ref=ref, title=title)}
 
     @pytest.mark.parametrize(
         ("command", "output"),
@@ -319,13 +318,13 @@ class TestTaskTitles:
         ],
     )
     def test_no_title(self, command: str, output: str) -> None:
-        assert commands.find_task_titles([run_command(command, output)]) == {}
+        assert commands.find_issues([run_command(command, output)]) == {}
 
 
 class TestTodos:
     def test_finished_items_are_done_and_others_open(self) -> None:
         (talk,) = Talk().list_todos("[x] write the schema", "[~] load rows", "[ ] add docs").said
-        todos = commands.find_todos(talk)
+        todos = [todo for _, todo in commands.read_todos([talk])]
         assert [(todo.text, todo.kind) for todo in todos] == [
             ("write the schema", HighlightKind.DONE),
             ("load rows", HighlightKind.OPEN),
@@ -334,4 +333,16 @@ class TestTodos:
         assert [talk.text[todo.start : todo.end] for todo in todos] == [todo.text for todo in todos]
 
     def test_a_checklist_in_other_output_is_no_todo_list(self) -> None:
-        assert commands.find_todos(run_command("cat notes.md", "[x] write the schema")) == []
+        assert commands.read_todos([run_command("cat notes.md", "[x] write the schema")]) == []
+
+    def test_tasks_are_updated_one_by_one(self) -> None:
+        said = [
+            ("TaskCreate", "TaskCreate\n[ ] load the rows\nTask #1 created"),
+            ("TaskCreate", "TaskCreate\n[ ] add the docs\nTask #2 created"),
+            ("TaskUpdate", "TaskUpdate\n[x] #1"),
+        ]
+        tools = [replace(run_command("x"), tool_name=name, text=text) for name, text in said]
+        assert [(place, todo.text, todo.kind) for place, todo in commands.read_todos(tools)] == [
+            (0, "load the rows", HighlightKind.DONE),
+            (1, "add the docs", HighlightKind.OPEN),
+        ]

@@ -181,9 +181,9 @@ class TestRising:
         assert len(made.highlights) <= digests.KEPT[level]
         longest = digests.MAX_DAY_BULLETS
         if level is Level.WEEK:
-            longest = digests.MAX_LINES + 5 * digests.MAX_SINGLE
+            longest = digests.MAX_LINES[level] + 5 * digests.SINGLE[level]
         elif level is not Level.DAY:
-            longest = digests.MAX_LINES + 5
+            longest = digests.MAX_LINES[level] + 5
         assert len(made.bullets) <= longest
 
     def test_a_long_line_keeps_to_its_room(self) -> None:

@@ -76,7 +76,7 @@ class TestFailures:
         "mended",
         [
             said(2, STATE, "41 tests pass"),
-            said(2, DONE, "Moved the coupon into the cart"),
+            said(2, DONE, "Checked the file before the upload"),
             said(2, FINISHED, "The epic is complete"),
         ],
     )
@@ -88,6 +88,8 @@ class TestFailures:
         "later",
         [
             said(2, STATE, "3 tests fail"),
+            said(2, STATE, "Not all tests pass"),
+            said(2, DONE, "Moved the coupon into the cart"),
             said(2, FOUND, "The bucket needs a policy"),
             said(2, DONE, "Moved the coupon into the cart", session="two"),
         ],

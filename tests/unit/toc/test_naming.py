@@ -56,7 +56,8 @@ class TestWork:
         assert title(many) == "Work on a.tf and 2 more files"
 
     def test_nothing_to_name(self) -> None:
-        assert title(Talk().ask("ok").run("ls", "a.tf")) is None
+        assert title(Talk().ask("ok").run("ls", "a.tf")) == "Ok"
+        assert title(Talk().run("ls", "a.tf")) is None
 
 
 class TestChats:
@@ -68,8 +69,8 @@ class TestChats:
             "Ana and Bo on regatta, Kiel and mast"
         )
 
-    def test_a_topic_without_a_request(self) -> None:
-        assert naming.name_chat([], ["regatta"], []) == "About regatta"
+    def test_nothing_said_has_no_title(self) -> None:
+        assert naming.name_chat([], ["regatta"], []) is None
         assert naming.name_chat([], [], []) is None
 
     def test_a_question_without_tools_is_the_title(self) -> None:

@@ -126,7 +126,7 @@ class TestMarkdown:
         )
         assert read(text) == [
             "done: Updated the Airflow DAG so that retries back off.",
-            "decided: I kept the schedule at 04:00 rather than moving it.",
+            "decided: Kept the schedule at 04:00 rather than moving it.",
             "open: The backfill for May is not done yet.",
         ]
 

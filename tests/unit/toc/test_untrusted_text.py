@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import (
@@ -103,9 +104,9 @@ READERS: tuple[Callable[[str], object], ...] = (
     lambda text: reports.read_report(text, worked=True),
     lambda text: list(commands.find_effects(run_command(text))),
     lambda text: commands.find_test_state(run_command(text)),
-    lambda text: commands.find_todos(run_command(f"TodoWrite: {text}")),
-    lambda text: commands.find_task_titles([run_command(f"Bash: bd show ab-1\nab-1 {text}")]),
-    lambda text: commands.find_task_titles([run_command(f"Bash: {text}\nab-1")]),
+    lambda text: commands.read_todos([replace(run_command(text), tool_name="TodoWrite")]),
+    lambda text: commands.find_issues([run_command(f"Bash: bd show ab-1\nab-1 {text}")]),
+    lambda text: commands.find_issues([run_command(f"Bash: {text}\nab-1")]),
     lambda text: commands.has_failed(run_command(text)),
     commands.find_refs,
     commands.clean_subject,

@@ -351,7 +351,8 @@ def _shares_task(task: str, text: str) -> bool:
     """Return whether a text names the issue in brackets at the end of a task."""
     match = re.search(r"\(([^()\s]+)\)$", task)
     if match is None:
-        return all(stem.isdigit() or stem in _EMPTY for stem in stems(text))
+        terms = phrases.split_words(text).stems
+        return all(stem.isdigit() or stem in _EMPTY for stem in terms)
     return re.search(rf"(?<![\w-]){re.escape(match[1])}(?![\w-]|\.\d)", text) is not None
 
 

@@ -124,7 +124,7 @@ def name_prompt(spoken: Sequence[Utterance]) -> str | None:
     for utterance in spoken:
         line = " ".join(utterance.text[:_MAX_READ].strip().partition("\n")[0].split())
         if is_prompt(utterance) and 0 < len(line) <= MAX_TITLE:
-            return _capitalize(line.strip(" .!:;,"))
+            return _capitalize(line.strip(" .!:;,")) or None
     return None
 
 

@@ -185,8 +185,8 @@ _DECISION = re.compile(
     )
     + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b"
     r"|^(?:used|designed|picked|structured|modell?ed)\b"
-    r"|\b(?:use[ds]?|using|keep|kept|stored?|call(?:ed|s)?|writ(?:e|es|ten)|prefer\w*|with|via)\b"
-    r".{1,80}\b(?:instead\s+of|rather\s+than)\b(?!\s+\d)",
+    r"|\brather\s+than\b(?!\s+\d)|\b(?:use[ds]?|using|keep|kept|set|put|take|make|stored?|call(?:ed|s)?"
+    r"|writ(?:e|es|ten)|prefer\w*|with|via)\b.{1,80}\binstead\s+of\b(?!\s+\d)",
     re.IGNORECASE,
 )
 _NAMED_CAUSE = _find_words("caused by|root cause")
@@ -351,7 +351,12 @@ def _is_done(text: str) -> bool:
         start, end = match.span()
         if _NOT_YET.search(text, max(0, start - 16), start):
             continue
-        if _OBJECT.match(text, end) and not _DOER.search(text, max(0, start - 16), start):
+        is_past = not match[0].lower().startswith(("now", "is", "are"))
+        if (
+            is_past
+            and _OBJECT.match(text, end)
+            and not _DOER.search(text, max(0, start - 16), start)
+        ):
             continue
         return True
     return False
