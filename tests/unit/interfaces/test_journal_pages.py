@@ -116,17 +116,6 @@ def test_each_kind_has_a_word() -> None:
     assert "\x1b[1;32mfinished" in coloured
 
 
-def test_a_long_session_keeps_what_is_not_merely_done() -> None:
-    kinds = [Kind.FINISHED, *[Kind.DONE] * 20, Kind.DECIDED, Kind.OPEN]
-    session = build_session(build_highlights(kinds))
-    text = journal_pages.render_log(open_terminal(80, is_terminal=False), [session])
-    shown = [line.split()[0] for line in text.splitlines() if line.endswith("01KH7C5G1RTGC3")]
-    assert len(shown) == journal_pages.MOST_HIGHLIGHTS
-    assert {"finished", "decided", "open"} < set(shown)
-    assert "done      Some words 20" in text  # the heaviest
-    assert text.endswith("    11 more: memory show 8463c716")
-
-
 @pytest.mark.parametrize("columns", [50, 60, 80, 200])
 def test_long_words_and_titles_fit(columns: int) -> None:
     long = build_highlights([Kind.DONE, Kind.OPEN], "日本語 and words " * 20)

@@ -122,5 +122,13 @@ class TestHighlights:
         notes = [highlight(Kind.NOTE, word, at, weight=20 - at) for at, word in enumerate(words)]
         assert select(*notes[::-1]) == words[:MAX_HIGHLIGHTS]
 
+    def test_of_many_those_that_are_merely_done_are_left_out_first(self) -> None:
+        done = [
+            highlight(Kind.DONE, f"shelf{at} painted{at}", at, 3.0) for at in range(MAX_HIGHLIGHTS)
+        ]
+        shown = select(*done, highlight(Kind.OPEN, "the window sticks", 99, 0.5))
+        assert len(shown) == MAX_HIGHLIGHTS
+        assert "the window sticks" in shown
+
     def test_no_highlights(self) -> None:
         assert select() == []

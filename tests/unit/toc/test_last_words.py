@@ -21,6 +21,7 @@ def said(
     session: str = "one",
     project: str = "shop",
     reported: bool = False,
+    corrects: bool = False,
     weight: float = 1.0,
 ) -> Highlight:
     return Highlight(
@@ -32,6 +33,7 @@ def said(
         session=session,
         project=project,
         reported=reported,
+        corrects=corrects,
     )
 
 
@@ -69,6 +71,34 @@ class TestStates:
             said(1, STATE, "All 41 tests pass", reported=True),
             said(2, STATE, "3 tests fail", session="two"),
         ) == ["state: 3 tests fail"]
+
+
+class TestCorrections:
+    def test_what_a_later_sentence_contradicts_does_not_rise(self) -> None:
+        assert tell(
+            said(1, FOUND, "The root cause is the Redis cache"),
+            said(2, FOUND, "Actually it is not the Redis cache, it is the proxy", corrects=True),
+        ) == ["found: Actually it is not the Redis cache, it is the proxy"]
+
+    def test_that_is_not_it_means_the_finding_before(self) -> None:
+        assert tell(
+            said(1, FOUND, "The cause is the eviction policy"),
+            said(2, FOUND, "That is not it: nothing is evicted", corrects=True),
+            said(3, FOUND, "The cookie has a short age"),
+        ) == ["found: The cookie has a short age"]
+
+    def test_a_withdrawn_decision(self) -> None:
+        assert tell(
+            said(1, DECIDED, "Reviews go into MongoDB"),
+            said(2, DECIDED, "Reviews go into Postgres instead", corrects=True),
+        ) == ["decided: Reviews go into Postgres instead"]
+
+    def test_another_session_is_not_corrected(self) -> None:
+        shown = tell(
+            said(1, FOUND, "The cause is the proxy", session="two"),
+            said(2, FOUND, "Actually it is not the proxy", corrects=True),
+        )
+        assert len(shown) == 2
 
 
 class TestFailures:

@@ -244,3 +244,32 @@ class TestLittleToSay:
             "done: Cache notes in SQLite",
             "open: Resolve sync conflicts",
         ]
+
+
+class TestAnswers:
+    def test_the_answer_that_ends_a_turn_is_told_in_any_language(self) -> None:
+        talk = Talk().ask("Bitte stelle die Waage auf Gramm um.").edit("waage.py", "g = 1")
+        summary = summarize(talk.say("Die Waage zeigt Gramm. Das Display rundet auf ganze Gramm."))
+        assert find(summary, HighlightKind.FOUND) == [
+            "Die Waage zeigt Gramm.",
+            "Das Display rundet auf ganze Gramm.",
+        ]
+
+    def test_what_the_agent_says_before_it_goes_on_is_no_answer(self) -> None:
+        talk = Talk().ask("Set the scale to grams.").edit("scale.py", "g = 1")
+        talk = talk.say("The display rounds to whole grams.")
+        cut = extracting.summarize(talk.said, is_cut=True)
+        assert "The display rounds to whole grams." not in find(cut, HighlightKind.FOUND)
+
+    def test_a_user_who_says_that_it_still_fails_is_believed(self) -> None:
+        summary = summarize(
+            Talk()
+            .ask("Fix the crash of the map on resume.")
+            .edit("Map.kt", "map?.resume()")
+            .say("Fixed the crash of the map on resume.")
+            .ask("It still crashes on my phone when I resume the map.")
+        )
+        assert find(summary, HighlightKind.BROKEN) == [
+            "It still crashes on my phone when I resume the map."
+        ]
+        assert [point.corrects for point in summary.points][-1]

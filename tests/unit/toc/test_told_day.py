@@ -191,7 +191,7 @@ def test_the_week_is_a_line_and_what_else_holds(told: ToldContents) -> None:
     ("level", "line"),
     [
         (Level.MONTH, f"warehouse: {LINE}"),
-        (Level.YEAR, "March, warehouse: The nightly export writes Parquet files now"),
+        (Level.YEAR, f"March, warehouse: {LINE.replace(': ', ' (', 1)})"),
     ],
 )
 def test_a_month_and_a_year_name_the_project_and_the_kinds(

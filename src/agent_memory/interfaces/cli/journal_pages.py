@@ -8,7 +8,6 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from agent_memory.features.toc.model import work_figures
-from agent_memory.features.toc.model.highlights import Highlight, HighlightKind
 from agent_memory.features.toc.model.journal_entries import DayEntry, SessionEntry
 from agent_memory.features.toc.model.periods import Level, Period
 from agent_memory.interfaces.cli import bullets, rendering
@@ -16,7 +15,6 @@ from agent_memory.interfaces.cli.paragraphs import Paragraphs
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.kernel.ids import Millis
 
-MOST_HIGHLIGHTS = 12  # of a session; `memory show` has all
 NO_PROJECT = "no project"
 _ID = "yellow"
 _TIME = "cyan"
@@ -54,8 +52,7 @@ def _add_session(page: Paragraphs, entry: SessionEntry) -> None:
 
 
 def _add_highlights(page: Paragraphs, entry: SessionEntry) -> None:
-    shown = _choose_shown(entry.highlights)
-    for each in shown:
+    for each in entry.highlights:
         word = each.kind.word
         page.add(
             Text.assemble(
@@ -64,12 +61,6 @@ def _add_highlights(page: Paragraphs, entry: SessionEntry) -> None:
                 (bullets.abbreviate_grip(each.grip_ids), bullets.ID_STYLE),
             ),
             head=Text(f"{word:<{bullets.WIDTH}}  ", style=bullets.get_style(each.kind)),
-            indent=4,
-        )
-    left = len(entry.highlights) - len(shown)
-    if left:
-        page.add(
-            Text(f"{left} more: memory show {rendering.plain(entry.short_id)}", style="dim"),
             indent=4,
         )
 
@@ -241,15 +232,6 @@ def _group_projects(entry: DayEntry) -> Iterator[tuple[str, Iterable[SessionEntr
 
     by_project = sorted(entry.sessions, key=lambda each: (not each.project, each.project))
     yield from groupby(by_project, key=get_project)
-
-
-def _choose_shown(highlights: Sequence[Highlight]) -> list[Highlight]:
-    """Return the highlights to show: if there are too many, without the lightest that are done."""
-    shown = list(highlights)
-    lightest = sorted(shown, key=lambda each: (each.kind is not HighlightKind.DONE, each.weight))
-    for each in lightest[: max(0, len(shown) - MOST_HIGHLIGHTS)]:
-        shown.remove(each)
-    return shown
 
 
 def _describe_work(entry: SessionEntry) -> str:

@@ -12,7 +12,6 @@ import selectors
 import shutil
 import stat
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -175,9 +174,10 @@ class CommandChat:
         except (ConfigError, FeatureUnavailable) as exc:
             raise ProgramMissing(str(exc)) from exc
         try:
+            _prepare_folder(self._folder)
             return SupervisedProcess.start(
                 (str(program), *self._command[1:]),
-                cwd=_make_folder(self._folder),
+                cwd=self._folder,
                 env=programs.build_environment(self._environ, self._passed),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -274,19 +274,17 @@ def _describe_failure(name: str, code: int, exchange: _Exchange) -> str:
     return f"{name} {how}" + (f": {causes[0]}, it seems" if causes else "")
 
 
-def _make_folder(parent: Path) -> Path:
-    """Make an empty folder, and remove what earlier questions left: a file that an agent left there
-    could instruct the next one."""
-    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not stat.S_ISDIR(parent.lstat().st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "its folder is a link", str(parent))
-    parent.chmod(0o700)
-    for path in parent.iterdir():
+def _prepare_folder(folder: Path) -> None:
+    """Make the folder, or empty it: a file that an agent left there could instruct the next one."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not stat.S_ISDIR(folder.lstat().st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "its folder is a link", str(folder))
+    folder.chmod(0o700)
+    for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)  # one that cannot be removed does no harm
+            shutil.rmtree(path, ignore_errors=True)  # a folder that cannot be removed does no harm
         else:
             path.unlink()
-    return Path(tempfile.mkdtemp(dir=parent))
 
 
 def _stop_if_running(process: SupervisedProcess) -> None:

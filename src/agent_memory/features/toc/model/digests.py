@@ -37,6 +37,7 @@ SINGLE = {Level.WEEK: 4, Level.MONTH: 3, Level.YEAR: 2}  # shown of each other k
 KEPT = {Level.DAY: 24, Level.WEEK: 32, Level.MONTH: 40, Level.YEAR: 48}
 ROOM = {Level.WEEK: 420, Level.MONTH: 360, Level.YEAR: 480}  # characters of a line
 _PART = 90  # characters of a part of a line
+_YEAR_PARTS = 3  # parts of a session in a year
 _MINOR = 0.8  # share of the heaviest part's weight, below which a part is left out of a line
 
 _KNOWN = 0.3  # value of a highlight that adds no term
@@ -250,27 +251,46 @@ def _show_session(group: Sequence[Highlight], level: Level, several: bool) -> Di
 
 
 def _show_months(groups: Sequence[Sequence[Highlight]]) -> list[DigestBullet]:
-    """Show a year: a line for each month and project, with what its sessions were about."""
-    months: dict[tuple[int, str], list[Highlight]] = {}
+    """Show a year: a line for each month and project, with what its sessions were about and, as far
+    as there is room, their heaviest parts."""
+    months: dict[tuple[int, str], list[Sequence[Highlight]]] = {}
     for group in groups:
-        lead = next((each for each in group if each.kind in _LEADS), group[0])
-        key = find_day(lead.at_ms).first.month, lead.project
-        months.setdefault(key, []).append(lead)
-    bullets = []
-    for (month, project), leads in months.items():
-        used: list[Highlight] = []
-        room = ROOM[Level.YEAR]
-        for each in sorted(leads, key=lambda each: -each.weight):
-            room -= len(each.text) + 2
-            if room >= 0 or not used:
-                used.append(each)
-        used.sort(key=lambda each: each.at_ms)
-        texts = [each.text.rstrip(" .") for each in used]
-        if len(leads) > len(used):
-            texts.append(f"{len(leads) - len(used)} more")
-        head = ", ".join(filter(None, (MONTHS[month - 1], project)))
-        bullets.append(_to_bullet(_prefix(head, "; ".join(texts)), used))
-    return bullets
+        key = find_day(group[0].at_ms).first.month, group[0].project
+        months.setdefault(key, []).append(group)
+    return [
+        _show_month(", ".join(filter(None, (MONTHS[month - 1], project))), own)
+        for (month, project), own in months.items()
+    ]
+
+
+def _show_month(head: str, groups: Sequence[Sequence[Highlight]]) -> DigestBullet:
+    leads = [next((each for each in group if each.kind in _LEADS), group[0]) for group in groups]
+    room = ROOM[Level.YEAR]
+    shown: dict[int, list[Highlight]] = {}
+    for number in sorted(range(len(groups)), key=lambda number: -leads[number].weight):
+        room -= len(leads[number].text) + 2
+        if room >= 0 or not shown:
+            shown[number] = []
+    rest = {
+        number: sorted(
+            (each for each in groups[number] if each is not leads[number]),
+            key=lambda each: -each.weight,
+        )[:_YEAR_PARTS]
+        for number in shown
+    }
+    for turn in range(_YEAR_PARTS):
+        for number, parts in rest.items():
+            if turn < len(parts) and len(_shorten(parts[turn].text)) + 2 <= room:
+                room -= len(_shorten(parts[turn].text)) + 2
+                shown[number].append(parts[turn])
+    texts = []
+    for number in sorted(shown):
+        words = "; ".join(_shorten(part.text) for part in shown[number])
+        texts.append(leads[number].text.rstrip(" .") + (f" ({words})" if words else ""))
+    if len(leads) > len(shown):
+        texts.append(f"{len(leads) - len(shown)} more")
+    used = [each for number in sorted(shown) for each in (leads[number], *shown[number])]
+    return _to_bullet(_prefix(head, "; ".join(texts)), used)
 
 
 def _shorten(text: str, ref: str = "") -> str:

@@ -9,6 +9,7 @@ from agent_memory.features.toc.model import last_words, periods
 from agent_memory.features.toc.model.highlights import (
     READING_ORDER,
     Highlight,
+    HighlightKind,
     Work,
 )
 from agent_memory.features.toc.model.last_words import SessionHighlights
@@ -69,10 +70,14 @@ def choose_session_title(segments: Sequence[TocNode], story: SessionHighlights |
 
 
 def select_session_highlights(story: SessionHighlights | None) -> tuple[Highlight, ...]:
-    """Return what came of a session beside its title: the heaviest, by kind and time."""
+    """Return what came of a session beside its title, by kind and time.
+
+    Of too many, those that are merely done are left out first, the lightest before the others.
+    """
     if story is None:
         return ()
-    heaviest = sorted(story.rest, key=lambda each: -each.weight)[:MAX_HIGHLIGHTS]
+    ranked = sorted(story.rest, key=lambda each: (each.kind is HighlightKind.DONE, -each.weight))
+    heaviest = ranked[:MAX_HIGHLIGHTS]
     heaviest.sort(key=lambda each: (READING_ORDER.index(each.kind), each.at_ms, -each.weight))
     return tuple(heaviest)
 

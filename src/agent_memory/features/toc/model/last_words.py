@@ -112,6 +112,8 @@ def _find_same(
     ref = commands.find_ref(highlight.text)
     for number in sorted(shared):
         other = merged[number]
+        if (highlight.kind is HighlightKind.BROKEN) is not (other.kind is HighlightKind.BROKEN):
+            continue  # a failure is not its mending
         common, size = shared[number], len(stems(other.text))
         if common >= ALIKE * (len(terms) + size - common):
             return number

@@ -317,8 +317,9 @@ def _value(candidate: _Candidate, seen: set[str]) -> tuple[float, tuple[int, int
 
 
 def _says_same(one: _Candidate, other: _Candidate) -> bool:
-    if (one.kind is HighlightKind.ASKED) is not (other.kind is HighlightKind.ASKED):
-        return False  # what was asked for says what the session is about
+    for kind in (HighlightKind.ASKED, HighlightKind.BROKEN):
+        if (one.kind is kind) is not (other.kind is kind):
+            return False  # a request is not its result, nor is a failure its mending
     common = len(one.stems & other.stems)
     share = common / (len(one.stems | other.stems) or 1)
     if one.ref and one.ref == other.ref:
