@@ -106,16 +106,16 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem]) -> Context:
     foot = [f"</{MARKER}>"]
     chosen: list[Hit] = []
     lines: list[str] = []
-    told: list[frozenset[str]] = []
+    shown_terms: list[frozenset[str]] = []
     for item in items:
         terms = stems(_summary(item.hit))
-        if any(len(terms & known) >= SAME * len(terms | known) for known in told):
+        if any(len(terms & known) >= SAME * len(terms | known) for known in shown_terms):
             continue
         more = [*lines, *_resource(item)]
         if _fits((*head, "  <resources>", *more, "  </resources>", *guidance, *foot), wanted):
             lines = more
             chosen.append(item.hit)
-            told.append(terms)
+            shown_terms.append(terms)
     if lines:
         lines = ["  <resources>", *lines, "  </resources>"]
     elif not guidance or not _fits((*head, *guidance, *foot), wanted):

@@ -282,9 +282,14 @@ def _choose(name: str, found: Sequence[_Record]) -> _Record:
         )
     if name.startswith(documents.SCHEME):
         raise NotFound(f"nothing has the URI {shown}; `memory recall WORDS` searches")
+    hint = ""
+    if short_ids.is_too_short(name):
+        hint = (
+            f" (give at least {short_ids.MIN_LENGTH} characters of the id of a segment or a grip)"
+        )
     raise NotFound(
-        f"no {_KINDS} has an id that begins with {shown}; `memory recall WORDS` searches in what"
-        " they say"
+        f"no {_KINDS} has an id that begins with {shown}{hint}; `memory recall WORDS` searches in"
+        " what they say"
     )
 
 

@@ -243,8 +243,8 @@ def _show_session(group: Sequence[Highlight], level: Level, several: bool) -> Di
             break
         chosen.append(part)
     chosen.sort(key=lambda each: each.at_ms)
-    told = "; ".join(_shorten(part.text, ref) for part in chosen)
-    line = _prefix(head, ": ".join(filter(None, (text, told))))
+    joined = "; ".join(_shorten(part.text, ref) for part in chosen)
+    line = _prefix(head, ": ".join(filter(None, (text, joined))))
     is_asked = lead is not None and lead.kind is HighlightKind.ASKED
     kind = chosen[0].kind if chosen and (lead is None or is_asked) else group[0].kind
     return replace(_to_bullet(line, [*used, *chosen]), kind=kind)

@@ -160,12 +160,12 @@ def _name_files(spoken: Sequence[Utterance]) -> str | None:
 
 
 def _name_statement(statements: Sequence[Statement]) -> str | None:
-    told = [
+    informative = [
         each
         for each in statements
         if each.kind is not None and each.source.role is EventRole.ASSISTANT and each.telling > 1
     ]
-    best = max(told, key=lambda each: each.central * each.factor, default=None)
+    best = max(informative, key=lambda each: each.central * each.factor, default=None)
     return shorten(speech_acts.tidy_sentence(best.text)) if best is not None else None
 
 

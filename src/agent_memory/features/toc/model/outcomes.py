@@ -177,7 +177,7 @@ def _read_statements(
     spoken: Sequence[Utterance],
 ) -> Iterator[_Candidate]:
     """Yield the outcomes among the sentences in between, without those that were corrected."""
-    told = [
+    informative = [
         each
         for each in statements
         if each.kind is not None
@@ -187,9 +187,9 @@ def _read_statements(
         and (each.telling > 2 or not evidence.is_vague(each.text))
         and not any(_covers(piece, each) for piece in found)
     ]
-    wrong = _find_corrected(told, statements)
+    wrong = _find_corrected(informative, statements)
     explaining = _find_explanations(spoken)
-    for number, statement in enumerate(told):
+    for number, statement in enumerate(informative):
         kind = statement.kind
         if number in wrong or kind is None:
             continue
@@ -243,16 +243,16 @@ def _covers(piece: WorkEvidence, statement: Statement) -> bool:
     )
 
 
-def _find_corrected(told: Sequence[Statement], statements: Sequence[Statement]) -> set[int]:
+def _find_corrected(informative: Sequence[Statement], statements: Sequence[Statement]) -> set[int]:
     """Return the numbers of the sentences that a later one contradicts."""
     wrong: set[int] = set()
-    for number, statement in enumerate(told):
+    for number, statement in enumerate(informative):
         if not statement.act.corrects:
             continue
         same = (each for each in statements if each.source.event_id == statement.source.event_id)
         stems = {stem for each in same for stem in _get_telling(each)}
         for back in range(max(0, number - _REACH), number):
-            earlier = told[back]
+            earlier = informative[back]
             if (
                 earlier.source.event_id != statement.source.event_id
                 and earlier.kind in _REFUTABLE
@@ -297,10 +297,10 @@ def _choose(candidates: list[_Candidate]) -> list[_Candidate]:
     while rest and len(chosen) < limit:
         best = max(rest, key=lambda each: _value(each, seen))
         rest.remove(best)
-        told = sum(each.kind is not HighlightKind.ASKED for each in chosen)
-        if _value(best, seen)[0] < _LEAST and told:
+        answered = sum(each.kind is not HighlightKind.ASKED for each in chosen)
+        if _value(best, seen)[0] < _LEAST and answered:
             break
-        if best.kind is HighlightKind.NOTE and told >= _FEW:
+        if best.kind is HighlightKind.NOTE and answered >= _FEW:
             continue
         same = next((each for each in chosen if _says_same(each, best)), None)
         if same is not None:

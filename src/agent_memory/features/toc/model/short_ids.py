@@ -14,6 +14,7 @@ MIN_LENGTH = 12
 _TIME = 10
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = re.compile(rf"[{_ALPHABET}]{{{MIN_LENGTH},26}}")
+_BEGINNING = re.compile(rf"0[{_ALPHABET}]+")
 _SEGMENT = "toc:segment:"
 _GRIP = "grip:"
 
@@ -23,6 +24,11 @@ def abbreviate(name: str) -> str:
     if name.startswith((_SEGMENT, _GRIP)):
         return name.rpartition(":")[2][:LENGTH]
     return name
+
+
+def is_too_short(name: str) -> bool:
+    """Return whether a name may be the beginning of a ULID, and is too short to find it by."""
+    return len(name) < MIN_LENGTH and bool(_BEGINNING.fullmatch(name))
 
 
 def to_segment_prefix(name: str) -> str:
