@@ -94,7 +94,8 @@ def shorten(text: str, room: int = MAX_TITLE) -> str:
 def _join_list(text: str) -> str:
     """Return a list that was cut as a list that ends: "a, b" is "a and b"."""
     head, comma, last = text.rpartition(", ")
-    is_item = comma and " and " not in last and len(last.split()) <= _LONGEST_ITEM
+    is_item = comma and " and " not in last and not last[:1].isdigit()
+    is_item = is_item and len(last.split()) <= _LONGEST_ITEM
     return f"{head} and {last}" if is_item else text
 
 
