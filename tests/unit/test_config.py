@@ -501,7 +501,7 @@ class TestWords:
         ("text", "words"),
         [
             (LINE, WORDS),
-            ("claude,-p,--model,haiku", ["claude", "-p", "--model", "haiku"]),
+            ("/opt/a,b/claude", ["/opt/a,b/claude"]),
             ("claude -p --tools Read,Grep", ["claude", "-p", "--tools", "Read,Grep"]),
             ("", []),
         ],

@@ -176,17 +176,18 @@ class TestWalking:
                         assert grip.toc_node_id == node.node_id
                         assert grip.source
 
-    def test_a_parents_grips_are_those_of_its_children(self, recorded: Toc) -> None:
+    def test_a_parents_grips_are_those_of_its_segments(self, recorded: Toc) -> None:
+        def list_grips(node: pb.TocNode) -> set[str]:
+            return {grip_id for bullet in node.bullets for grip_id in bullet.grip_ids}
+
+        def list_below(node: pb.TocNode) -> set[str]:
+            if not node.child_node_ids:
+                return list_grips(node)
+            children = recorded.list_children(node.node_id)
+            return {grip_id for child in children for grip_id in list_below(child)}
+
         for node in recorded.walk():
-            if node.child_node_ids:
-                below = {
-                    grip_id
-                    for child in recorded.list_children(node.node_id)
-                    for bullet in child.bullets
-                    for grip_id in bullet.grip_ids
-                }
-                held = {grip_id for bullet in node.bullets for grip_id in bullet.grip_ids}
-                assert held <= below
+            assert list_grips(node) <= list_below(node)
 
 
 class TestWhatIsNotThere:
