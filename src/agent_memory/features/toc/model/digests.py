@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
 
 from agent_memory.features.toc.model import commands, last_words, naming, work_figures
 from agent_memory.features.toc.model.highlights import (
@@ -119,11 +120,20 @@ def _select(stories: Sequence[SessionHighlights], limit: int) -> list[Highlight]
     sessions: Counter[str] = Counter()
     kinds: Counter[HighlightKind] = Counter()
     seen = {stem for lead in chosen for stem in stems(lead.text)}
-    while rest and len(chosen) < limit:
-        best = max(
-            rest, key=lambda each: _appeal(each, seen, sessions[each.session], kinds[each.kind])
-        )
-        rest.remove(best)
+
+    def value(number: int) -> tuple[float, int]:
+        each = rest[number]
+        appeal = _appeal(each, seen, sessions[each.session], kinds[each.kind])
+        return -appeal, each.at_ms
+
+    heap = [(value(number), number) for number in range(len(rest))]
+    heapify(heap)
+    while heap and len(chosen) < limit:
+        _, number = heap[0]
+        heapreplace(heap, (value(number), number))
+        if heap[0][1] != number:
+            continue  # values only fall: one that stays on top is the best
+        best = rest[heappop(heap)[1]]
         chosen.append(best)
         sessions[best.session] += 1
         kinds[best.kind] += not best.reported
@@ -164,13 +174,13 @@ def _find_outcomes(
     ]
 
 
-def _appeal(highlight: Highlight, seen: set[str], taken: int, alike: int) -> tuple[float, int]:
+def _appeal(highlight: Highlight, seen: set[str], taken: int, alike: int) -> float:
     terms = stems(highlight.text)
     fresh = len(terms - seen) / len(terms)
     value = (highlight.weight + _BONUS.get(highlight.kind, 0.0)) * (_KNOWN + (1 - _KNOWN) * fresh)
     if highlight.reported:
         alike = 0  # the items of a report belong together
-    return value / (1 + _SAME_SESSION * taken + _SAME_KIND * alike), -highlight.at_ms
+    return value / (1 + _SAME_SESSION * taken + _SAME_KIND * alike)
 
 
 def _show_day(

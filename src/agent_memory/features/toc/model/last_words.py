@@ -110,7 +110,8 @@ def _find_same(
     for term in terms:
         shared.update(having.get(term, ())[:MAX_COMPARED])
     ref = commands.find_ref(highlight.text)
-    for number in sorted(shared):
+    least = 1 if ref else ALIKE / (1 + ALIKE) * len(terms)
+    for number in sorted(number for number, common in shared.items() if common >= least):
         other = merged[number]
         if (highlight.kind is HighlightKind.BROKEN) is not (other.kind is HighlightKind.BROKEN):
             continue  # a failure is not its mending

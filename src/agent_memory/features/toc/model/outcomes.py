@@ -119,7 +119,7 @@ def _read_requests(
         if not naming.is_prompt(utterance) or speech_acts.is_go_on(utterance.text):
             continue
         own = [each for each in statements if each.source.event_id == utterance.event_id]
-        decided = [each for each in own if _is_choice(each.text)][:_CHOICES]
+        decided = [each for each in own if speech_acts.is_decision(each.text)][:_CHOICES]
         if begins and first:
             decided = []
         for each in decided:
@@ -347,10 +347,6 @@ def _describe_files(spoken: Sequence[Utterance], places: dict[EventId, int]) -> 
             stems=frozenset(),
         )
     ]
-
-
-def _is_choice(text: str) -> bool:
-    return speech_acts.classify(text, report=True).kind is HighlightKind.DECIDED
 
 
 def _support(source: Utterance, excerpt: str) -> Support:

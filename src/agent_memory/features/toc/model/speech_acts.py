@@ -23,6 +23,46 @@ def _find_words(phrases: str) -> re.Pattern[str]:
     return re.compile(rf"\b{_any_of(phrases)}\b", re.IGNORECASE)
 
 
+class _Cue:
+    """A pattern that is searched only in texts with one of its words, as most texts have none.
+
+    `words` are separated by blanks. Every text that the pattern matches has one of them.
+    """
+
+    def __init__(self, pattern: str | re.Pattern[str], words: str) -> None:
+        self.pattern = re.compile(pattern, re.IGNORECASE) if isinstance(pattern, str) else pattern
+        self._bit = 1 << len(_CUES)
+        _CUES.append(self)
+        for word in words.split():
+            _BITS[word] = _BITS.get(word, 0) | self._bit
+
+    def is_in(self, text: str, bits: int) -> bool:
+        """Return whether the text has it. `bits` come from `_read_bits`."""
+        return bool(bits & self._bit) and self.pattern.search(text) is not None
+
+    def may_be_in(self, bits: int) -> bool:
+        return bool(bits & self._bit)
+
+
+_CUES: list[_Cue] = []
+_BITS: dict[str, int] = {}  # the cues that a word belongs to
+_TOKEN = re.compile(r"[a-z]+")
+
+
+def _read_bits(text: str) -> int:
+    """Return the cues of which a text has a word."""
+    bits = 0
+    for word in _TOKEN.findall(text.lower()):
+        bits |= _BITS.get(word, 0)
+    return bits
+
+
+def _list_words(phrases: str) -> str:
+    """Return the longest word of each phrase."""
+    tokens = (_TOKEN.findall(phrase) for phrase in phrases.split("|"))
+    return " ".join(max(each, key=len) for each in tokens if each)
+
+
 _BASE = """
 add adjust allow analyze apply build bump change check claim clean clear close commit compare
 compile complete configure confirm continue convert copy create debug define delete deploy do
@@ -105,7 +145,7 @@ _CHOICE = re.compile(
     rf"{_WILL}(?:use|keep|go\s+with|stick|avoid|leave|store|prefer)\b.{{12,}}", re.IGNORECASE
 )
 _WILL_START = re.compile(_WILL, re.IGNORECASE)
-_HEDGE = re.compile(
+_HEDGE = _Cue(
     r"\b(?-i:may)\b|\bappears?\b(?!\s+in)|\b"
     + _any_of(
         "might|maybe|perhaps|probably|likely|possibly|presumably|seems|seem|seemed|looks like"
@@ -113,17 +153,22 @@ _HEDGE = re.compile(
         "|should fix|should now work|should now be|should now pass|could be|not sure|unclear"
     )
     + r"\b",
-    re.IGNORECASE,
+    "may appear appears might maybe perhaps probably likely possibly presumably seems seem seemed"
+    " looks look think believe guess suspect should could sure unclear",
 )
-_CORRECTION = re.compile(
-    r"\b(?i:actually|in\s+fact|correction|false\s+alarm|was\s+wrong|misread|mistaken|after\s+all"
-    r"|contrary\s+to|scratch\s+that|not\s+the\s+(?:cause|problem|reason|issue)|is\s+not\s+it"
-    r"|isn['\u2019]t\s+it|wait,?\s+no|on\s+second\s+thought|rolled\s+back|reverted)\b"
-    r"|\bnot\s+(?:the\s+)?[\w.%-]{1,40},\s+(?:but|it|it['\u2019]s)\b"
-    r"|\bit['\u2019]s\s+\S{1,40}(?:\s\w{1,40})?,\s+not\b"
-    r"|\b(?:IS|ARE|WAS|DOES|DID|NOT|CAN)\b(?=\s+[a-z])"  # written so for emphasis
+_CORRECTION = _Cue(
+    re.compile(
+        r"\b(?i:actually|in\s+fact|correction|false\s+alarm|was\s+wrong|misread|mistaken|after\s+all"
+        r"|contrary\s+to|scratch\s+that|not\s+the\s+(?:cause|problem|reason|issue)|is\s+not\s+it"
+        r"|isn['\u2019]t\s+it|wait,?\s+no|on\s+second\s+thought|rolled\s+back|reverted)\b"
+        r"|\bnot\s+(?:the\s+)?[\w.%-]{1,40},\s+(?:but|it|it['\u2019]s)\b"
+        r"|\bit['\u2019]s\s+\S{1,40}(?:\s\w{1,40})?,\s+not\b"
+        r"|\b(?:IS|ARE|WAS|DOES|DID|NOT|CAN)\b(?=\s+[a-z])"  # written so for emphasis
+    ),
+    "actually fact correction alarm wrong misread mistaken after contrary scratch not isn wait"
+    " second rolled reverted is are was does did can",
 )
-_STATE = re.compile(
+_STATE = _Cue(
     r"\b(?:all|\d[\d,]*)\s+(?:\S+\s+){0,4}?"
     r"(?:tests?|specs?|examples?|suites?|checks?|doctests|assertions)\b"
     r"|\b(?:\d[\d,]*|no|zero)\s+(?:\w+\s+)?"
@@ -132,7 +177,10 @@ _STATE = re.compile(
     r"|compilation)\b[^.]{0,30}\b(?:pass(?:es|ed|ing)?|green|clean|succeed(?:s|ed)?)\b"
     r"|\bclean(?:ly)?\s+(?:compile|build)|compiles?\s+clean"
     r"|\b\d+\s+of\s+\d+\s+(?:\w+\s+)?(?:pass|fail)",
-    re.IGNORECASE,
+    "test tests spec specs example examples suite suites check checks doctests assertions failure"
+    " failures error errors warning warnings issues passed passing failing build credo lint linter"
+    " linting mypy ruff eslint clippy ci compilation clean cleanly compile compiles pass fail"
+    " typecheck typechecks",
 )
 _VERDICT = re.compile(
     r"\b(?:pass(?:es|ed|ing)?|green|clean|fail(?:s|ed|ing|ures?)?|succe\w+"
@@ -150,12 +198,12 @@ _NOT_GREEN = re.compile(
     re.IGNORECASE,
 )
 _TESTS_WRITTEN = re.compile(r"\W*(?:added|wrote|created|new|covered)\b", re.IGNORECASE)
-_DONE = re.compile(
+_DONE = _Cue(
     rf"\b(?:{_DONE_VERBS}|done|complete|works?\s+now|is\s+gone|no\s+longer|successfully|in\s+place"
     r"|is\s+live|up\s+and\s+running|down\s+from|instead\s+of\s+\d[\d.,]*"
     r"|now\s+(?:work|support|handle|use|return|have|show|run|is|are)|(?:is|are)\s+now"
     r"|(?<!right\s)now\s+(?!this|its|always|as|sometimes|less)[a-z]+s)\b",
-    re.IGNORECASE,
+    f"{_PAST} force done complete now gone longer successfully place live running down instead",
 )
 _NOW = re.compile(r"(?<!right\s)(?<!for\s)(?<!until\s)\bnow[.!]*$", re.IGNORECASE)
 _NOT_YET = re.compile(  # before one of them
@@ -176,7 +224,7 @@ _ENDED = _find_words(
     "|released|deployed|landed"
 )
 _LONGEST_MILESTONE = 160
-_DECISION = re.compile(
+_DECISION = _Cue(
     r"\b"
     + _any_of(
         "decided|decision|decide|chose|chosen|opted|settled on|agreed|go with|going with|went with"
@@ -185,18 +233,20 @@ _DECISION = re.compile(
     )
     + rf"\b|{_WILL}(?:use|keep|go|stick|store|avoid)\b"
     r"|^(?:used|designed|picked|structured|modell?ed)\b"
-    r"|\brather\s+than\b(?!\s+\d)|\b(?:use[ds]?|using|keep|kept|set|put|take|make|stored?|call(?:ed|s)?"
-    r"|writ(?:e|es|ten)|prefer\w*|with|via)\b.{1,80}\binstead\s+of\b(?!\s+\d)",
-    re.IGNORECASE,
+    r"|\brather\s+than\b(?!\s+\d)|\b(?:use[ds]?|using|keep|kept|set|put|take|make|stored?"
+    r"|call(?:ed|s)?|writ(?:e|es|ten)|prefer\w*|with|via)\b.{1,80}\binstead\s+of\b(?!\s+\d)",
+    "decided decision decide chose chosen opted settled agreed go going went prefer preferred"
+    " prefers preferring design trade tradeoff stick sticking now must always i we let rather"
+    " instead used designed picked structured modeled modelled",
 )
 _NAMED_CAUSE = _find_words("caused by|root cause")
-_CAUSE = re.compile(
+_CAUSE = _Cue(
     r"\b(?:(?:root\s+)?causes?\s+(?:is|was|were|are|of)|turns?\s+out|turned\s+out|discovered"
     r"|caused\s+by|(?:the|a)\s+(?:\w+\s+)?(?:issue|problem|bug|culprit|reason)\s+"
     r"(?:is|was|where|comes|came))\b",
-    re.IGNORECASE,
+    "cause causes turn turns turned discovered caused issue problem bug culprit reason",
 )
-_FINDING = re.compile(
+_FINDING = _Cue(
     r"\b"
     + _any_of(
         "because|caused by|due to|bug where|bug in|bug that|doesn't|does not|don't|isn't|is not"
@@ -214,15 +264,19 @@ _FINDING = re.compile(
     r"(?:tracked|ignored|gitignored|stored|served|built|loaded|called|used|set|defined|cached"
     r"|shared|generated|reported|dropped|lost|skipped|written|read|sent|kept|hard-?coded"
     r"|deprecated|unused|limited|blocked|locked|shadowed|overridden|mapped)\b",
-    re.IGNORECASE,
+    "because caused due bug doesn does don isn is aren wasn can cannot only require requires expect"
+    " expects depend depends means despite although even was were come comes goes prevent prevents"
+    " override overrides shadow shadows conflicts learned lesson gotcha need needs known are issue"
+    " problem culprit reason catch key trick fix conflict difference limitation error failure",
 )
-_BROKEN = _find_words(
+_FAILING = (
     "fail|fails|failed|failing|crashes|crashed|crashing|broken|breaks|is missing|are missing"
     "|not found|undefined|unable|won't|isn't working|does not work|not working|doesn't work"
     "|doesn't compile|doesn't exist|doesn't build|doesn't start|timed out|times out"
     "|refused|denied|rejected|regressed|regression"
 )
-_OPEN = re.compile(
+_BROKEN = _Cue(_find_words(_FAILING), _list_words(_FAILING))
+_OPEN = _Cue(
     r"\b"
     + _any_of(
         "todo|remaining|remain|remains|still to|still need|still needs|still open|still missing"
@@ -232,7 +286,8 @@ _OPEN = re.compile(
         "|your call|your decision|waiting for"
     )
     + r"\b|\byou(?:\s+still|['\u2019]ll)?\s+(?:need|have|should|must|can\s+decide|may\s+want)\b",
-    re.IGNORECASE,
+    "todo remaining remain remains still left follow followup yet scope next deferred postponed"
+    " pending blocked later future known not isn open up your waiting you",
 )
 _UNCHECKED = re.compile(
     r"(?:i|we)\s+(?:could\s+not|couldn['\u2019]t|did\s+not|didn['\u2019]t|have\s+not|haven['\u2019]t)"
@@ -300,54 +355,58 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
     if not report and (_IMPERATIVE.match(bare) or _LATER_PROMISE.search(bare)):
         return _SILENT
     # The whole sentence: "Actually," is cut from the words that are classified.
-    corrects = bool(_CORRECTION.search(text, 0, MOST_CHARS))
-    kind = _classify_statement(bare, report)
+    bits = _read_bits(text[:MOST_CHARS])
+    corrects = _CORRECTION.is_in(text[:MOST_CHARS], bits)
+    kind = _classify_statement(bare, bits, report)
     if kind in _NEEDING_SUBJECT and _PRONOUN.match(bare):
         kind = HighlightKind.NOTE
-    if corrects and kind is HighlightKind.NOTE and not _HEDGE.search(bare):
+    if corrects and kind is HighlightKind.NOTE and not _HEDGE.is_in(bare, bits):
         kind = HighlightKind.FOUND
     return SpeechAct(kind, corrects)
 
 
-def _classify_statement(text: str, report: bool) -> HighlightKind:
-    measured = _STATE.search(text) and _VERDICT.search(text) and not _HEDGE.search(text)
+def _classify_statement(text: str, bits: int, report: bool) -> HighlightKind:
+    hedged = _HEDGE.is_in(text, bits)
+    measured = _STATE.is_in(text, bits) and _VERDICT.search(text) and not hedged
     if measured and not _TESTS_WRITTEN.match(text):
         return HighlightKind.BROKEN if is_red(text) and "because" in text else HighlightKind.STATE
-    if (
-        _BROKEN.search(text)
-        and not report
-        and not _DONE.match(text)
-        and not _NAMED_CAUSE.search(text)
-    ):
-        return HighlightKind.NOTE if _HEDGE.search(text) else HighlightKind.BROKEN
-    done = _is_done(text)
+    broken = _BROKEN.is_in(text, bits)
+    if broken and not report and not _starts_done(text) and not _NAMED_CAUSE.search(text):
+        return HighlightKind.NOTE if hedged else HighlightKind.BROKEN
+    done = _is_done(text, bits, broken)
     if done and _WHOLE.search(text) and _ENDED.search(text) and len(text) < _LONGEST_MILESTONE:
         return HighlightKind.FINISHED
-    if _HEDGE.search(text):
+    if hedged:
         return HighlightKind.NOTE
-    if _CAUSE.search(text) and not _DONE.match(text):
+    if _CAUSE.is_in(text, bits) and not _starts_done(text):
         return HighlightKind.FOUND
-    if _OPEN.search(text) and (report or not done):
+    if (report or not done) and _OPEN.is_in(text, bits):
         return HighlightKind.OPEN
-    if _DECISION.search(text):
+    if _DECISION.is_in(text, bits):
         return HighlightKind.DECIDED
     if done:
         return HighlightKind.DONE
-    if _BROKEN.search(text):
+    if broken:
         return HighlightKind.BROKEN
-    if _FINDING.search(text):
+    if _FINDING.is_in(text, bits):
         return HighlightKind.FOUND
     return HighlightKind.PLANNED if report and _IMPERATIVE.match(text) else HighlightKind.NOTE
 
 
-def _is_done(text: str) -> bool:
+def _starts_done(text: str) -> bool:
+    return _DONE.pattern.match(text) is not None
+
+
+def _is_done(text: str, bits: int, broken: bool) -> bool:
     """Return whether a sentence says that something was done.
 
     It does not if it is to be done, nor if something else did it: "The scanner opened a file".
     """
-    if _NOW.search(text) and not _BROKEN.search(text):
+    if not _DONE.may_be_in(bits):
+        return False
+    if not broken and _NOW.search(text):
         return True
-    for match in _DONE.finditer(text):
+    for match in _DONE.pattern.finditer(text):
         start, end = match.span()
         if _NOT_YET.search(text, max(0, start - 16), start):
             continue
@@ -367,14 +426,21 @@ def announces_finding(text: str) -> bool:
     return len(text) < _LONGEST_ANNOUNCEMENT and bool(_ANNOUNCEMENT.match(text))
 
 
+def is_decision(text: str) -> bool:
+    """Return whether a sentence decides something."""
+    if not _DECISION.may_be_in(_read_bits(text[:MOST_CHARS])):
+        return False
+    return classify(text, report=True).kind is HighlightKind.DECIDED
+
+
 def is_hedged(text: str) -> bool:
     """Return whether a sentence only supposes something."""
-    return bool(_HEDGE.search(text[:MOST_CHARS]))
+    return _HEDGE.is_in(text, _read_bits(text[:MOST_CHARS]))
 
 
 def is_correction(text: str) -> bool:
     """Return whether a sentence contradicts something that was said before it."""
-    return bool(_CORRECTION.search(text[:MOST_CHARS]))
+    return _CORRECTION.is_in(text[:MOST_CHARS], _read_bits(text[:MOST_CHARS]))
 
 
 def is_complaint(prompt: str) -> bool:
@@ -394,7 +460,8 @@ def is_go_on(prompt: str) -> bool:
 
 def lacks_subject(text: str) -> bool:
     """Return whether a sentence begins with a pronoun, so that it says little alone."""
-    return bool(_PRONOUN.match(tidy_sentence(text)))
+    opening = _OPENING.match(text)
+    return bool(_PRONOUN.match(text, opening.end() if opening else 0))
 
 
 def tidy_sentence(text: str) -> str:
