@@ -5,8 +5,9 @@ It ranks before the sentences in between. Each piece has the words that it stand
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
 from agent_memory.features.log.model.events import EventRole, EventType
@@ -173,10 +174,16 @@ def _from_item(item: ReportItem, source: Utterance, place: int, factor: float) -
     )
 
 
+@lru_cache(maxsize=1 << 12)  # of a text that becomes evidence they are asked for twice
+def weigh_terms(text: str) -> Mapping[str, float]:
+    """Return the stems of a text with their weights."""
+    return phrases.split_words(text).stems
+
+
 def is_vague(text: str) -> bool:
     """Return whether a text names nothing, such as "All done" or "Committed as 9f3c2ab"."""
-    words = phrases.split_words(_HASH.sub("", text)).stems
-    return sum(weight >= phrases.TELLING for weight in words.values()) < _LEAST_TERMS and not (
+    terms = weigh_terms(_HASH.sub("", text))
+    return sum(weight >= phrases.TELLING for weight in terms.values()) < _LEAST_TERMS and not (
         commands.find_ref(text) or any(letter.isdigit() for letter in _HASH.sub("", text))
     )
 

@@ -15,7 +15,6 @@ from agent_memory.features.toc.model.last_words import LEAST_WEIGHT
 from agent_memory.features.toc.model.statements import (
     Statement,
     build_support,
-    classify_statements,
     clean_excerpt,
     read_statements,
 )
@@ -71,7 +70,6 @@ def summarize(
         4 * MAX_KEYWORDS,
     )
     if work:
-        classify_statements(statements)
         title, points = outcomes.read_work(spoken, before, statements, is_cut=is_cut)
     else:
         _damp_pleasantries(statements)

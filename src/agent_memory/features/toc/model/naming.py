@@ -134,6 +134,7 @@ def _name_outcome(found: Sequence[WorkEvidence]) -> str | None:
         (HighlightKind.FINISHED,),
         (HighlightKind.DONE,),
         (HighlightKind.PLANNED,),
+        (HighlightKind.DECIDED, HighlightKind.FOUND),
     ):
         best = max(
             (each for each in found if each.kind in kinds and len(each.text.split()) > 2),

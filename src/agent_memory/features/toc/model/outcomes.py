@@ -15,7 +15,7 @@ from agent_memory.features.toc.model.evidence import WEIGHTS, WorkEvidence
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.last_words import LEAST_WEIGHT
 from agent_memory.features.toc.model.reports import has_structure, tidy
-from agent_memory.features.toc.model.statements import Statement
+from agent_memory.features.toc.model.statements import Statement, classify_statements
 from agent_memory.features.toc.model.summaries import Point, Support, Utterance
 from agent_memory.features.toc.model.work_figures import WRITERS
 from agent_memory.kernel.ids import EventId
@@ -29,6 +29,7 @@ SAME_TASK = 0.3  # if they also name the same issue
 _REACH = 12  # sentences back that a correction reaches
 _NEW = 0.7  # part of a bullet's value that depends on its new terms
 _LEAST = 0.3  # of a bullet's value
+_NOTES = 6  # plain notes that are looked at
 _FEW = 2  # bullets; up to here, plain notes are taken too
 _MENDED = 0.5
 _COMPLAINED = 1.4  # a failure that the user reports
@@ -49,7 +50,7 @@ _REFUTABLE = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Candidate:
     text: str
     kind: HighlightKind
@@ -60,6 +61,7 @@ class _Candidate:
     reported: bool = False
     ref: str = ""
     corrects: bool = False
+    is_raw: bool = False  # the text is not tidy yet: most candidates are never shown
 
 
 def read_work(
@@ -71,6 +73,7 @@ def read_work(
 ) -> tuple[str | None, tuple[Point, ...]]:
     """Return the title and the bullets of a stretch of work. `is_cut`: the agent goes on."""
     found = evidence.gather(spoken, before, is_cut=is_cut)
+    classify_statements(statements, {each.source.event_id for each in found})
     issues = commands.find_issues(spoken)
     title = naming.name_work(spoken, found, statements, issues)
     places = {utterance.event_id: number for number, utterance in enumerate(spoken)}
@@ -177,6 +180,9 @@ def _read_statements(
     spoken: Sequence[Utterance],
 ) -> Iterator[_Candidate]:
     """Yield the outcomes among the sentences in between, without those that were corrected."""
+    pieces: dict[EventId, list[WorkEvidence]] = {}
+    for piece in found:
+        pieces.setdefault(piece.source.event_id, []).append(piece)
     informative = [
         each
         for each in statements
@@ -185,7 +191,7 @@ def _read_statements(
         and each.span.kind is not SentenceKind.HEADING
         and each.words.size > 2
         and (each.telling > 2 or not evidence.is_vague(each.text))
-        and not any(_covers(piece, each) for piece in found)
+        and not any(_covers(piece, each) for piece in pieces.get(each.source.event_id, ()))
     ]
     wrong = _find_corrected(informative, statements)
     explaining = _find_explanations(spoken)
@@ -207,7 +213,7 @@ def _read_statements(
             weight *= _CORRECTING
         text = evidence.describe_fault(source, statement.text) if is_fault else statement.text
         yield _Candidate(
-            text=tidy(text),
+            text=text,
             kind=kind,
             weight=weight * _clarity(statement),
             support=(_support(source, source.text[span.start : span.end]),),
@@ -215,6 +221,7 @@ def _read_statements(
             stems=frozenset(statement.words.stems),
             ref=commands.find_ref(text),
             corrects=statement.act.corrects,
+            is_raw=True,
         )
 
 
@@ -236,29 +243,27 @@ def _clarity(statement: Statement) -> float:
 
 
 def _covers(piece: WorkEvidence, statement: Statement) -> bool:
-    return (
-        piece.source.event_id == statement.source.event_id
-        and piece.start < statement.span.end
-        and statement.span.start < piece.end
-    )
+    """Return whether evidence of the same event has the words of a sentence."""
+    return piece.start < statement.span.end and statement.span.start < piece.end
 
 
 def _find_corrected(informative: Sequence[Statement], statements: Sequence[Statement]) -> set[int]:
-    """Return the numbers of the sentences that a later one contradicts."""
+    """Return the numbers of the sentences that a later message contradicts."""
     wrong: set[int] = set()
-    for number, statement in enumerate(informative):
+    for statement in statements:
         if not statement.act.corrects:
             continue
-        same = (each for each in statements if each.source.event_id == statement.source.event_id)
+        source = statement.source
+        same = (each for each in statements if each.source is source)
         stems = {stem for each in same for stem in _get_telling(each)}
-        for back in range(max(0, number - _REACH), number):
-            earlier = informative[back]
-            if (
-                earlier.source.event_id != statement.source.event_id
-                and earlier.kind in _REFUTABLE
-                and stems & _get_telling(earlier)
-            ):
-                wrong.add(back)
+        wrong.update(
+            number
+            for number, earlier in enumerate(informative)
+            if statement.place - _REACH <= earlier.place < statement.place
+            and earlier.source is not source
+            and earlier.kind in _REFUTABLE
+            and stems & _get_telling(earlier)
+        )
     return wrong
 
 
@@ -292,7 +297,10 @@ def _choose(candidates: list[_Candidate]) -> list[_Candidate]:
     asked = [each for each in candidates if each.kind is HighlightKind.ASKED]
     first = min(asked, key=lambda each: (not each.reported, each.order), default=None)
     chosen = [] if first is None else [first]  # it says what the session is about
-    rest = [each for each in candidates if each is not first]
+    notes = [each for each in candidates if each.kind is HighlightKind.NOTE]
+    notes = sorted(notes, key=lambda each: -each.weight)[:_NOTES]
+    rest = [each for each in candidates if each.kind is not HighlightKind.NOTE] + notes
+    rest = [each for each in rest if each is not first]
     seen: set[str] = set()
     while rest and len(chosen) < limit:
         best = max(rest, key=lambda each: _value(each, seen))
@@ -355,7 +363,7 @@ def _support(source: Utterance, excerpt: str) -> Support:
 
 def _to_point(candidate: _Candidate) -> Point:
     return Point(
-        text=candidate.text,
+        text=tidy(candidate.text) if candidate.is_raw else candidate.text,
         weight=max(round(candidate.weight, 4), LEAST_WEIGHT),
         support=tuple(each for each in candidate.support if each.excerpt),
         kind=candidate.kind,
@@ -365,4 +373,4 @@ def _to_point(candidate: _Candidate) -> Point:
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(phrases.split_words(text).stems)
+    return frozenset(evidence.weigh_terms(text))

@@ -107,7 +107,7 @@ def read_report(text: str, *, worked: bool) -> list[ReportItem]:
             HighlightKind.BROKEN,
         ):
             kind = HighlightKind.NOTE
-        shown = tidy(unit.text)
+        shown = "" if kind is None else tidy(unit.text)
         if kind is not None and len(shown.split()) >= 3:
             items.append(
                 ReportItem(

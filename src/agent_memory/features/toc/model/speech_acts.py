@@ -5,6 +5,7 @@ all. The rules are for English; a sentence in another language is a plain note.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.toc.model.highlights import HighlightKind
@@ -49,12 +50,16 @@ _BITS: dict[str, int] = {}  # the cues that a word belongs to
 _TOKEN = re.compile(r"[a-z]+")
 
 
-def _read_bits(text: str) -> int:
-    """Return the cues of which a text has a word."""
+def _read_bits(words: Iterable[str]) -> int:
+    """Return the cues to which these words belong."""
     bits = 0
-    for word in _TOKEN.findall(text.lower()):
-        bits |= _BITS.get(word, 0)
+    for bit in filter(None, map(_BITS.get, words)):
+        bits |= bit
     return bits
+
+
+def _split(text: str) -> list[str]:
+    return _TOKEN.findall(text[:MOST_CHARS].lower())
 
 
 def _list_words(phrases: str) -> str:
@@ -236,7 +241,7 @@ _DECISION = _Cue(
     r"|\brather\s+than\b(?!\s+\d)|\b(?:use[ds]?|using|keep|kept|set|put|take|make|stored?"
     r"|call(?:ed|s)?|writ(?:e|es|ten)|prefer\w*|with|via)\b.{1,80}\binstead\s+of\b(?!\s+\d)",
     "decided decision decide chose chosen opted settled agreed go going went prefer preferred"
-    " prefers preferring design trade tradeoff stick sticking now must always i we let rather"
+    " prefers preferring design trade tradeoff stick sticking from must always ll will let rather"
     " instead used designed picked structured modeled modelled",
 )
 _NAMED_CAUSE = _find_words("caused by|root cause")
@@ -341,8 +346,11 @@ NOTE = SpeechAct(HighlightKind.NOTE)
 _SILENT = SpeechAct(None)
 
 
-def classify(text: str, *, report: bool = False) -> SpeechAct:
-    """Classify a sentence of an agent. In a `report` an imperative is an item, not narration."""
+def classify(text: str, *, report: bool = False, words: Sequence[str] | None = None) -> SpeechAct:
+    """Classify a sentence of an agent. In a `report` an imperative is an item, not narration.
+
+    `words` are those of the text in lower case, letters only, if they are at hand.
+    """
     opening = _OPENING.match(text)
     bare = text[opening.end() if opening else 0 : MOST_CHARS].strip(" *`_#\"'")
     bare = _SELF.sub("", bare, count=1)
@@ -355,7 +363,7 @@ def classify(text: str, *, report: bool = False) -> SpeechAct:
     if not report and (_IMPERATIVE.match(bare) or _LATER_PROMISE.search(bare)):
         return _SILENT
     # The whole sentence: "Actually," is cut from the words that are classified.
-    bits = _read_bits(text[:MOST_CHARS])
+    bits = _read_bits(_split(text) if words is None else words)
     corrects = _CORRECTION.is_in(text[:MOST_CHARS], bits)
     kind = _classify_statement(bare, bits, report)
     if kind in _NEEDING_SUBJECT and _PRONOUN.match(bare):
@@ -428,19 +436,20 @@ def announces_finding(text: str) -> bool:
 
 def is_decision(text: str) -> bool:
     """Return whether a sentence decides something."""
-    if not _DECISION.may_be_in(_read_bits(text[:MOST_CHARS])):
+    if not _DECISION.may_be_in(_read_bits(_split(text))):
         return False
     return classify(text, report=True).kind is HighlightKind.DECIDED
 
 
 def is_hedged(text: str) -> bool:
     """Return whether a sentence only supposes something."""
-    return _HEDGE.is_in(text, _read_bits(text[:MOST_CHARS]))
+    return _HEDGE.is_in(text[:MOST_CHARS], _read_bits(_split(text)))
 
 
-def is_correction(text: str) -> bool:
+def is_correction(text: str, words: Sequence[str] | None = None) -> bool:
     """Return whether a sentence contradicts something that was said before it."""
-    return _CORRECTION.is_in(text[:MOST_CHARS], _read_bits(text[:MOST_CHARS]))
+    bits = _read_bits(_split(text) if words is None else words)
+    return _CORRECTION.is_in(text[:MOST_CHARS], bits)
 
 
 def is_complaint(prompt: str) -> bool:

@@ -1,7 +1,7 @@
 """Statements: the sentences of a conversation, each weighted by speaker and wording."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.log.model.events import EventRole, EventType
@@ -79,16 +79,21 @@ def read_statements(spoken: Sequence[Utterance]) -> list[Statement]:
     return selected
 
 
-def classify_statements(statements: Sequence[Statement]) -> None:
-    """Set what each sentence of an agent does. Sentences of a program that fails are failures."""
+def classify_statements(statements: Sequence[Statement], reports: Collection[str]) -> None:
+    """Set what each sentence of an agent does. Sentences of a program that fails are failures.
+
+    `reports` are messages that are read item by item: of their sentences only corrections matter.
+    """
     before: Statement | None = None
     for statement in statements:
-        source = statement.source
+        source, text, words = statement.source, statement.text, statement.words.plain
         if source.role is EventRole.TOOL or source.type is EventType.TOOL_RESULT:
             is_fault = statement.span.kind is SentenceKind.FAULT
             statement.act = SpeechAct(HighlightKind.BROKEN if is_fault else None)
+        elif source.event_id in reports:
+            statement.act = SpeechAct(None, speech_acts.is_correction(text, words))
         elif source.role is EventRole.ASSISTANT:
-            statement.act = speech_acts.classify(statement.text)
+            statement.act = speech_acts.classify(text, words=words)
             if (
                 statement.kind is HighlightKind.NOTE
                 and before is not None
