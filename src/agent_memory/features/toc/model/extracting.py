@@ -60,18 +60,14 @@ def summarize(
     if not statements and not work:
         return _summarize_first_line(spoken)
     worth = _worth(statements, read_statements(before))
-    if statements:
-        _rank(statements, worth)
     people = list(dict.fromkeys(utterance.speaker for utterance in spoken if utterance.speaker))
-    keys = phrases.extract_key_phrases(
-        [each.words for each in statements if _is_topical(each, work)]
-        or [each.words for each in statements],
-        worth,
-        4 * MAX_KEYWORDS,
-    )
     if work:
+        _rate(statements, worth)
         title, points = outcomes.read_work(spoken, before, statements, is_cut=is_cut)
+        keys = _find_keys([each for each in statements if _is_topical(each)], worth)
     else:
+        _rank(statements, worth)
+        keys = _find_keys([each for each in statements if not _is_output(each)], worth)
         _damp_pleasantries(statements)
         selected = sorted(_select_statements(statements, worth), key=lambda each: each.place)
         points = tuple(_point(statement, len(statements)) for statement in selected)
@@ -86,11 +82,31 @@ def summarize(
     )
 
 
-def _is_topical(statement: Statement, work: bool) -> bool:
-    """Return whether key phrases are taken from a sentence. Headings of a report name no topic."""
-    if statement.source.role is EventRole.TOOL:
-        return False
-    return not work or statement.span.kind is not sentences.SentenceKind.HEADING
+def _find_keys(statements: Sequence[Statement], worth: dict[str, float]) -> list[str]:
+    return phrases.extract_key_phrases([each.words for each in statements], worth, 4 * MAX_KEYWORDS)
+
+
+def _is_output(statement: Statement) -> bool:
+    return statement.source.role is EventRole.TOOL
+
+
+def _is_topical(statement: Statement) -> bool:
+    """Return whether key phrases of work are taken from a sentence: narration and the headings of a
+    report name no topic."""
+    is_heading = statement.span.kind is sentences.SentenceKind.HEADING
+    return not is_heading and not _is_output(statement) and statement.kind is not None
+
+
+def _rate(statements: Sequence[Statement], worth: dict[str, float]) -> None:
+    """Set the centrality of sentences of work by the value of their words. It counts less there
+    than their kinds: the graph of similar sentences is not worth its time."""
+    values = [
+        sum([worth[stem] for stem in each.words.stems]) / sqrt(len(each.words.stems))
+        for each in statements
+    ]
+    most = max(values, default=0.0) or 1.0
+    for statement, value in zip(statements, values, strict=True):
+        statement.central = value / most
 
 
 def _damp_pleasantries(statements: Sequence[Statement]) -> None:

@@ -5,7 +5,7 @@ before. What was corrected or measured again is left out.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.log.model.events import EventRole
@@ -73,14 +73,15 @@ def read_work(
 ) -> tuple[str | None, tuple[Point, ...]]:
     """Return the title and the bullets of a stretch of work. `is_cut`: the agent goes on."""
     found = evidence.gather(spoken, before, is_cut=is_cut)
-    classify_statements(statements, {each.source.event_id for each in found})
+    reports = {each.source.event_id for each in found}
+    classify_statements(statements, reports)
     issues = commands.find_issues(spoken)
     title = naming.name_work(spoken, found, statements, issues)
     places = {utterance.event_id: number for number, utterance in enumerate(spoken)}
     candidates = [
         *_read_requests(spoken, statements, issues, places, begins=not before),
         *(_from_evidence(each) for each in found),
-        *_read_statements(statements, found, places, spoken),
+        *_read_statements(statements, reports, places, spoken),
     ]
     chosen = _choose(_keep_last_word(candidates))
     if len(chosen) < _FEW:
@@ -175,14 +176,14 @@ _NO = re.compile(r"(?:no|nope|wait|hold on|stop)\b[,.!]", re.IGNORECASE)
 
 def _read_statements(
     statements: Sequence[Statement],
-    found: Sequence[WorkEvidence],
+    reports: Collection[EventId],
     places: dict[EventId, int],
     spoken: Sequence[Utterance],
 ) -> Iterator[_Candidate]:
-    """Yield the outcomes among the sentences in between, without those that were corrected."""
-    pieces: dict[EventId, list[WorkEvidence]] = {}
-    for piece in found:
-        pieces.setdefault(piece.source.event_id, []).append(piece)
+    """Yield the outcomes among the sentences in between, without those that were corrected.
+
+    `reports` are the events that are evidence themselves.
+    """
     informative = [
         each
         for each in statements
@@ -191,7 +192,7 @@ def _read_statements(
         and each.span.kind is not SentenceKind.HEADING
         and each.words.size > 2
         and (each.telling > 2 or not evidence.is_vague(each.text))
-        and not any(_covers(piece, each) for piece in pieces.get(each.source.event_id, ()))
+        and each.source.event_id not in reports
     ]
     wrong = _find_corrected(informative, statements)
     explaining = _find_explanations(spoken)
@@ -240,11 +241,6 @@ def _clarity(statement: Statement) -> float:
     telling = statement.telling
     value = _VAGUE[telling] if telling < len(_VAGUE) else 1.0
     return value if statement.span.whole else value * 0.8
-
-
-def _covers(piece: WorkEvidence, statement: Statement) -> bool:
-    """Return whether evidence of the same event has the words of a sentence."""
-    return piece.start < statement.span.end and statement.span.start < piece.end
 
 
 def _find_corrected(informative: Sequence[Statement], statements: Sequence[Statement]) -> set[int]:

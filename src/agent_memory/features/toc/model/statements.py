@@ -91,7 +91,7 @@ def classify_statements(statements: Sequence[Statement], reports: Collection[str
             is_fault = statement.span.kind is SentenceKind.FAULT
             statement.act = SpeechAct(HighlightKind.BROKEN if is_fault else None)
         elif source.event_id in reports:
-            statement.act = SpeechAct(None, speech_acts.is_correction(text, words))
+            statement.act = SpeechAct(HighlightKind.NOTE, speech_acts.is_correction(text, words))
         elif source.role is EventRole.ASSISTANT:
             statement.act = speech_acts.classify(text, words=words)
             if (
