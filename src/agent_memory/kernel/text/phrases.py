@@ -54,8 +54,10 @@ def split_words(text: str) -> SentenceWords:
     size = 0
     opening = True
     before, nominal = "", 1.0
+    to_terms, longest = terms.to_terms, terms.MAX_WORD
     for token in terms.tokenize(text):
-        words = terms.to_terms(token if len(token) <= terms.MAX_WORD else terms.shorten_path(token))
+        words = to_terms(token if len(token) <= longest else terms.shorten_path(token))
+        count = len(words)
         for stem, weight, name in words:
             if weight >= TELLING:
                 if not run:
@@ -65,8 +67,8 @@ def split_words(text: str) -> SentenceWords:
                     if not opening or weight > 1:
                         named.add(stem)
                 else:
-                    shown = token if len(words) == 1 else stem
-                if len(words) > 1 and run:  # pairs of characters overlap: each is its own run
+                    shown = token if count == 1 else stem
+                if count > 1 and run:  # pairs of characters overlap: each is its own run
                     runs.append((nominal, run))
                     run = []
                 run.append((shown, stem, opening))
@@ -78,8 +80,8 @@ def split_words(text: str) -> SentenceWords:
             if weight:
                 stems[stem] = weight
             opening = False
-        size += len(words)
-        if len(words) != 1:
+        size += count
+        if count != 1:
             if run:
                 runs.append((nominal, run))
                 run = []

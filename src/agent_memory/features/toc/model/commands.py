@@ -6,6 +6,7 @@ Commands and output are untrusted input: every pattern here runs in time linear 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from agent_memory.features.log.model.events import EventType
 from agent_memory.features.toc.model import speech_acts
@@ -283,6 +284,7 @@ def find_issues(utterances: Sequence[Utterance]) -> dict[str, Issue]:
     return issues
 
 
+@lru_cache(maxsize=1 << 13)  # a highlight is compared at every level
 def find_ref(text: str) -> str:
     """Return the reference to an issue in a text, such as #12, ABC-12 or app-x1.2, or nothing."""
     match = _REF.search(text)
@@ -294,6 +296,7 @@ def _name_ref(issue: str) -> str:
     return f"#{issue}" if issue.isdecimal() else issue
 
 
+@lru_cache(maxsize=1 << 13)
 def find_refs(text: str) -> frozenset[str]:
     return frozenset(_REF.findall(text))
 

@@ -54,6 +54,7 @@ _LOOK = re.compile(
     r"|git\s+(?:log|show|diff|status|branch|blame|ls-files|grep)|\w+\s+(?:show|list|ready|view|get))\b"
 )
 _LEAST_TERMS = 2
+_MANY_WORDS = 8  # a text with as many names something
 _ANSWERS = 2  # plain sentences of an answer
 _HASH = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{7,40}\b")
 _FAULT_MARK = re.compile(r"^(?:\W*(?:fatal|error|Error|ERROR|E|FAILED|FATAL)\b[\s:]*)+")
@@ -182,6 +183,8 @@ def weigh_terms(text: str) -> Mapping[str, float]:
 
 def is_vague(text: str) -> bool:
     """Return whether a text names nothing, such as "All done" or "Committed as 9f3c2ab"."""
+    if text.count(" ") >= _MANY_WORDS:
+        return False
     terms = weigh_terms(_HASH.sub("", text))
     return sum(weight >= phrases.TELLING for weight in terms.values()) < _LEAST_TERMS and not (
         commands.find_ref(text) or any(letter.isdigit() for letter in _HASH.sub("", text))

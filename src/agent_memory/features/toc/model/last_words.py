@@ -19,6 +19,7 @@ CLOSED = 0.5  # part of an open item's terms in something done later
 MAX_COMPARED = 50  # highlights compared for each term: a more frequent term means little
 ASKED = "Asked: "
 LEAST_WEIGHT = 0.001  # of a bullet that only says which files were read, or shows a first line
+MAX_REST = 60  # highlights of a session in a period; a day shows far fewer
 MAX_GRIPS = 8  # of a highlight that was said often: the latest
 
 _DEMOTED = 0.6
@@ -315,7 +316,9 @@ def _tell(session: str, group: list[Highlight]) -> SessionHighlights:
         for each in group
         if each.kind is not HighlightKind.ASKED and not (end and _ends_same_task(each, end))
     ]
-    story.rest = merge([_demote(each) for each in rest])
+    heaviest = sorted(rest, key=lambda each: -each.weight)[:MAX_REST]
+    heaviest.sort(key=lambda each: each.at_ms)
+    story.rest = merge([_demote(each) for each in heaviest])
     if story.lead is not None and story.lead.kind is HighlightKind.FINISHED:
         story.rest = [each for each in story.rest if not _repeats(each, story.lead)]
     return story

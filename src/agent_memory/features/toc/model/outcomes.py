@@ -118,12 +118,17 @@ def _read_requests(
 
     If a session `begins` here, its first prompt says what it is about, even if it chooses.
     """
+    by_event: dict[EventId, list[Statement]] = {}
+    for each in statements:
+        by_event.setdefault(each.source.event_id, []).append(each)
     first = True
     for utterance in spoken:
         if not naming.is_prompt(utterance) or speech_acts.is_go_on(utterance.text):
             continue
-        own = [each for each in statements if each.source.event_id == utterance.event_id]
-        decided = [each for each in own if speech_acts.is_decision(each.text)][:_CHOICES]
+        own = by_event.get(utterance.event_id, [])
+        decided = [each for each in own if speech_acts.is_decision(each.text, each.words.plain)][
+            :_CHOICES
+        ]
         if begins and first:
             decided = []
         for each in decided:

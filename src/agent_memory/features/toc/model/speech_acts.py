@@ -434,11 +434,11 @@ def announces_finding(text: str) -> bool:
     return len(text) < _LONGEST_ANNOUNCEMENT and bool(_ANNOUNCEMENT.match(text))
 
 
-def is_decision(text: str) -> bool:
-    """Return whether a sentence decides something."""
-    if not _DECISION.may_be_in(_read_bits(_split(text))):
+def is_decision(text: str, words: Sequence[str]) -> bool:
+    """Return whether a sentence decides something. `words` are as for `classify`."""
+    if not _DECISION.is_in(text[:MOST_CHARS], _read_bits(words)):
         return False
-    return classify(text, report=True).kind is HighlightKind.DECIDED
+    return classify(text, report=True, words=words).kind is HighlightKind.DECIDED
 
 
 def is_hedged(text: str) -> bool:

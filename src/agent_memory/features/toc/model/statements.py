@@ -45,6 +45,7 @@ class Statement:
     words: SentenceWords
     emphasis: float
     factor: float  # emphasis, role and kind together
+    telling: int  # distinctive words
     place: int = 0
     central: float = 0.0
     act: SpeechAct = NOTE
@@ -52,10 +53,6 @@ class Statement:
     @property
     def kind(self) -> HighlightKind | None:
         return self.act.kind
-
-    @property
-    def telling(self) -> int:
-        return _telling(self.words)
 
 
 def read_statements(spoken: Sequence[Utterance]) -> list[Statement]:
@@ -152,7 +149,7 @@ def _statement(
     telling = _telling(words)
     if telling < len(_VAGUE):
         factor *= (_VAGUE if emphasis < _STRONG else _VAGUE_BUT_STRONG)[telling]
-    return Statement(source, span, text, words, emphasis, factor)
+    return Statement(source, span, text, words, emphasis, factor, telling)
 
 
 def _telling(words: SentenceWords) -> int:
