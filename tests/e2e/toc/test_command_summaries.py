@@ -49,7 +49,7 @@ with open(sys.argv[1], "a") as notes:
 print("```json\\n" + json.dumps(answer) + "\\n```")
 """
 # All agents at once: each calls the hook that `memory install` gave it with every event that it
-# has, without our variables if it is told to.
+# has; with "reduced", without the variable that marks our own run.
 HOOKS = {agent: build_installing().launcher.hook_words(agent) for agent in Agent}
 CALLS = [
     (agent, re.sub(r"/home/ada/projects/\w+", "FOLDER", json.dumps(given)))

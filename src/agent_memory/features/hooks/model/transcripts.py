@@ -44,7 +44,7 @@ RECORDED: Mapping[RecordKind, tuple[EventType, EventRole]] = {
     RecordKind.PROMPT: (EventType.USER_MESSAGE, EventRole.USER),
     RecordKind.ANSWER: (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT),
     RecordKind.TOOL: (EventType.TOOL_RESULT, EventRole.TOOL),
-    # Nobody said them: metadata marks them (`TITLES`, `SUMMARIZES`).
+    # Not part of the talk: metadata marks them (`TITLES`, `SUMMARIZES`).
     RecordKind.TITLE: (EventType.ASSISTANT_MESSAGE, EventRole.SYSTEM),
     RecordKind.SUMMARY: (EventType.ASSISTANT_MESSAGE, EventRole.SYSTEM),
 }

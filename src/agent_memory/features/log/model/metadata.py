@@ -32,7 +32,7 @@ def get_run_id(event: Event) -> str:
 
 
 def is_description(event: Event) -> bool:
-    """Return whether the text is a title or a summary of other events: nobody said it."""
+    """Return whether the text is a title or a summary of other events, not part of the talk."""
     return bool(event.metadata.get(TITLES) or event.metadata.get(SUMMARIZES))
 
 

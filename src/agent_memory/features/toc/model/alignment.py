@@ -158,6 +158,4 @@ def _support(source: Utterance, start: int, end: int) -> Support:
     if end - start > MAX_EXCERPT:
         blank = source.text.rfind(" ", start + 1, start + MAX_EXCERPT)
         end = blank if blank > 0 else start + MAX_EXCERPT
-    return Support(
-        event_id=source.event_id, at_ms=source.at_ms, excerpt=source.text[start:end].rstrip()
-    )
+    return source.quote(source.text[start:end].rstrip())

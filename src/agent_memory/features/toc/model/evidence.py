@@ -13,7 +13,7 @@ from itertools import islice
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import commands, reports, speech_acts
 from agent_memory.features.toc.model.commands import CommandEffect
-from agent_memory.features.toc.model.highlights import HighlightKind
+from agent_memory.features.toc.model.highlights import PLANNED, HighlightKind
 from agent_memory.features.toc.model.reports import ReportItem
 from agent_memory.features.toc.model.summaries import Utterance
 from agent_memory.features.toc.model.work_figures import WRITERS, is_kept_file
@@ -205,7 +205,7 @@ def _read_output(utterance: Utterance, place: int) -> Iterator[WorkEvidence]:
         if utterance.tool_name == "Write" and "/plans/" not in utterance.file:
             return
         yield WorkEvidence(
-            text=f"Planned: {plan[1].strip()}",
+            text=f"{PLANNED}{plan[1].strip()}",
             kind=HighlightKind.PLANNED,
             weight=WEIGHTS[HighlightKind.PLANNED],
             source=utterance,

@@ -14,7 +14,6 @@ from agent_memory.features.toc.model.digests import MAX_KEYWORDS, digest, write_
 from agent_memory.features.toc.model.last_words import LEAST_WEIGHT
 from agent_memory.features.toc.model.statements import (
     Statement,
-    build_support,
     clean_excerpt,
     read_statements,
 )
@@ -206,10 +205,11 @@ def _value(statement: Statement, left: dict[str, float]) -> float:
 def _point(statement: Statement, among: int) -> Point:
     """Return a bullet. Weights are comparable across segments; short segments count less."""
     weight = statement.factor * statement.central * min(1.0, 0.5 + among / 40)
+    source, span = statement.source, statement.span
     return Point(
-        text=statement.text if statement.span.whole else statement.text + "…",
+        text=statement.text if span.whole else statement.text + "…",
         weight=max(round(weight, 4), LEAST_WEIGHT),
-        support=(build_support(statement.source, statement.span),),
+        support=(source.quote(source.text[span.start : span.end]),),
     )
 
 
@@ -217,9 +217,9 @@ def _summarize_first_line(spoken: Sequence[Utterance]) -> Summary:
     """Summarize a conversation without a meaningful sentence by its first line."""
     for utterance in spoken:
         span = sentences.find_first_line(utterance.text)
-        text = clean_excerpt(utterance.text[span.start : span.end]) if span else ""
-        if span and text:
-            point = Point(text=text, weight=LEAST_WEIGHT, support=(build_support(utterance, span),))
+        excerpt = utterance.text[span.start : span.end] if span else ""
+        if text := clean_excerpt(excerpt):
+            point = Point(text=text, weight=LEAST_WEIGHT, support=(utterance.quote(excerpt),))
             title = naming.name_prompt(spoken)
             return Summary(title=title, text=text, points=(point,), keywords=())
     return EMPTY

@@ -11,6 +11,8 @@ from agent_memory.kernel.ids import Millis
 
 NEVER = Millis(0)
 MAX_FILES = 200  # names that a node keeps; of more, only that there are more is known
+ASKED = "Asked: "  # how the bullet of a request begins
+PLANNED = "Planned: "  # and that of a plan
 
 
 class HighlightKind(IntEnum):

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from agent_memory.features.toc.model import commands, speech_acts
-from agent_memory.features.toc.model.highlights import Highlight, HighlightKind
+from agent_memory.features.toc.model.highlights import ASKED, Highlight, HighlightKind
 from agent_memory.kernel.text import phrases
 
 ALIKE = 0.6  # share of common terms at which two highlights say the same
 SAME_TASK = 0.3  # part of the shorter one, if both name the same issue
 CLOSED = 0.5  # part of an open item's terms in something done later
 MAX_COMPARED = 50  # highlights compared for each term: a more frequent term means little
-ASKED = "Asked: "
 LEAST_WEIGHT = 0.001  # of a bullet that only says which files were read, or shows a first line
 MAX_REST = 60  # highlights of a session in a period; a day shows far fewer
 MAX_GRIPS = 8  # of a highlight that was said often: the latest
@@ -42,8 +41,6 @@ _ENDED = re.compile(
     r"|deployed|landed|completed|pushed)\b",
     re.IGNORECASE,
 )
-
-
 _STATUS = {"completed": "complete", "pushed": "done"}
 
 
@@ -71,7 +68,7 @@ def summarize_sessions(highlights: Iterable[Highlight]) -> list[SessionHighlight
     by_session: dict[str, list[Highlight]] = {}
     for each in held:
         by_session.setdefault(each.session, []).append(each)
-    return [_tell(session, group) for session, group in by_session.items()]
+    return [_summarize_session(session, group) for session, group in by_session.items()]
 
 
 def merge(highlights: Sequence[Highlight]) -> list[Highlight]:
@@ -124,14 +121,17 @@ def _find_same(
             and highlight.session == other.session
             and {highlight.kind, other.kind} <= _ABOUT_TASKS
             and ref == commands.find_ref(other.text)
-            and _is_same_task(terms, stems(other.text), stems(ref))
+            and is_same_task(terms, stems(other.text), stems(ref))
         ):
             return number
     return None
 
 
-def _is_same_task(one: frozenset[str], other: frozenset[str], name: frozenset[str]) -> bool:
-    """Return whether two texts on an issue say the same, besides its name."""
+def is_same_task(one: frozenset[str], other: frozenset[str], name: frozenset[str]) -> bool:
+    """Return whether two texts on an issue say the same, besides its name.
+
+    The name is no common word: "ab-1 is done" does not say how.
+    """
     size = min(len(one - name), len(other - name))
     return size > 0 and len((one & other) - name) >= SAME_TASK * size
 
@@ -298,7 +298,7 @@ def _measure_same(one: Highlight, other: Highlight) -> bool:
     return not all(names) or not names[0].isdisjoint(names[1])
 
 
-def _tell(session: str, group: list[Highlight]) -> SessionHighlights:
+def _summarize_session(session: str, group: list[Highlight]) -> SessionHighlights:
     story = SessionHighlights(session=session, project=group[0].project)
     if any(each.kind not in _PLAIN for each in group):
         group = [each for each in group if each.kind is not HighlightKind.NOTE]

@@ -7,7 +7,7 @@ from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import evidence, speech_acts
 from agent_memory.features.toc.model.commands import Issue
 from agent_memory.features.toc.model.evidence import WorkEvidence
-from agent_memory.features.toc.model.highlights import HighlightKind
+from agent_memory.features.toc.model.highlights import PLANNED, HighlightKind
 from agent_memory.features.toc.model.statements import Statement
 from agent_memory.features.toc.model.summaries import Utterance
 
@@ -15,7 +15,7 @@ MAX_TITLE = 90
 _LEAST_WORDS = 3
 _LEAST_CHARS = 6
 _LONGEST_ITEM = 3  # words of an item of a list; what is longer is a clause
-_LATER = 0.5  # penalty of a later sentence: the first says what is wanted
+_LATER = 0.5  # penalty for each sentence before it: a prompt opens with what is wanted
 _POLITE = re.compile(
     r"(?:(?:please|ok(?:ay)?|so|now|hey|hi|and|also|well|great|yes),?\s+)*"
     r"(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?"
@@ -94,9 +94,9 @@ def shorten(text: str, room: int = MAX_TITLE) -> str:
 def _join_list(text: str) -> str:
     """Return a list that was cut as a list that ends: "a, b" is "a and b"."""
     head, comma, last = text.rpartition(", ")
-    is_item = comma and " and " not in last and not last[:1].isdigit()
-    is_item = is_item and len(last.split()) <= _LONGEST_ITEM
-    return f"{head} and {last}" if is_item else text
+    if not comma or " and " in last or last[:1].isdigit() or len(last.split()) > _LONGEST_ITEM:
+        return text
+    return f"{head} and {last}"
 
 
 def _name_request(
@@ -142,7 +142,7 @@ def _name_outcome(found: Sequence[WorkEvidence]) -> str | None:
             default=None,
         )
         if best is not None:
-            text = best.text.removeprefix("Planned: ")
+            text = best.text.removeprefix(PLANNED)
             if best.ref and text.startswith(f"{best.ref}: "):
                 text = text.removeprefix(f"{best.ref}: ")
             return shorten(text)

@@ -12,8 +12,8 @@ from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.toc.model import commands, evidence, naming, speech_acts
 from agent_memory.features.toc.model.commands import Issue
 from agent_memory.features.toc.model.evidence import WEIGHTS, WorkEvidence
-from agent_memory.features.toc.model.highlights import HighlightKind
-from agent_memory.features.toc.model.last_words import LEAST_WEIGHT
+from agent_memory.features.toc.model.highlights import ASKED, HighlightKind
+from agent_memory.features.toc.model.last_words import ALIKE, LEAST_WEIGHT, is_same_task
 from agent_memory.features.toc.model.reports import has_structure, tidy
 from agent_memory.features.toc.model.statements import Statement, classify_statements
 from agent_memory.features.toc.model.summaries import Point, Support, Utterance
@@ -24,8 +24,6 @@ from agent_memory.kernel.text.sentences import SentenceKind
 
 MAX_POINTS = 7
 MAX_REPORTED = 10  # with a report
-ALIKE = 0.6  # share of common terms at which two bullets say the same
-SAME_TASK = 0.3  # if they also name the same issue
 _REACH = 12  # sentences back that a correction reaches
 _NEW = 0.7  # part of a bullet's value that depends on its new terms
 _LEAST = 0.3  # of a bullet's value
@@ -40,8 +38,6 @@ _SUBJECTLESS = 0.7  # "It is ..." says little alone
 _CORRECTING = 1.2
 _VAGUE = (0.1, 0.4, 0.8)  # by the number of distinctive words
 _ESTIMATED = 0.9  # a sentence in between counts less than evidence
-
-
 _REFUTABLE = (
     HighlightKind.FOUND,
     HighlightKind.BROKEN,
@@ -96,7 +92,7 @@ def _from_evidence(found: WorkEvidence) -> _Candidate:
         text=found.text,
         kind=found.kind,
         weight=found.weight,
-        support=(_support(found.source, text[found.start : found.end].strip()),),
+        support=(found.source.quote(text[found.start : found.end].strip()),),
         order=(found.place, found.start),
         stems=_stems(found.text),
         reported=found.reported,
@@ -147,7 +143,7 @@ def _read_requests(
             weight = WEIGHTS[HighlightKind.BROKEN] * _COMPLAINED
             yield _from_prompt(asked, said, HighlightKind.BROKEN, weight, places)
             continue
-        request = _from_prompt(asked, f"Asked: {said}", HighlightKind.ASKED, weight, places)
+        request = _from_prompt(asked, f"{ASKED}{said}", HighlightKind.ASKED, weight, places)
         yield replace(request, stems=_stems(said), ref=task.ref if task else "", corrects=False)
         first = False
 
@@ -164,7 +160,7 @@ def _from_prompt(
         text=text,
         kind=kind,
         weight=weight,
-        support=(_support(source, source.text[span.start : span.end].strip()),),
+        support=(source.quote(source.text[span.start : span.end].strip()),),
         order=(places[source.event_id], span.start),
         stems=frozenset(statement.words.stems),
         corrects=kind is HighlightKind.BROKEN or _is_withdrawal(source.text),
@@ -222,7 +218,7 @@ def _read_statements(
             text=text,
             kind=kind,
             weight=weight * _clarity(statement),
-            support=(_support(source, source.text[span.start : span.end]),),
+            support=(source.quote(source.text[span.start : span.end]),),
             order=(places[source.event_id], span.start),
             stems=frozenset(statement.words.stems),
             ref=commands.find_ref(text),
@@ -329,15 +325,9 @@ def _says_same(one: _Candidate, other: _Candidate) -> bool:
     for kind in (HighlightKind.ASKED, HighlightKind.BROKEN):
         if (one.kind is kind) is not (other.kind is kind):
             return False  # a request is not its result, nor is a failure its mending
-    common = len(one.stems & other.stems)
-    share = common / (len(one.stems | other.stems) or 1)
     if one.ref and one.ref == other.ref:
-        # The issue itself is no common word: "ab-1 is done" does not say how.
-        name = _stems(one.ref)
-        common = len((one.stems & other.stems) - name)
-        size = min(len(one.stems - name), len(other.stems - name))
-        return common >= SAME_TASK * size if size else False
-    return share >= ALIKE
+        return is_same_task(one.stems, other.stems, _stems(one.ref))
+    return len(one.stems & other.stems) / (len(one.stems | other.stems) or 1) >= ALIKE
 
 
 def _describe_files(spoken: Sequence[Utterance], places: dict[EventId, int]) -> list[_Candidate]:
@@ -351,15 +341,11 @@ def _describe_files(spoken: Sequence[Utterance], places: dict[EventId, int]) -> 
             text=f"{verb} {'the file ' if len(files) == 1 else ''}{names}",
             kind=HighlightKind.NOTE,
             weight=LEAST_WEIGHT,
-            support=tuple(_support(each, each.text.partition("\n")[0]) for each in shown),
+            support=tuple(each.quote(each.text.partition("\n")[0]) for each in shown),
             order=(places[shown[0].event_id], 0),
             stems=frozenset(),
         )
     ]
-
-
-def _support(source: Utterance, excerpt: str) -> Support:
-    return Support(event_id=source.event_id, at_ms=source.at_ms, excerpt=excerpt)
 
 
 def _to_point(candidate: _Candidate) -> Point:

@@ -8,7 +8,7 @@ from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import cues, speech_acts
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.speech_acts import NOTE, SpeechAct
-from agent_memory.features.toc.model.summaries import Support, Utterance
+from agent_memory.features.toc.model.summaries import Utterance
 from agent_memory.kernel.text import phrases, sentences
 from agent_memory.kernel.text.phrases import SentenceWords
 from agent_memory.kernel.text.sentences import SentenceKind, TextSpan
@@ -154,9 +154,3 @@ def _statement(
 
 def _telling(words: SentenceWords) -> int:
     return len([weight for weight in words.stems.values() if weight >= phrases.TELLING])
-
-
-def build_support(source: Utterance, span: TextSpan) -> Support:
-    return Support(
-        event_id=source.event_id, at_ms=source.at_ms, excerpt=source.text[span.start : span.end]
-    )

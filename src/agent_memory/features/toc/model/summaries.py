@@ -19,6 +19,15 @@ _MARKERS = frozenset({EventType.SESSION_START, EventType.SESSION_END})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
+    """A verbatim excerpt that supports a bullet, and its event."""
+
+    event_id: EventId
+    at_ms: Millis
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Utterance:
     """An event as a summarizer reads it, with long tool results already cut."""
 
@@ -34,14 +43,8 @@ class Utterance:
     titles: str = ""  # the text is the session's title; says who gave it
     summarizes: str = ""  # the text sums up earlier events; says which
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Support:
-    """A verbatim excerpt that supports a bullet, and its event."""
-
-    event_id: EventId
-    at_ms: Millis
-    excerpt: str
+    def quote(self, excerpt: str) -> Support:
+        return Support(event_id=self.event_id, at_ms=self.at_ms, excerpt=excerpt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
