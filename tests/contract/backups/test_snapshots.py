@@ -165,3 +165,13 @@ def test_the_record_of_backups_is_replaced_and_written_through_no_link(tmp_path:
     assert (data / "backup.json").stat().st_mode & 0o777 == 0o600
     (data / "backup.json").write_text('{"path": "a", "made_ms": 1, "before_upgrade": "c"}')
     assert record.load() == BackupStatus(path="a", made_ms=Millis(1), before_upgrade="c")
+
+
+def test_names_sort_by_time_also_within_a_second() -> None:
+    first, second = (
+        backups.format_name(Millis(ms), "0a1b2c3d4e")
+        for ms in (1_700_000_000_007, 1_700_000_000_080)
+    )
+    assert first == "20231114T221320.007Z-0a1b2c3d"
+    assert first < second
+    assert all(map(backups.is_name, (first, second, "20231114T221320Z-0a1b2c3d")))

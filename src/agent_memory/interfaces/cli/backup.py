@@ -143,7 +143,7 @@ def _render_backup(taken: BackupResult, schedule: str | None) -> str:
     needs_config=False,
     examples=(
         "memory-daemon stop && memory-daemon admin restore /mnt/backups/memory",
-        "memory-daemon admin restore /mnt/backups/memory/20261117T030000Z-1f2e3d4c --force",
+        "memory-daemon admin restore /mnt/backups/memory/20261117T030000.000Z-1f2e3d4c --force",
         "memory-daemon admin restore memory.tar.gz --to ~/.local/share/agent-memory",
     ),
 )

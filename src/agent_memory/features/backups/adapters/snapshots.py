@@ -116,8 +116,8 @@ class DataSnapshots:
                 write_atomic(work / backups.MANIFEST, backups.dump(manifest).encode())
                 made_ms = manifest.made_ms
                 final = folder / backups.format_name(made_ms, store)
-                while final.exists():  # two in a second
-                    made_ms = Millis(made_ms + 1000)
+                while final.exists():  # the clock was set back
+                    made_ms = Millis(made_ms + 1)
                     final = folder / backups.format_name(made_ms, store)
                 files.sync_folders(work)
                 work.rename(final)

@@ -29,7 +29,7 @@ MAX_MANIFEST_BYTES = 256 << 20
 MAX_PATH = 1024
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+_NAME = re.compile(r"\d{8}T\d{6}(\.\d{3})?Z-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +101,8 @@ class RestoreResult:
 
 def format_name(made_ms: Millis, store: str) -> str:
     """Format the name of a snapshot's folder: it sorts by time and differs between stores."""
-    moment = datetime.fromtimestamp(made_ms / 1000, UTC)
-    return f"{moment:%Y%m%dT%H%M%SZ}-{store[:8]}"
+    moment = datetime.fromtimestamp(made_ms // 1000, UTC)
+    return f"{moment:%Y%m%dT%H%M%S}.{made_ms % 1000:03}Z-{store[:8]}"
 
 
 def is_name(text: str) -> bool:
