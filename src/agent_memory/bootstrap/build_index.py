@@ -10,6 +10,8 @@ from agent_memory.features.index.adapters.stored_term_vectors import StoredTermV
 from agent_memory.features.index.ports import Embedder, EmbeddingQueue, TermVectors, VectorIndex
 from agent_memory.platform.store import schema
 
+LEXICAL = "lexical"  # the folder of the index of words
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorParts:
@@ -28,11 +30,13 @@ class IndexFeature:
 
 def build_index(platform: Platform) -> IndexFeature:
     folder = platform.folders.index
-    index_folder.prepare(folder, schema.ensure_identity(platform.store))
+    if not platform.read_only:
+        index_folder.prepare(folder, schema.ensure_identity(platform.store))
     return IndexFeature(
-        lexical=TantivyIndex(folder / "lexical"),
+        lexical=TantivyIndex(folder / LEXICAL, read_only=platform.read_only),
         terms=StoredTermVectors(platform.store),
-        vectors=_build_vectors(platform),
+        # Loading the model takes longer than a command should.
+        vectors=None if platform.read_only else _build_vectors(platform),
     )
 
 

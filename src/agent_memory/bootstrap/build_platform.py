@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from agent_memory.bootstrap.build_secrets import build_secrets
-from agent_memory.bootstrap.build_store import open_store
+from agent_memory.bootstrap.build_store import open_for_reading, open_store
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.config import LlamaSettings, Settings
 from agent_memory.features.backups.adapters import restoring
@@ -38,6 +38,7 @@ HealthWatcher = Callable[[StoreHealth], None]
 class Platform:
     settings: Settings
     folders: DaemonFolders
+    read_only: bool
     clock: Clock
     zone: tzinfo  # of the user
     store: CommittedStore
@@ -52,10 +53,12 @@ class Platform:
     closing: ExitStack  # closes what is loaded late
 
 
-def build_platform(settings: Settings, folders: DaemonFolders) -> Platform:
+def build_platform(
+    settings: Settings, folders: DaemonFolders, *, read_only: bool = False
+) -> Platform:
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
-    if restoring.finish(folders.data):
+    if not read_only and restoring.finish(folders.data):
         log.warning("restore.finished", data=str(folders.data))
     secrets = build_secrets(settings.security)
     clock = SystemClock()
@@ -65,12 +68,17 @@ def build_platform(settings: Settings, folders: DaemonFolders) -> Platform:
         for watcher in watchers:
             watcher(health)
 
-    opened = open_store(folders.db_path, watch, clock, BackupRecord(folders.data))
+    if read_only:
+        opened = open_for_reading(folders.db_path, watch)
+    else:
+        opened = open_store(folders.db_path, watch, clock, BackupRecord(folders.data))
     copies = StoreCopies(opened.maintenance, folders.db_path)
-    copies.remove_leftovers()
+    if not read_only:
+        copies.remove_leftovers()
     return Platform(
         settings=settings,
         folders=folders,
+        read_only=read_only,
         clock=clock,
         zone=time_zone.find_zone(settings.cli.timezone),
         store=opened.store,

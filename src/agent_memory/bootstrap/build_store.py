@@ -28,6 +28,11 @@ from agent_memory.platform.store.rocks import Get, RocksEngine
 
 log = structlog.get_logger()
 
+READ_ONLY = (
+    "this sandbox does not let commands connect to the daemon, so memory can only be read here;"
+    " the MCP tools of memory can write"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
@@ -55,6 +60,14 @@ def open_store(
         store.close()
         raise
     return OpenStore(store, engine, maintenance)
+
+
+def open_for_reading(db_path: Path, watch: Callable[[StoreHealth], None]) -> OpenStore:
+    """Open a store as it is now, to read it."""
+    engine = RocksEngine(db_path, read_only=True)
+    store = CommittedStore(engine, watch, StoreHealth(writable=False, reason=READ_ONLY))
+    schema.check(store)
+    return OpenStore(store, engine, GuardedMaintenance(engine, store))
 
 
 @contextmanager

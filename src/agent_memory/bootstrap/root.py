@@ -12,7 +12,7 @@ from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
 from agent_memory.bootstrap.build_hooks import build_hooks
-from agent_memory.bootstrap.build_index import IndexFeature, build_index
+from agent_memory.bootstrap.build_index import LEXICAL, IndexFeature, build_index
 from agent_memory.bootstrap.build_interfaces import (
     Features,
     GrpcInterface,
@@ -36,7 +36,7 @@ from agent_memory.bootstrap.build_runs import build_runs
 from agent_memory.bootstrap.build_store import offline_admin
 from agent_memory.bootstrap.build_streaming import build_streaming
 from agent_memory.bootstrap.build_toc import build_toc
-from agent_memory.bootstrap.folders import DaemonFolders
+from agent_memory.bootstrap.folders import DaemonFolders, folder_beside
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import HttpSettings, Settings
 from agent_memory.features.memories.services.project_resolver import Caller
@@ -56,10 +56,18 @@ from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
-from agent_memory.kernel.errors import EmbedderFailed
+from agent_memory.kernel.errors import (
+    EmbedderFailed,
+    FeatureUnavailable,
+    IndexFailed,
+    StorageFailed,
+)
 from agent_memory.kernel.status import DaemonStatus, Damage
+from agent_memory.platform.linked_copy import link_files
 from agent_memory.platform.store import damage
+from agent_memory.platform.store.rocks import RocksEngine
 
+LINK_TRIES = 3
 PRELOAD_SECONDS = 2.0  # by then the command that started the daemon has its answer
 
 
@@ -164,12 +172,18 @@ class App:
 
 
 def build(
-    settings: Settings, db_path: Path, data: Path, own_files: Path, private: Sequence[Path] = ()
+    settings: Settings,
+    db_path: Path,
+    data: Path,
+    own_files: Path,
+    private: Sequence[Path] = (),
+    *,
+    read_only: bool = False,
 ) -> App:
     """Build the daemon. `own_files` holds what users write, `private` is what else agents must keep
-    out of."""
+    out of. If `read_only`, build its services over the files of another daemon."""
     folders = DaemonFolders(db_path=db_path, data=data, own_files=own_files, private=tuple(private))
-    platform = build_platform(settings, folders)
+    platform = build_platform(settings, folders, read_only=read_only)
     wake_ups, bridge, spans = WakeUps(), Bridge(), build_span_exporter(settings)
     observer = Observer(spans)
 
@@ -225,3 +239,26 @@ def build(
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )
+
+
+def build_reader(
+    settings: Settings,
+    db_path: Path,
+    data: Path,
+    own_files: Path,
+    folder: Path,
+    tries: int = LINK_TRIES,
+) -> App:
+    """Build the services of a daemon that cannot be connected to, over links to its files in an
+    empty folder. They show the state at this moment, and nothing can be written."""
+    if not RocksEngine.is_store(db_path):
+        raise FeatureUnavailable(f"there is no database at {db_path}")
+    linked = folder / str(tries) / "db"
+    link_files(db_path, linked)
+    link_files(folder_beside(db_path, "index") / LEXICAL, folder_beside(linked, "index") / LEXICAL)
+    try:
+        return build(settings, linked, data, own_files, read_only=True)
+    except (StorageFailed, IndexFailed):
+        if tries == 1:  # else the daemon may have removed a file just now
+            raise
+    return build_reader(settings, db_path, data, own_files, folder, tries - 1)

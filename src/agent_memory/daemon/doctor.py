@@ -250,6 +250,9 @@ def _check_agent(
     if installed.off:
         text = f"{installed.off} in its {installed.scope} settings switches all hooks off"
         yield _problem(state.agent, text, "remove that setting")
+    if installed.distrust:
+        advice = "start it in a terminal and trust them: until then nothing is recorded"
+        yield _warning(state.agent, installed.distrust, advice)
     if installed.standing is InstallStatus.OUTDATED:
         yield _warning(state.agent, f"its {installed.scope} settings are incomplete", repair)
     if installed.standing is InstallStatus.ELSEWHERE:

@@ -51,7 +51,10 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
 def notify_daemon(config_file: str | None) -> None:
     """Have the spool recorded by the running daemon, or start one."""
     folder = command_client.data_folder()
-    connection = command_client.connect(folder)
+    try:
+        connection = command_client.connect(folder)
+    except PermissionError:
+        return
     if connection is None:
         start_later(Path(folder), config_file)
         return

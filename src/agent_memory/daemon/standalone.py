@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,8 +20,9 @@ from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
-from agent_memory.kernel.errors import AgentMemoryError, StorageLocked
+from agent_memory.kernel.errors import AgentMemoryError, FeatureUnavailable, StorageLocked
 from agent_memory.kernel.status import CheckResult, StoreRepair
 from agent_memory.launcher import command_client, starting
 from agent_memory.launcher.terminal import ask, page
@@ -148,7 +150,7 @@ class ProcessChannel:
         page(data)
 
 
-def main(program: str, arguments: list[str]) -> int:
+def main(program: str, arguments: list[str], *, read_only: bool = False) -> int:
     os.umask(0o077)
     columns, lines = command_client.terminal_size()
     call = CommandCall(
@@ -164,7 +166,11 @@ def main(program: str, arguments: list[str]) -> int:
     )
     terminal = Terminal(call, ProcessChannel(), CancelToken())
     try:
-        return Runner(PROGRAMS, _backend(), __version__, Observer()).run(call, terminal)
+        with _open_reader() if read_only else contextlib.nullcontext(_backend()) as backend:
+            return Runner(PROGRAMS, backend, __version__, Observer()).run(call, terminal)
+    except AgentMemoryError as exc:
+        command_client.complain(f"error: {exc}\n")
+        return get_codes(exc).exit
     except KeyboardInterrupt:
         return command_client.INTERRUPTED
     except BrokenPipeError:
@@ -173,6 +179,25 @@ def main(program: str, arguments: list[str]) -> int:
 
 def _backend() -> Backend:
     return Backend(services=None, control=ProcessControl(), open_offline=_offline, own_db=None)
+
+
+@contextlib.contextmanager
+def _open_reader() -> Iterator[Backend]:
+    """Build the services over the files of a daemon that this process may not connect to."""
+    from agent_memory.bootstrap import root
+
+    folders = config.folders(os.environ)
+    settings = config.load(os.environ).settings
+    db_path = folders.data / Path(settings.storage.path or "db").expanduser()
+    try:
+        place = tempfile.TemporaryDirectory(prefix="agent-memory-")
+    except OSError as exc:
+        raise FeatureUnavailable(
+            "this sandbox allows neither connections nor temporary files: use the MCP tools"
+        ) from exc
+    with place as folder:
+        app = root.build_reader(settings, db_path, folders.data, folders.config, Path(folder))
+        yield replace(_backend(), services=app.services, own_db=db_path.resolve())
 
 
 # Loading the daemon with its adapters and gRPC takes longer than most of these commands run (1.1 s
@@ -221,4 +246,7 @@ def _as_arguments(options: StartOptions) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    words = sys.argv[1:]
+    reads = words[0] == command_client.READ_ONLY
+    program, *rest = words[1:] if reads else words
+    sys.exit(main(program, rest, read_only=reads))

@@ -61,6 +61,7 @@ HOOKS_OWN_SECONDS = (
 )
 HOOK_TRIES = 3
 MAX_HOOK_BYTES = 8 << 20
+READ_ONLY = "--read-only"  # of the standalone module: read the store of a running daemon
 START_DAEMON = "start-daemon"  # in place of a hook's name; starts a daemon in the background
 
 # The tables below repeat parts of the command trees, which take too long to load here.
@@ -240,7 +241,11 @@ def run(program: str, arguments: list[str]) -> int:
             run_here(program, arguments)
 
     call = hello(program, arguments)
-    return converse(arguments, lambda connection: forward(connection, call), run_without_daemon)
+    try:
+        return converse(arguments, lambda connection: forward(connection, call), run_without_daemon)
+    except PermissionError:  # a sandbox, such as that of Codex, but files can be read
+        run_here(program, arguments, READ_ONLY)
+        raise
 
 
 def asks_version(arguments: list[str]) -> bool:
@@ -435,6 +440,8 @@ def empty_answer(data: bytes) -> bytes:
     """Return an answer without content, in the format of the agent that sent the data."""
     if b'"hook"' in data and b'"hook_event_name"' not in data:
         return b'{"additionalContext": "", "suppressSystemPrompt": false}\n'
+    if b'"PreCompact"' in data or b'"PostCompact"' in data:
+        return b"\n"  # Claude Code would show an answer
     return b"{}\n"
 
 
@@ -489,10 +496,11 @@ def is_completing(program: str) -> bool:
     return f"_{program.upper().replace('-', '_')}_COMPLETE" in os.environ
 
 
-def run_here(program: str, arguments: list[str]) -> None:
+def run_here(program: str, arguments: list[str], *options: str) -> None:
     """Run the command in this process, with the whole package: slower, but without a daemon."""
     python = sys.executable
-    os.execv(python, [python, "-I", "-m", "agent_memory.daemon.standalone", program, *arguments])
+    module = "agent_memory.daemon.standalone"
+    os.execv(python, [python, "-I", "-m", module, *options, program, *arguments])
 
 
 def data_folder() -> str:
@@ -504,7 +512,7 @@ def data_folder() -> str:
 
 def connect(folder: str) -> _socket.socket | None:
     """Connect to the daemon of this data folder, which has a link to its socket. Return None if no
-    daemon runs."""
+    daemon runs. Raises PermissionError in a sandbox that forbids connections."""
     try:
         address = os.readlink(os.path.join(folder, "daemon.sock"))
     except OSError:
@@ -524,6 +532,9 @@ def connect(folder: str) -> _socket.socket | None:
 
                 time.sleep(POLL_SECONDS)
                 continue
+        except PermissionError:
+            connection.close()
+            raise
         except OSError:
             pass
         connection.close()

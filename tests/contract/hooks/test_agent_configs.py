@@ -393,6 +393,8 @@ class TestServersInToml:
         assert there == (
             'model = "o4"\n\n[mcp_servers.memory]\ncommand = "/opt/our tools/bin/python"\n'
             'args = ["-I", "-S", "/opt/lib/agent_memory/launch.py", "memory", "serve"]\n'
+            'env_vars = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",'
+            ' "XDG_RUNTIME_DIR"]\n'
         )
         assert SETUPS[Agent.CODEX].find_entries(self.FILE, there).servers == (LAUNCHER.server(),)
 
@@ -502,6 +504,43 @@ class TestPlaces:
     ) -> None:
         file = servers_file(agent) if agent is Agent.CODEX else hooks_file(agent)
         assert SETUPS[agent].find_entries(file, text).off == told
+
+
+class TestTrust:
+    HOOKS = "/home/ada/.codex/hooks.json"
+
+    def find(self, agent: Agent, settings: str, scope: InstallScope = InstallScope.USER) -> str:
+        files = {"/home/ada/.codex/config.toml": settings}
+        return SETUPS[agent].find_distrust(replace(SEAT, scope=scope), files.get)
+
+    def trust(self, path: str, number: int = len(codex.EVENTS)) -> str:
+        return "".join(
+            f'[hooks.state."{path}:{event}:0:0"]\ntrusted_hash = "sha256:1f"\n'
+            for event in codex.EVENTS[:number]
+        )
+
+    def test_codex_runs_only_the_hooks_that_the_user_trusts(self) -> None:
+        assert "does not trust its hooks" in self.find(Agent.CODEX, "")
+        assert "does not trust all of its hooks" in self.find(
+            Agent.CODEX, self.trust(self.HOOKS, 3)
+        )
+        assert self.find(Agent.CODEX, self.trust(self.HOOKS)) == ""
+
+    def test_those_of_a_project_are_trusted_in_the_users_settings(self) -> None:
+        settings = self.trust("/code/app/.codex/hooks.json")
+        assert self.find(Agent.CODEX, settings, InstallScope.PROJECT) == ""
+        assert self.find(Agent.CODEX, settings) != ""
+
+    @pytest.mark.parametrize(
+        "settings", ["hooks = 1", "[hooks]\nstate = 1", '[hooks.state]\n"x" = 1']
+    )
+    def test_strange_settings(self, settings: str) -> None:
+        assert "does not trust" in self.find(Agent.CODEX, settings)
+
+    def test_others_ask_for_no_trust(self) -> None:
+        assert [self.find(agent, "") for agent in SETUPS if agent is not Agent.CODEX] == [
+            "" for _ in range(len(SETUPS) - 1)
+        ]
 
 
 class TestRunsUs:

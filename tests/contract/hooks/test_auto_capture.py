@@ -1,6 +1,7 @@
 """Auto-capture: signals of a session are captured once, and never again after forgetting."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -17,7 +18,7 @@ from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.secrets.adapters.filter import Re2Filter
-from agent_memory.kernel.ids import Domain
+from agent_memory.kernel.ids import Domain, Millis
 from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import TIMEOUT
 from tests.recall_parts import MINUTE, NOW, FixedClock, build_recall, make_event
@@ -92,6 +93,25 @@ class TestLookingBack:
         assert thinking.look_back() == []
         thinking.hear("[decision] Use PostgreSQL")
         assert thinking.look_back() == []
+
+    def test_not_what_the_agent_captured_in_its_own_words(self, thinking: Thinking) -> None:
+        thinking.hear("[decision] We use Valkey, not Redis, for the pier cache")
+        thinking.hear("[decision] The pier closes at six in winter")
+        draft = Draft(namespace="decisions", summary="Use Valkey instead of Redis, pier cache")
+        thinking.reflection.capture.capture(draft, PLACE)
+        thinking.parts.keep_up()
+        assert [each.summary for each in thinking.look_back()] == [
+            "The pier closes at six in winter"
+        ]
+
+    def test_what_was_captured_before_it_was_said_is_another(self, thinking: Thinking) -> None:
+        capture = thinking.reflection.capture
+        early = replace(capture, clock=FixedClock(Millis(NOW - 900 * MINUTE)))
+        draft = Draft(namespace="decisions", summary="Use Valkey instead of Redis, pier cache")
+        early.capture(draft, PLACE)
+        thinking.parts.keep_up()
+        thinking.hear("[decision] We use Valkey, not Redis, for the pier cache")
+        assert len(thinking.look_back()) == 1
 
     def test_only_with_enough_confidence(self, thinking: Thinking) -> None:
         words = "We decided to keep the queue in memory."

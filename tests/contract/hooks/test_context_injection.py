@@ -181,6 +181,13 @@ class TestStart:
         assert "invoices" in build(ContextRequest(project="shop", session="two")).text
         assert build(ContextRequest(project="shop", session="one")).text == ""
 
+    def test_subagents_do_not_take_the_places_of_the_conversation(self, telling: Telling) -> None:
+        telling.work("main", NOW - DAY, "Move the orders to PostgreSQL", "The orders are moved.")
+        telling.work("main/a1", NOW - DAY + 60_000, "List all files", "There are 12 files.")
+        text = telling.start()
+        assert "orders" in text
+        assert "12 files" not in text
+
     def test_nothing_of_other_projects(self, telling: Telling) -> None:
         telling.keep("Use MySQL for parcels", place=OTHER)
         assert telling.start() == ""

@@ -91,8 +91,17 @@ class TestOnce:
         first = hooked.record(call)
         before = hooked.events()
         assert all(first)
-        assert hooked.record(call) == [False] * len(first)
+        assert not any(hooked.record(call))
         assert hooked.events() == before
+
+    def test_a_session_ends_once_until_it_goes_on(self, hooked: Hooked) -> None:
+        """Gemini CLI reports the end of a session three times."""
+        for at_ms in (START_MS, START_MS + 4, START_MS + 9):
+            hooked("gemini/SessionEnd", at_ms=at_ms, timestamp=None)
+        hooked("gemini/BeforeAgent", at_ms=START_MS + 60_000, timestamp=None, prompt="Go on")
+        hooked("gemini/SessionEnd", at_ms=START_MS + 90_000, timestamp=None)
+        ends = [each.at_ms for each in hooked.events() if each.type is EventType.SESSION_END]
+        assert ends == [START_MS, START_MS + 90_000]
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_recorded_and_left_in_the_spool_as_well(

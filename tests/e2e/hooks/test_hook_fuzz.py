@@ -232,7 +232,7 @@ class Server:
 
 def _check(answer: bytes, case: Case) -> None:
     """Check that an answer is one line of JSON in a format that agents accept."""
-    if answer == b"{}\n":
+    if answer == b"{}\n" or (answer == b"\n" and b'Compact"' in case.given):
         return
     assert answer.endswith(b"\n"), f"{case.name}: {answer[:500]!r}"
     assert answer.count(b"\n") == 1, f"{case.name}: {answer[:500]!r}"

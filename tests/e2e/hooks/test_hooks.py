@@ -58,7 +58,7 @@ class Session:
         assert answer.code == 0, answer
         assert "Traceback" not in answer.errors
         if "--output" not in words:
-            assert isinstance(answer.json(), dict)
+            assert answer.text == "\n" or isinstance(answer.json(), dict)
         return answer
 
     def claude(self, event: str, *, env: dict[str, str] | None = None, **more: Any) -> Any:
@@ -69,7 +69,7 @@ class Session:
         data = encode_input(given, **{"session_id": self.name, "cwd": str(self.folder), **more})
         answer = self.run(data, env=env)
         assert answer.errors == "", answer
-        found = answer.json()
+        found = answer.json() if answer.text.strip() else {}
         if not found:
             return None
         told = found["hookSpecificOutput"]
@@ -156,11 +156,8 @@ class TestASession:
             "TOOL_RESULT",
             "ASSISTANT_MESSAGE",
             "ASSISTANT_STOP",
-            "ASSISTANT_MESSAGE",  # the summary of a compaction
             "SESSION_END",
         ]
-        assert events[6].metadata["summarizes"] == "compaction"
-        assert events[6].role == pb.EVENT_ROLE_SYSTEM
         assert len(inner) == 3
         for each in (*events, *inner):
             assert each.metadata["project"] == session.folder.name
@@ -178,6 +175,8 @@ class TestASession:
                 assert answer.json()["suppressSystemPrompt"] is (sample == "004/Stop")
             elif sample.startswith("cursor/"):
                 assert answer.json() == {}
+            elif sample.endswith("Compact"):
+                assert answer.text == "\n"
             else:
                 assert set(answer.json()) <= {"hookSpecificOutput"}
 

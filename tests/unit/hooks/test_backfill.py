@@ -323,8 +323,10 @@ class TestNamesOfThreads:
         record(importing, ended)
         first = importing("codex", folder)
         # A dry run counts the repeated name twice: it stores nothing to compare it with.
-        assert (rehearsed.created, first.created, first.sessions) == (8, 7, 1)
-        assert importing("codex", folder).created == 0
+        assert (rehearsed.described, first.described) == (3, 2)
+        assert (rehearsed.created, first.created, first.sessions) == (5, 5, 1)
+        again = importing("codex", folder)
+        assert (again.created, again.described) == (0, 0)
         titles = [each for each in importing.events() if "titles" in each.metadata]
         assert {each.text for each in titles} == {"Leaking gates", "Gate 7"}
         assert {each.session_id for each in titles} == {self.SESSION}

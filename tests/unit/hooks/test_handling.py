@@ -74,7 +74,8 @@ class FakeParts:
 
     # Context and captures.
 
-    def build_for_start(self, *_: object) -> str:
+    def build_for_start(self, _session: str, _place: MemoryLocation, wanted: Any) -> str:
+        self.own = wanted.session
         if self.no_context is not None:
             raise self.no_context
         return "<memory_context/>"
@@ -141,6 +142,14 @@ class TestAnswers:
         assert handling.handle(call, CALLER, REPLY) == "<memory_context/>"
         assert parts.recorded == [call]
         assert parts.logged == ["hook.settings_ignored"]
+
+    @pytest.mark.parametrize(("source", "own"), [("resume", "s"), ("startup", ""), ("compact", "")])
+    def test_only_a_resumed_session_has_its_own_words(
+        self, handling: HookHandling, parts: FakeParts, source: str, own: str
+    ) -> None:
+        call = replace(make_call(HookKind.SESSION_START), session="s", about={"source": source})
+        handling.handle(call, CALLER, REPLY)
+        assert parts.own == own
 
     def test_a_kind_that_is_off_is_not_recorded(
         self, handling: HookHandling, parts: FakeParts

@@ -24,6 +24,7 @@ from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
 from agent_memory.kernel.ids import Domain, Millis
+from agent_memory.launcher import command_client
 from tests.hook_inputs import SAMPLES, encode_input
 
 AT = Millis(1_772_000_000_000)
@@ -64,7 +65,7 @@ def answer(sample: str, context: str) -> Any:
     said = outputs.render_answer(parse_sample(sample), context)
     assert said.endswith(b"\n")
     assert said.count(b"\n") == 1
-    return json.loads(said)
+    return json.loads(said) if said.strip() else {}
 
 
 def hit(uri: str, summary: str = "Use JWT tokens for authentication", score: float = 0.88) -> Hit:
@@ -133,6 +134,12 @@ class TestShapes:
     def test_a_stop_is_never_given_context(self, event: str) -> None:
         """It would make the agent continue."""
         assert answer(f"claude-code/{event}", "x") == {}
+
+    def test_a_compaction_gets_no_word(self) -> None:
+        """Claude Code would add even {} to its instructions, and show it."""
+        assert outputs.render_answer(parse_sample("claude-code/PreCompact"), "x") == b"\n"
+        assert command_client.empty_answer(b'{"hook_event_name": "PreCompact"}') == b"\n"
+        assert command_client.empty_answer(b'{"hook_event_name": "Stop"}') == b"{}\n"
 
     def test_what_an_agent_would_put_into_a_file_is_left_out(self) -> None:
         longest = "x" * outputs.MAX_CONTEXT_CHARS

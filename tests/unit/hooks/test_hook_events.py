@@ -133,6 +133,11 @@ class TestKinds:
         assert event.metadata == {"project": "lighthouse", "branch": "main"}
         assert bare[0].metadata == {}
 
+    def test_only_a_compression_by_hand_is_one(self) -> None:
+        """Gemini CLI announces an automatic one before every request."""
+        assert parse_call("gemini/PreCompress", trigger="auto").kind is HookKind.OTHER
+        assert parse_call("gemini/PreCompress", trigger="manual").kind is HookKind.COMPACTION
+
     def test_nothing_said_is_no_message(self) -> None:
         assert events(parse_call("claude-code/UserPromptSubmit", prompt=" \n")) == []
         stopped = events(parse_call("claude-code/Stop", last_assistant_message=""))
@@ -371,6 +376,11 @@ def _marked(name: str, size: int = 0) -> str:
 
 
 class TestWhatWeSaidOurselves:
+    def test_gemini_repeats_it_escaped_before_the_next_prompt(self) -> None:
+        context = "&lt;memory_context&gt;\n&lt;project/&gt;&lt;/memory_context&gt;"
+        prompt = f"<hook_context>{context}</hook_context>\n\nIs it lit?"
+        assert only(parse_call("gemini/BeforeAgent", prompt=prompt)).text == "Is it lit?"
+
     @pytest.mark.parametrize("name", OWN_MARKERS)
     @pytest.mark.parametrize(
         ("sample", "field"),

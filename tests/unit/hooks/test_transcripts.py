@@ -1,6 +1,7 @@
 """Transcripts: which lines of each agent are kept, and under which id."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -274,19 +275,110 @@ class TestCodex:
         assert [(each.role.name, each.text) for each in found] == [
             ("USER", "Which lock gates leak?"),
             ("ASSISTANT", "I look into the list of gates."),
-            ("TOOL", "shell: grep leak gates.csv\ngate 7: leak"),
+            ("TOOL", "Bash: grep leak gates.csv\ngate 7: leak"),
             ("ASSISTANT", "Only gate 7 leaks."),
         ]
         assert {each.session for each in found} == {"s"}
         assert found[0].at_ms == START_MS + 4_000
         about = {"agent": "codex", "cwd": "/home/ada/projects/canal", "branch": "locks"}
-        assert found[2].metadata == {**about, "tool_name": "shell"}
+        assert found[2].metadata == {**about, "tool_name": "Bash"}
         assert found[3].metadata == {**about, "model": "gpt-test"}
 
     def test_what_hooks_are_given_leads_to_the_same_ids(self) -> None:
         _, prompt, _, result, _ = read(CodexTranscript("rollout"), rollout("s"))
         assert prompt.event_id == transcripts.build_event_id("s", RecordKind.PROMPT, "turn-1")
         assert result.event_id == transcripts.build_event_id("s", RecordKind.TOOL, "c1")
+
+    def test_a_subagent_has_the_session_that_its_hooks_have(self) -> None:
+        lines = rollout("sub")
+        spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "main", "depth": 1}}}
+        lines[0]["payload"] |= {"session_id": "main", "source": spawned}
+        start, *found = read(CodexTranscript("rollout"), lines)
+        assert start.type is EventType.SUBAGENT_START
+        assert {each.session for each in found} == {transcripts.build_session_id("main", "sub")}
+
+    def test_calls_by_a_script_are_recorded_as_hooks_record_them(self) -> None:
+        def line(kind: str, **payload: Any) -> Line:
+            return {"timestamp": iso(START_MS), "type": kind, "payload": payload}
+
+        def item(call_id: str, **fields: Any) -> Line:
+            return line("event_msg", type="item_completed", item={"id": call_id, **fields})
+
+        command = ["/bin/bash", "-lc", "echo lit"]
+        recalled = {"content": [{"type": "text", "text": "the lamp is lit"}]}
+        changes = {"/a.py": {"type": "update", "unified_diff": "+open()"}}
+        script = "text(await tools.exec_command({cmd: 'echo lit'}))"
+        _, ran, told, changed = read(
+            CodexTranscript("rollout"),
+            [
+                *rollout("s")[:1],
+                line(
+                    "response_item",
+                    type="custom_tool_call",
+                    name="exec",
+                    namespace="functions",
+                    call_id="call-1",
+                    input=script,
+                ),
+                item("exec-1", type="CommandExecution", command=command, aggregated_output="lit\n"),
+                item(
+                    "exec-2",
+                    type="McpToolCall",
+                    server="memory",
+                    tool="memory_recall",
+                    arguments={"query": "lamp"},
+                    result=recalled,
+                ),
+                item("exec-3", type="FileChange", changes=changes, stdout="Success", status="done"),
+                item("call-1", type="CommandExecution", command=command, aggregated_output="lit"),
+                line(
+                    "response_item",
+                    type="custom_tool_call_output",
+                    call_id="call-1",
+                    output=[{"type": "input_text", "text": "Script completed\nlit\nthe lamp"}],
+                ),
+            ],
+        )
+        assert ran.text == "Bash: echo lit\nlit"
+        assert ran.event_id == transcripts.build_event_id("s", RecordKind.TOOL, "exec-1")
+        assert told.text == "mcp__memory__memory_recall: lamp"
+        assert told.metadata[RECALLED] == "true"
+        assert (changed.metadata["file_path"], "+open()" in changed.text) == ("/a.py", True)
+
+    def test_a_script_that_calls_nothing_is_recorded_itself(self) -> None:
+        called = {"type": "custom_tool_call", "name": "exec", "call_id": "c", "input": "text(1+1)"}
+        gave = {"type": "custom_tool_call_output", "call_id": "c", "output": "2"}
+        lines = [
+            {"timestamp": iso(START_MS), "type": "response_item", "payload": each}
+            for each in (called, gave)
+        ]
+        _, found = read(CodexTranscript("rollout"), [*rollout("s")[:1], *lines])
+        assert found.text == "exec\ntext(1+1)\n2"
+
+    @pytest.mark.parametrize(
+        ("call", "name"),
+        [
+            ({"name": "exec_command"}, "Bash"),
+            ({"name": "memory_recall", "namespace": "mcp__notes"}, "mcp__notes__memory_recall"),
+            ({"name": "spawn_agent", "namespace": "multi_agent_v1"}, "spawn_agent"),
+        ],
+    )
+    def test_tools_have_the_names_that_hooks_give(self, call: Line, name: str) -> None:
+        used = {"type": "function_call", "call_id": "c", "arguments": '{"cmd": "ls"}', **call}
+        output = "Chunk ID: ab\nWall time: 0.1 seconds\nProcess exited with code 3\nOutput:\nhi\n"
+        gave = {"type": "function_call_output", "call_id": "c", "output": output}
+        lines = [
+            {"timestamp": iso(START_MS), "type": "response_item", "payload": each}
+            for each in (used, gave)
+        ]
+        _, found = read(CodexTranscript("rollout"), [*rollout("s")[:1], *lines])
+        assert found.metadata["tool_name"] == name
+        assert (found.text.endswith("ls\nhi"), found.metadata["error"]) == (True, "true")
+
+    def test_an_empty_result_of_an_unknown_call_is_nothing(self) -> None:
+        gave = {"type": "function_call_output", "call_id": "c", "output": ""}
+        line = {"timestamp": iso(START_MS), "type": "response_item", "payload": gave}
+        assert read(CodexTranscript("rollout"), [*rollout("s")[:1], line]) == []
 
     def test_a_patch_names_its_file(self) -> None:
         patch = "*** Begin Patch\n*** Update File: src/gate.py\n+open()\n*** End Patch"

@@ -1,6 +1,6 @@
 """Ports of hooks: the spool, preferences, the log, transcripts, and the agents' config files."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from agent_memory.features.hooks.model.hooks import HookCall
@@ -14,6 +14,8 @@ from agent_memory.features.hooks.model.installations import (
 )
 from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.features.hooks.model.transcripts import Chunk, TranscriptSource
+
+ReadText = Callable[[str], str | None]
 
 
 class Spool(Protocol):
@@ -113,6 +115,11 @@ class AgentSetup(Protocol):
         ...
 
     def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries: ...
+
+    def find_distrust(self, target: InstallTarget, read: ReadText, /) -> str:
+        """Return why the agent does not run our hooks yet, or an empty text. `read` returns the
+        text of a file, or None if it does not exist."""
+        ...
 
     def get_advice(self, target: InstallTarget, /) -> str:
         """Return what the user must do for a change to take effect."""

@@ -90,6 +90,7 @@ def _show_result(run: Invocation, result: BackfillResult, folder: Path, dry_run:
             "lines": result.lines,
             "sessions": result.sessions,
             "recorded": result.created,
+            "described": result.described,
             "known": result.known,
             "noise": result.noise,
             "refused": result.refused,
@@ -100,6 +101,7 @@ def _show_result(run: Invocation, result: BackfillResult, folder: Path, dry_run:
             f" {rendering.count(result.sessions, 'session')} from"
             f" {rendering.count(result.lines, 'line')} in"
             f" {rendering.count(result.files, 'file')}; {result.known:,} already existed"
+            + (f"; titles and summaries: {result.described:,}" if result.described else "")
             + (f"; lines refused: {result.refused:,}" if result.refused else "")
         ),
         essential=str(result.created),

@@ -150,6 +150,8 @@ def parse_delivery(delivery: Delivery) -> HookRequest:
         kind = _KINDS.get(event, HookKind.OTHER)
         if event == "AfterTool" and fields.fields("tool_response").value("error"):
             kind = HookKind.TOOL_FAILURE
+        if event == "PreCompress" and fields.value("trigger") == "auto":
+            kind = HookKind.OTHER  # Gemini CLI sends it before every request
         if event == "SubagentStop" and fields.value("agent_type") == "":
             kind = HookKind.OTHER  # Claude Code itself, which suggests a prompt or compacts
         # Codex has no event of its own for it.

@@ -13,6 +13,9 @@ from agent_memory.interfaces.hooks.inputs import CHECK, Contract, HookRequest
 MAX_CONTEXT_CHARS = 10_000  # agents put a longer context into a file
 # 200 characters are room for the JSON around the context.
 MAX_TOKENS = estimate_tokens("x" * (MAX_CONTEXT_CHARS - 200))
+# Claude Code shows the output for these events, and the model gets that of the first.
+SHOWN = frozenset({"PreCompact", "PostCompact"})
+NOTHING = b"\n"  # not empty: that means that the call must be spooled
 # A context for any other kind would make the agent continue, or be shown as an error.
 _TAKES_CONTEXT = frozenset({HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL})
 
@@ -29,6 +32,8 @@ def render_answer(request: HookRequest, context: str) -> bytes:
     """Render the answer to a call; leave out a context that the agent would not take."""
     if request.contract is Contract.SIMPLE:
         return _render_simple(context, ended=request.call.kind is HookKind.SESSION_END)
+    if request.event in SHOWN:
+        return NOTHING
     if (
         request.contract is Contract.SILENT
         or request.call.kind not in _TAKES_CONTEXT

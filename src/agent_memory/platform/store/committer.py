@@ -116,11 +116,16 @@ class Engine(Protocol):
 class CommittedStore:
     """An OrderedStore over any engine."""
 
-    def __init__(self, engine: Engine, watch: Callable[[StoreHealth], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        watch: Callable[[StoreHealth], None],
+        health: StoreHealth | None = None,
+    ) -> None:
         """Call `watch` with each change of health, on the committer's thread."""
         self._engine = engine
         self._on_health_change = watch
-        self._health = StoreHealth()
+        self._health = health or StoreHealth()
         self._gate = _Gate()
         self._users = _Gate()  # closed only to close or reopen: a scan would keep the file lock
         self._sequences: dict[tuple[str, bytes], int] = {}

@@ -31,16 +31,10 @@ def prepare(
     `before` is called with the present schema before a migration; if it raises, nothing changes.
     """
     version = VERSION if version is None else version
-    raw = store.get(families.META, _KEY)
-    if raw is None:
+    if store.get(families.META, _KEY) is None:
         _record(store, Absent(families.META, _KEY), version)
         return
-    present = _number(raw)
-    if present > version:
-        raise StorageTooNew(
-            f"the store has schema {present}, but this version of Agent Memory supports {version}:"
-            " upgrade it"
-        )
+    present = check(store, version)
     if present < version:
         before(present)
     for step in range(present + 1, version + 1):
@@ -48,6 +42,17 @@ def prepare(
             raise StorageFailed(f"there is no migration to schema {step}")
         migrations[step](store)
         _record(store, Equals(families.META, _KEY, b"%d" % (step - 1)), step)
+
+
+def check(store: OrderedStore, version: int = VERSION) -> int:
+    """Return the schema of a store. Raises StorageTooNew if it is later than `version`."""
+    present, _ = read_header(store.get)
+    if present > version:
+        raise StorageTooNew(
+            f"the store has schema {present}, but this version of Agent Memory supports {version}:"
+            " upgrade it"
+        )
+    return present
 
 
 def read_header(get: Callable[[str, bytes], bytes | None]) -> tuple[int, str]:
@@ -79,10 +84,12 @@ def ensure_identity(store: OrderedStore) -> str:
 
     Files that are derived from a store, such as indexes, record its name.
     """
-    fresh = secrets.token_hex(16).encode()
-    batch = Batch((Put(families.META, _IDENTITY, fresh),), (Absent(families.META, _IDENTITY),))
-    store.submit([batch]).result()
     identity = store.get(families.META, _IDENTITY)
+    if identity is None:
+        fresh = secrets.token_hex(16).encode()
+        batch = Batch((Put(families.META, _IDENTITY, fresh),), (Absent(families.META, _IDENTITY),))
+        store.submit([batch]).result()
+        identity = store.get(families.META, _IDENTITY)
     if identity is None:
         raise StorageFailed("the identity of the store cannot be read")
     return identity.decode()

@@ -147,6 +147,7 @@ class ScopeState:
     files: tuple[str, ...]
     commands: tuple[str, ...] = ()  # ours, without duplicates
     off: str = ""
+    distrust: str = ""  # why the agent does not run our hooks yet
     problem: str = ""
 
 

@@ -15,6 +15,8 @@ NEAR_MS = 10_000  # the most between a hook call and the transcript line of the 
 IMPORTED = "imported"
 OWN_MARKERS = ("memory_context", "related_memories", "capture_detected", "auto_captured")
 CUT = "\n[... cut: the whole text had more than 1 MiB]"
+# Gemini CLI wraps what hooks inject, ours and others', and repeats it in its next prompt.
+_WRAPPERS = ("hook_context",)
 # An injected context without its end, as in the first lines of a file.
 _CUT_SHORT = re.compile(
     rf"^[ \t]*<(?:{'|'.join(OWN_MARKERS)})>\n(?:[ \t]+<[^\n]*(?:\n|\Z))+", re.MULTILINE
@@ -215,7 +217,7 @@ def cut(text: str, limit: int) -> str:
 
 def strip_injected(text: str, also: Collection[str] = ()) -> str:
     """Return the text without the context that we injected, and without the tags in `also`."""
-    return _CUT_SHORT.sub("", strip_tags(text, (*OWN_MARKERS, *also))).strip()
+    return _CUT_SHORT.sub("", strip_tags(text, (*OWN_MARKERS, *_WRAPPERS, *also))).strip()
 
 
 def strip_tags(text: str, names: Collection[str]) -> str:

@@ -16,6 +16,7 @@ from agent_memory.features.memories.model.memories import Draft, Memory
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.toc.model.last_words import stems
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 
@@ -25,6 +26,8 @@ ASSISTANT_DOUBT = 0.1  # an agent writes "decided" about plans that no one has a
 MAX_CAPTURES = 20
 MAX_SUGGESTIONS = 5
 ALIKE = 10  # memories to compare with
+MOST_WORDS = 0.6  # share of a signal's words that a later memory of the same thing has
+LEAST_SHARED = 3  # words
 TAG = "auto-captured"
 _PAGE = 200
 _END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
@@ -92,15 +95,24 @@ class AutoCapture:
                 if signal.confidence - (0 if signal.marked else doubt) >= threshold
             ]
         captured = (
-            self.capture_signal(signal, place, event.event_id, session)
+            self.capture_signal(signal, place, event.event_id, session, said_ms=event.at_ms)
             for signal, event in detected
         )
         return list(islice((memory for memory in captured if memory is not None), MAX_CAPTURES))
 
     def capture_signal(
-        self, signal: Signal, place: MemoryLocation, event_id: str, session_id: str
+        self,
+        signal: Signal,
+        place: MemoryLocation,
+        event_id: str,
+        session_id: str,
+        said_ms: Millis | None = None,
     ) -> Memory | None:
-        """Capture a signal. Return None if it is known, was forgotten, or may not be stored."""
+        """Capture a signal. Return None if it is known, was forgotten, or may not be stored.
+
+        If it was said a while ago, a later capture in other words makes it known too: the agent
+        may have followed our suggestion.
+        """
         return self._capture_new(
             Draft(
                 namespace=signal.namespace,
@@ -111,6 +123,7 @@ class AutoCapture:
                 session_id=session_id,
             ),
             place,
+            said_ms,
         )
 
     def capture_summary(
@@ -123,33 +136,42 @@ class AutoCapture:
         captured = (self._capture_new(draft, place) for draft in drafts if draft is not None)
         return [memory for memory in captured if memory is not None]
 
-    def _capture_new(self, draft: Draft, place: MemoryLocation) -> Memory | None:
+    def _capture_new(
+        self, draft: Draft, place: MemoryLocation, said_ms: Millis | None = None
+    ) -> Memory | None:
         if place.home == NOWHERE:
             return None
         try:
-            if self.capture.was_captured(draft, place) or self._has_same_summary(draft, place):
+            if self.capture.was_captured(draft, place) or self._is_known(draft, place, said_ms):
                 return None
             return self.capture.capture(draft, place).memory
         except AgentMemoryError:
             return None  # for example a secret in it; the text is still in the log
 
-    def _has_same_summary(self, draft: Draft, place: MemoryLocation) -> bool:
-        """Return whether a memory has the same summary.
+    def _is_known(self, draft: Draft, place: MemoryLocation, said_ms: Millis | None) -> bool:
+        """Return whether a memory has the same summary, or most of its words and was captured
+        since it was said.
 
-        The user may have captured it by hand, with other details.
+        The user may have captured it by hand, with other details, or the agent in its own words.
         """
         scope = SearchScope(
             kinds=frozenset({DocumentKind.MEMORY}),
-            namespace=draft.namespace,
             domains=frozenset({place.domain}),
             archived=True,
         )
         query = Query(text=draft.summary, scope=scope, mode=SearchMode.BM25, limit=ALIKE)
         if query.is_listing:
             return False
-        line = draft.summary.casefold()
-        hits = self.recall.search(query, counted=False).hits
-        return any(hit.document.title.casefold() == line for hit in hits)
+        line, terms = draft.summary.casefold(), stems(draft.summary)
+        for hit in self.recall.search(query, counted=False).hits:
+            document = hit.document
+            if document.namespace == draft.namespace and document.title.casefold() == line:
+                return True
+            if said_ms is not None and document.at_ms >= said_ms and TAG not in document.tags:
+                shared = len(terms & stems(f"{document.title} {document.text}"))
+                if shared >= max(LEAST_SHARED, MOST_WORDS * len(terms)):
+                    return True
+        return False
 
     def _read_latest(self, session: str) -> list[Event]:
         """Return the latest messages of a session, oldest first."""

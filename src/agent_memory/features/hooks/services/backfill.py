@@ -34,7 +34,8 @@ class BackfillResult:
     files: int = 0
     lines: int = 0
     sessions: int = 0
-    created: int = 0
+    created: int = 0  # what was said and done
+    described: int = 0  # titles and summaries of sessions
     known: int = 0
     noise: int = 0
     refused: int = 0
@@ -146,6 +147,7 @@ class _BackfillRun:
     lines: int = 0
     noise: int = 0
     created: int = 0
+    described: int = 0
     known: int = 0
     refused: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -204,12 +206,14 @@ class _BackfillRun:
                 new.append(clean)
         if twins and not self.dry_run:  # else forgetting a twin would bring the line back
             self.ingest.log.add_aliases(twins).result()
-        if self.dry_run:
-            self.created += len(new)
-        elif new:
-            created = sum(self.ingest.submit(new).result())
-            self.created += created
-            self.known += len(new) - created
+        fresh = [True] * len(new) if self.dry_run else self.ingest.submit(new).result()
+        for event, is_new in zip(new, fresh, strict=True):
+            if not is_new:
+                self.known += 1
+            elif event_metadata.is_description(event):
+                self.described += 1
+            else:
+                self.created += 1
 
     def result(self, files: int) -> BackfillResult:
         return BackfillResult(
@@ -217,6 +221,7 @@ class _BackfillRun:
             lines=self.lines,
             sessions=len(self.sessions),
             created=self.created,
+            described=self.described,
             known=self.known,
             noise=self.noise,
             refused=self.refused,

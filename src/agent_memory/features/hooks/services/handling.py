@@ -33,6 +33,7 @@ from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked
 from agent_memory.kernel.ids import PROJECT
 
 FETCH_SECONDS = 1.2  # the longest that the start of a session waits for a remote
+RESUMED = "resume"  # the source of a session's start
 ASKPASS = ("SSH_ASKPASS", "GIT_ASKPASS")
 
 
@@ -184,7 +185,9 @@ class HookHandling:
         tokens = min(options.context_tokens, reply.max_tokens)
         if not tokens:
             return ""
-        request = ContextRequest(guidance=options.guidance, tokens=tokens)
+        # A resumed session has its own words already; one that was compacted has lost them.
+        own = task.call.session if task.call.about.get("source") == RESUMED else ""
+        request = ContextRequest(guidance=options.guidance, tokens=tokens, session=own)
         return self.injection.build_for_start(task.call.session, task.place, request)
 
     def _answer_prompt(self, task: HookTask) -> str:

@@ -88,6 +88,7 @@ class Installing:
                 standing=self._find_status(agent, target, entries, mcp=mcp),
                 commands=commands,
                 off=off,
+                distrust=setup.find_distrust(target, self.files.read),
             )
         except ConfigError as exc:
             return replace(absent, problem=str(exc))

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.hooks.model import hooks, transcripts
 from agent_memory.features.hooks.model.hooks import HookCall
-from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
 from agent_memory.kernel.ids import EventId, Millis, Position
 
+_LAST_ID = EventId("\U0010ffff")
 _NEAR = 100  # events of a session within NEAR_MS; real sessions have fewer
 
 
@@ -39,7 +40,22 @@ class HookRecorder:
         """
         events = hooks.build_events(call, project=place.name, branch=place.branch)
         clean = [self.ingest.clean(event) for event in events]
-        return self.ingest.submit([event for event in clean if not self._is_imported(event)])
+        return self.ingest.submit(
+            [
+                event
+                for event in clean
+                if not self._is_imported(event) and not self._has_ended(event)
+            ]
+        )
+
+    def _has_ended(self, event: Event) -> bool:
+        """Return whether this is the end of a session that has ended already, and not gone on:
+        Gemini CLI reports an end three times."""
+        if event.type is not EventType.SESSION_END:
+            return False
+        until = Position(at_ms=event.at_ms, event_id=_LAST_ID)
+        page = self.ingest.log.list_session(event.session_id, after=until, limit=1, reverse=True)
+        return any(before.type is EventType.SESSION_END for before in page.events)
 
     def _is_imported(self, event: Event) -> bool:
         """Return whether an import has stored it already. Without ids, the text identifies it."""

@@ -63,7 +63,7 @@ T = TypeVar("T")
 class TantivyIndex:
     """A LexicalIndex in a folder."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         self._writing = threading.RLock()
         self._writer: Any = None
@@ -71,6 +71,9 @@ class TantivyIndex:
         self._cursor: int | None = None  # of the last commit
         self._generation = 0
         self._fresh: TantivyIndex | None = None  # is being filled to replace this one
+        if read_only:
+            self._index = self._guard(self._read)
+            return
         for left in (self._beside("fresh"), self._beside("old")):
             shutil.rmtree(left, ignore_errors=True)
         self._index = self._open_index()

@@ -1,8 +1,10 @@
 """Timeline: reading recorded events by time, by id and by session."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from agent_memory.features.log.model.events import Event, EventPage, check_millis, check_session_id
+from agent_memory.features.log.model.metadata import is_description
 from agent_memory.features.log.ports import EventLog
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
@@ -20,7 +22,7 @@ class Timeline:
     ) -> EventPage:
         """Return the events with start <= time <= end, by time, then id.
 
-        A limit of 0 means the default.
+        A limit of 0 means the default. Titles and summaries are left out: no one said them.
         """
         check_millis("from_timestamp_ms", start)
         check_millis("to_timestamp_ms", end)
@@ -28,8 +30,11 @@ class Timeline:
             raise InvalidInput(
                 f"from_timestamp_ms ({start}) is after to_timestamp_ms ({end}): swap them"
             )
-        return self.log.list_between(
-            Millis(start), Millis(end), after=after, limit=page_size(limit)
+        return _list_talk(
+            lambda place: self.log.list_between(
+                Millis(start), Millis(end), after=place, limit=page_size(limit)
+            ),
+            after,
         )
 
     def get_event(self, event_id: str) -> Event:
@@ -41,9 +46,25 @@ class Timeline:
     def list_session(
         self, session_id: str, *, limit: int = 0, after: Position | None = None
     ) -> EventPage:
-        """Return a session's events by time; an unknown session has none."""
+        """Return a session's events by time, without its titles and summaries; an unknown session
+        has none."""
         check_session_id(session_id)
-        return self.log.list_session(SessionId(session_id), after=after, limit=page_size(limit))
+        return _list_talk(
+            lambda place: self.log.list_session(
+                SessionId(session_id), after=place, limit=page_size(limit)
+            ),
+            after,
+        )
+
+
+def _list_talk(read: Callable[[Position | None], EventPage], after: Position | None) -> EventPage:
+    """Return the first page with an event that is no description, or the last page."""
+    while True:
+        page = read(after)
+        events = tuple(event for event in page.events if not is_description(event))
+        if events or page.next is None:
+            return replace(page, events=events)
+        after = page.next
 
 
 def page_size(limit: int) -> int:

@@ -31,17 +31,21 @@ MAX_TOKENS = 100_000
 SUMMARY_CHARS = passages.MOST_CHARS
 RECALLED_CHARS = 1_000  # of each hit that a model asked for
 SAME = 0.8  # share of common terms at which two summaries are one sentence
-_FIND = "`memory recall WORDS` finds more of what earlier sessions did and decided."
+_FIND = (
+    "The tool memory_recall, or `memory recall WORDS` in a shell, finds more of what earlier"
+    " sessions did and decided."
+)
+_KEEP = (
+    "The tool memory_capture, or `memory capture NAMESPACE SUMMARY`, keeps a decision or a finding"
+    " for later sessions."
+)
 GUIDANCE = {
     "minimal": (_FIND,),
-    "standard": (
-        _FIND,
-        "`memory capture NAMESPACE SUMMARY` keeps a decision or a finding for later sessions.",
-    ),
+    "standard": (_FIND, _KEEP),
     "detailed": (
         _FIND,
         "With `--in events` it searches only what was said, word by word.",
-        "`memory capture NAMESPACE SUMMARY --content TEXT` keeps something for later sessions.",
+        _KEEP,
         f"Namespaces are {', '.join(NAMESPACES)}.",
         "`memory show URI` shows any of them whole, `memory resolve ID` marks a blocker as solved.",
         "`memory-daemon query tree` is the table of contents of all conversations.",

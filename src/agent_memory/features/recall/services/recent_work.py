@@ -89,12 +89,17 @@ class RecentWork:
             highlights = [
                 highlight
                 for node in nodes
-                if node is not None and get_main_session(node.session) != without
+                if node is not None and _is_main(node.session) and node.session != without
                 for highlight in toc.to_child(node).highlights
             ]
             if highlights or len(hits) < SEGMENTS:
                 return last_words.summarize_sessions(highlights)
         return []
+
+
+def _is_main(session: str) -> bool:
+    """Return whether a session is the user's own. Its subagents report to it."""
+    return get_main_session(session) == session
 
 
 def _get_end(story: SessionHighlights) -> Millis:

@@ -1,5 +1,7 @@
 """Codex: hooks in JSON, MCP servers in TOML."""
 
+from pathlib import PurePath
+
 from agent_memory.features.hooks.adapters.agents import toml_config
 from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.model.installations import (
@@ -11,6 +13,8 @@ from agent_memory.features.hooks.model.installations import (
     InstallScope,
     InstallTarget,
 )
+from agent_memory.features.hooks.ports import ReadText
+from agent_memory.kernel.json_fields import Fields
 
 # Not PostCompact: Codex sends it without the summary, which only the transcript has.
 EVENTS = (
@@ -23,6 +27,7 @@ EVENTS = (
     "SubagentStop",
     "SessionEnd",
 )
+SETTINGS = "config.toml"
 SWITCHES = ("hooks", "codex_hooks")  # the second is the earlier name
 
 
@@ -32,7 +37,7 @@ class CodexInstaller(JsonInstaller):
     folder = ".codex"
     files = (
         ConfigFile(path="hooks.json", hooks=True),
-        ConfigFile(path="config.toml", servers=True),
+        ConfigFile(path=SETTINGS, servers=True),
     )
     events = EVENTS
 
@@ -54,6 +59,23 @@ class CodexInstaller(JsonInstaller):
         return InstalledEntries(
             servers=toml_config.find_servers(settings), off=f"features.{off} = false" if off else ""
         )
+
+    def find_distrust(self, target: InstallTarget, read: ReadText, /) -> str:
+        """Look for the hashes of trusted hooks, which the user's settings have for all scopes."""
+        settings = toml_config.read(read(str(PurePath(self.get_folder(target)) / SETTINGS)) or "")
+        section = Fields(settings).fields("hooks").value("state")
+        states = section if isinstance(section, dict) else {}
+        hooks, *_ = self.list_files(target)
+        trusted = [
+            name
+            for name, entry in states.items()
+            if name.startswith(f"{hooks.path}:")
+            and isinstance(entry, dict)
+            and entry.get("trusted_hash")
+        ]
+        if len(trusted) >= len(EVENTS):
+            return ""
+        return f"{self.title} does not trust {'all of ' if trusted else ''}its hooks yet"
 
     def get_advice(self, target: InstallTarget, /) -> str:
         trust = " in a project that it trusts" if target.scope is InstallScope.PROJECT else ""

@@ -17,6 +17,7 @@ from agent_memory.features.hooks.model.installations import (
     InstallTarget,
     McpServer,
 )
+from agent_memory.features.hooks.ports import ReadText
 
 TIMEOUT_SECONDS = 10
 ALL_TOOLS = "*"
@@ -74,6 +75,9 @@ class JsonInstaller:
             servers=server_tables.find_servers(root) if file.servers else (),
             off=self.find_switch(root) if file.hooks else "",
         )
+
+    def find_distrust(self, _target: InstallTarget, _read: ReadText, /) -> str:
+        return ""
 
     def get_advice(self, _target: InstallTarget, /) -> str:
         return self.advice

@@ -11,6 +11,9 @@ from agent_memory.features.hooks.model.installations import EditedConfig, McpSer
 from agent_memory.kernel.errors import ConfigError
 
 SERVERS = "mcp_servers"
+# Codex starts a server with few variables. These say where our data and settings are: without
+# them, the server would have a store of its own.
+FORWARDED = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
 _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _VALUE = r"""\[[^\]\n]*\]|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'"""
 _CONTENT = re.compile(r"^[ \t]*[^\s#][^\n]*\n?", re.MULTILINE)
@@ -59,7 +62,11 @@ def _reconcile(settings: dict[str, Any], desired: McpServer | None) -> None:
             del servers[name]
     if desired is not None:
         name = reused[0] if reused else find_free_name(list(servers))
-        values = {"command": desired.command, "args": list(desired.args)}
+        values = {
+            "command": desired.command,
+            "args": list(desired.args),
+            "env_vars": list(FORWARDED),
+        }
         servers[name] = {**servers.get(name, {}), **values}
     if servers:
         settings[SERVERS] = servers

@@ -25,6 +25,18 @@ _NOT_TYPED = (  # user messages that the user has not typed
 )
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
+_SHELL = "Bash"  # the name that Codex gives its hooks for every shell tool
+_SHELLS = frozenset(
+    {"", "exec_command", "shell", "shell_command", "local_shell", "container.exec", "unified_exec"}
+)
+_MCP = "mcp__"  # the namespace of an MCP server's tools begins with it
+_SCRIPT = "exec"  # of code mode: a script that calls the other tools
+_NESTED = "exec-"  # begins the ids of the calls that a script makes
+_HEADER = re.compile(  # of an output, up to the output itself
+    r"\A(?:(?:Chunk ID|Wall time|Exit code|Original token count): [^\n]*\n"
+    r"|Process (?:exited with code|running with session ID) [^\n]*\n)+"
+    r"(?:Total output lines: [^\n]*\n)?Output:\n?"
+)
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
@@ -34,6 +46,7 @@ class CodexTranscript:
 
     name: str  # of the file, which ends with the session's id
     session: str = ""
+    start: RecordKind = RecordKind.SESSION_START
     began_ms: int | None = None
     at_ms: int | None = None
     started: bool = False
@@ -42,6 +55,7 @@ class CodexTranscript:
     about: dict[str, str] = field(default_factory=dict)
     model: str = ""
     title: str = ""
+    nested: int = 0  # calls by the script that runs
     uses: tool_use.PendingToolUses = field(default_factory=tool_use.PendingToolUses)
     ids: RecordIds = field(default_factory=RecordIds)
 
@@ -58,6 +72,8 @@ class CodexTranscript:
             return self._parse_session_meta(item)
         if kind == "event_msg" and item.text("type") == "thread_name_updated":
             return self._parse_title(item, number)
+        if kind == "event_msg" and item.text("type") == "item_completed":
+            return self._parse_nested(item.fields("item"), number)
         if kind in ("turn_context", "event_msg"):
             return self._parse_turn(kind, item)
         if kind == "compacted":
@@ -68,18 +84,27 @@ class CodexTranscript:
             return self._record_summary(_join_texts(item), number)
         item_type = item.text("type")
         if item_type in _CALLS:
+            self.nested = 0
             self.uses.begin(item.text("call_id", "id"), _parse_use(item))
             return []
         if item_type in _RESULTS:
-            return self._record(number, *self._parse_result(item))
+            return self._parse_result(item, number)
         if item_type == "message" and item.text("role") in ("user", "assistant"):
             return self._parse_message(item, number)
         return None
 
     def _parse_session_meta(self, item: Fields) -> list[TranscriptEntry]:
-        """Parse the first session_meta line. A fork repeats the lines of its original session."""
+        """Parse the first session_meta line. A fork repeats the lines of its original session.
+
+        A subagent names the session of its main agent. Its hooks name both (`build_session_id`).
+        """
         if not self.session:
-            self.session = item.text("id")
+            own, main = item.text("id"), item.text("session_id", "parent_thread_id")
+            if "thread_spawn" in item.fields("source").fields("subagent") and main != own:
+                self.start = RecordKind.SUBAGENT_START
+                self.session = transcripts.build_session_id(main, own) if main else own
+            else:
+                self.session = own
             branch = item.fields("git").text("branch")
             self.about = transcripts.build_metadata(
                 agent=AGENT, cwd=item.text("cwd"), branch=branch
@@ -130,14 +155,37 @@ class CodexTranscript:
         record_id = self.ids.make_unique(descriptions.build_title_id(giver, title))
         return self._record(number, RecordKind.TITLE, record_id, title, {TITLES: giver})
 
-    def _parse_result(self, item: Fields) -> tuple[RecordKind, str, str, Mapping[str, str]]:
+    def _parse_result(self, item: Fields, number: int) -> list[TranscriptEntry] | None:
         call_id = item.text("call_id")
         use = self.uses.end(call_id)
+        if use.name == _SCRIPT and self.nested:
+            return None  # it repeats the results of its calls
         output = item.value("output")
-        text = use.render_text(_render_output(output))
-        failed = {"error": "true"} if tool_use.is_failure(output) else {}
+        return self._record_result(
+            number, call_id, use, _render_output(output), failed=tool_use.is_failure(output)
+        )
+
+    def _parse_nested(self, item: Fields, number: int) -> list[TranscriptEntry] | None:
+        """Parse a call that a script has made. Other calls have lines of their own."""
+        call_id = item.text("id")
+        use = _parse_nested_use(item) if call_id.startswith(_NESTED) else None
+        if use is None:
+            return None
+        self.nested += 1
+        text = item.text("aggregated_output", "stdout")
+        text = text or tool_use.render_result(item.value("result"))
+        failed = item.text("status") == "failed"
+        return self._record_result(number, call_id, use, text, failed=failed)
+
+    def _record_result(
+        self, number: int, call_id: str, use: tool_use.ToolUse, result: str, *, failed: bool
+    ) -> list[TranscriptEntry] | None:
+        text = use.render_text(result)
+        if not text:
+            return None
+        error = {"error": "true"} if failed else {}
         record_id = call_id or self._make_unique("", text)
-        return RecordKind.TOOL, record_id, text, {**use.metadata(), **failed}
+        return self._record(number, RecordKind.TOOL, record_id, text, {**use.metadata(), **error})
 
     def _record(
         self, number: int, kind: RecordKind, record_id: str, text: str, metadata: Mapping[str, str]
@@ -162,10 +210,10 @@ class CodexTranscript:
         if self.started:
             return [entry]
         self.started = True
-        start, began_ms = RecordKind.SESSION_START, self.began_ms or 0
+        began_ms = self.began_ms or 0
         return [
             transcripts.build_entry(
-                session, start, "", at_ms=began_ms, line=number, metadata=dict(about)
+                session, self.start, "", at_ms=began_ms, line=number, metadata=dict(about)
             ),
             entry,
         ]
@@ -193,20 +241,58 @@ def _parse_index(line: Fields, number: int) -> list[TranscriptEntry] | None:
 
 
 def _parse_use(item: Fields) -> tool_use.ToolUse:
+    name = _get_tool_name(item)
     if item.text("type") == "custom_tool_call":
-        return tool_use.build_patch(item.text("name"), item.text("input"))
+        return tool_use.build_patch(name, item.text("input"))
     arguments = item.fields("action")
     try:
         parsed = json.loads(item.text("arguments") or "{}")
         arguments = Fields(parsed) if isinstance(parsed, dict) and parsed else arguments
     except (ValueError, RecursionError):
         pass  # written by a model, and not always JSON
+    return tool_use.parse_use(name, _unwrap_command(arguments))
+
+
+def _parse_nested_use(item: Fields) -> tool_use.ToolUse | None:
+    match item.text("type"):
+        case "CommandExecution":
+            return tool_use.parse_use(_SHELL, _unwrap_command(item))
+        case "McpToolCall":
+            name = f"{_MCP}{item.text('server')}__{item.text('tool')}"
+            return tool_use.parse_use(name, item.fields("arguments"))
+        case "FileChange":
+            return _build_change(item.value("changes"))
+        case _:
+            return None
+
+
+def _build_change(changes: object) -> tool_use.ToolUse:
+    """Build the patch of a change. The line does not have the one that the model wrote."""
+    files = changes if isinstance(changes, dict) else {}
+    parts = []
+    for path, change in files.items():
+        fields = Fields(change if isinstance(change, dict) else {})
+        kind = fields.text("type").capitalize() or "Update"
+        parts.append(f"*** {kind} File: {path}\n{fields.text('unified_diff', 'content')}")
+    return tool_use.build_patch("apply_patch", "\n".join(parts))
+
+
+def _get_tool_name(item: Fields) -> str:
+    """Return the name of a tool as hooks get it."""
+    name, namespace = item.text("name"), item.text("namespace")
+    if namespace.startswith(_MCP):
+        return f"{namespace}__{name}"
+    return _SHELL if name in _SHELLS else name
+
+
+def _unwrap_command(arguments: Fields) -> Fields:
+    """Return the arguments with a command as one text, without the shell that runs it."""
     command = arguments.value("command")
-    if isinstance(command, list):
-        words = [str(word) for word in command]
-        script = words[2:] if words[1:2] in (["-lc"], ["-c"]) else words
-        arguments = Fields({"command": " ".join(script)})
-    return tool_use.parse_use(item.text("name") or "shell", arguments)
+    if not isinstance(command, list):
+        return arguments
+    words = [str(word) for word in command]
+    script = words[2:] if words[1:2] in (["-lc"], ["-c"]) else words
+    return Fields({"command": " ".join(script)})
 
 
 def _join_texts(item: Fields) -> str:
@@ -214,12 +300,15 @@ def _join_texts(item: Fields) -> str:
 
 
 def _render_output(value: object) -> str:
-    """Render a tool's output, which may be in a JSON object that is sent as text."""
+    """Render a tool's output without the lines before it, as hooks get it.
+
+    It may be in a JSON object that is sent as text.
+    """
     if isinstance(value, str) and value.startswith("{"):
         try:
             parsed = json.loads(value)
         except (ValueError, RecursionError):
             return value
         if isinstance(parsed, dict) and isinstance(parsed.get("output"), str):
-            return str(parsed["output"])
-    return tool_use.render_result(value)
+            value = parsed["output"]
+    return _HEADER.sub("", tool_use.render_result(value))

@@ -1,0 +1,45 @@
+"""Commands in a sandbox that forbids connections, as that of Codex does: memory can be read."""
+
+import platform
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests import forbid_connections
+from tests.command_runner import Answer, Home
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in forbid_connections.CONNECT,
+    reason="needs seccomp of Linux",
+)
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with Home() as home:
+        home.serve()
+        yield home
+
+
+def run_sandboxed(home: Home, *arguments: str) -> Answer:
+    wrapper = forbid_connections.__file__
+    return home.run_words([sys.executable, wrapper, *home.command("memory", *arguments)])
+
+
+def test_memory_is_read_and_a_write_is_refused_with_the_way_that_works(home: Home) -> None:
+    home.run("memory", "capture", "decisions", "The lamp store is in PostgreSQL")
+
+    recalled = run_sandboxed(home, "recall", "lamp store")
+    assert (recalled.code, recalled.errors) == (0, "")
+    assert "The lamp store is in PostgreSQL" in recalled.text
+
+    listed = run_sandboxed(home, "list", "--format", "json").json()["memories"]
+    assert [each["summary"] for each in listed] == ["The lamp store is in PostgreSQL"]
+
+    refused = run_sandboxed(home, "capture", "learnings", "Oil is low")
+    assert refused.code == 4
+    assert "can only be read here" in refused.errors
+    assert "MCP" in refused.errors
+
+    assert len(home.run("memory", "list", "--format", "json").json()["memories"]) == 1
