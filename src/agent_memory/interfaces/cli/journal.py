@@ -173,11 +173,8 @@ def _show_sessions(
 def _list_sessions(
     run: Invocation, *, limit: int, project: str, agent: str, since: str, until: str
 ) -> tuple[SessionEntry, ...]:
-    start = run.resolve_time(since)[0] if since else 0
-    end = run.resolve_time(until)[1] if until else MAX_MILLIS
-    if start > end:
-        raise InvalidInput(f"--since {since} is after --until {until}: swap them")
-    scope = JournalScope(since=Millis(start), until=Millis(end), project=project, agent=agent)
+    start, end = resolve_range(run, since, until)
+    scope = JournalScope(since=start, until=end, project=project, agent=agent)
     journal = run.services.journal
     page = journal.list_sessions(scope, limit=limit)
     if not page.sessions:
@@ -185,6 +182,15 @@ def _list_sessions(
     if page.more:
         run.terminal.warn(f"note: there are more; -n {2 * limit} shows them\n")
     return page.sessions
+
+
+def resolve_range(run: Invocation, since: str, until: str) -> tuple[Millis, Millis]:
+    """Return the first and the last moment of `--since` and `--until`; empty is without a limit."""
+    start = run.resolve_time(since)[0] if since else 0
+    end = run.resolve_time(until)[1] if until else MAX_MILLIS
+    if start > end:
+        raise InvalidInput(f"--since {since} is after --until {until}: swap them")
+    return Millis(start), Millis(end)
 
 
 def check_project(run: Invocation, project: str) -> None:

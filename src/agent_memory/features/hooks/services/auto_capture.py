@@ -25,7 +25,7 @@ ASSISTANT_DOUBT = 0.1  # an agent writes "decided" about plans that no one has a
 MAX_CAPTURES = 20
 MAX_SUGGESTIONS = 5
 ALIKE = 10  # memories to compare with
-TAG = "auto-captured"
+TAG = memories.AUTO_CAPTURED
 _PAGE = 200
 _END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
 
