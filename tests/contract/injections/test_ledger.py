@@ -35,7 +35,6 @@ def make_entry(number: int, *items: str, at_ms: int | None = None) -> LedgerEntr
 def fill(ledger: Ledger, *entries: LedgerEntry) -> None:
     for entry in entries:
         ledger.add(replace(entry, number=0))
-    ledger.revise(lambda entry: entry)  # it waits for what is queued
 
 
 def numbers(ledger: Ledger) -> list[int]:
@@ -73,6 +72,7 @@ class TestReading:
         self, ledger: Ledger, store: OrderedStore
     ) -> None:
         fill(ledger, make_entry(1))
+        assert numbers(ledger) == [1]
         ((key, _),) = everything(store, families.INJECTIONS)
         commit(store, Batch((Put(families.INJECTIONS, key, b"\x01garbage"),)))
         with pytest.raises(StorageFailed):

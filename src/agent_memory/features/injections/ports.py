@@ -8,10 +8,11 @@ from agent_memory.kernel.ids import Millis
 
 
 class Ledger(Protocol):
-    """What was injected, in the order of delivery. Every method raises StorageFailed."""
+    """What was injected, in the order of delivery. The other methods see at once what was added.
+    Every method raises StorageFailed."""
 
     def add(self, entry: LedgerEntry, /) -> None:
-        """Queue an entry without waiting; it is durable when the store is closed.
+        """Queue an entry without waiting. It is durable when the store is closed, if not before.
 
         Raises Overloaded if too much is waiting to be written.
         """
@@ -23,7 +24,7 @@ class Ledger(Protocol):
 
     def revise(self, change: Callable[[LedgerEntry], LedgerEntry | None], /) -> int:
         """Replace each entry by what `change` returns, or remove it for None; return how many
-        changed. Entries that are queued are revised too."""
+        changed."""
         ...
 
     def trim(self, *, keep: int, since: Millis) -> None:

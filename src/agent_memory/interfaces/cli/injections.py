@@ -15,8 +15,8 @@ from agent_memory.features.injections.model.injections import (
 )
 from agent_memory.features.injections.services.provenance import Explanation, RecordOrigin
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory
-from agent_memory.features.recall.services.opening import OpenedSession
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.recall.services.opening import MIN_PREFIX, OpenedSession
 from agent_memory.features.toc.model import short_ids
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location
@@ -28,9 +28,9 @@ from agent_memory.interfaces.wire.injections import (
     explanation_json,
     find_items,
     get_title,
-    ledger_page_json,
+    injections_json,
 )
-from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.errors import InvalidInput, NotFound
 
 MAX_LISTED = 10_000
 TITLE_CHARS = 200
@@ -88,7 +88,7 @@ def injections(
     if page.next is not None:
         run.terminal.warn(f"note: there are more; -n {2 * limit} shows them\n")
     run.show(
-        ledger_page_json(page, items),
+        {"injections": injections_json(page.entries, items)},
         lambda: _render_entries(run, page.entries, items) or _explain_nothing(run),
         essential="\n".join(
             dict.fromkeys(u for e in page.entries for u, _ in find_items(e, items))
@@ -152,9 +152,17 @@ def _describe_count(count: DayCount) -> str:
 
 def _resolve_session(run: Invocation, name: str) -> str:
     """Return the id of the session that a name means. Raises NotFound and AmbiguousName."""
-    uri = name if name.startswith(documents.SCHEME) else ""
-    uri = uri or documents.format_uri(documents.SESSIONS, name)
-    opened = run.services.opening.open_uri(uri, whole=False, around=0)
+    uri = documents.format_uri(documents.SESSIONS, name)
+    try:
+        opened = run.services.opening.open_uri(
+            name if name.startswith(documents.SCHEME) else uri, whole=False, around=0
+        )
+    except NotFound as exc:
+        least = "" if len(name) >= MIN_PREFIX else f" (give at least {MIN_PREFIX} characters)"
+        raise NotFound(
+            f"no session has an id that begins with {name[:80]!r}{least}; `memory sessions` lists"
+            " them"
+        ) from exc
     if not isinstance(opened, OpenedSession):
         raise InvalidInput(f"{name[:80]!r} is not a session; `memory sessions` lists them")
     return opened.session_id
@@ -168,7 +176,10 @@ def _render_entries(
         page.add_blank()
         page.add(Text(_describe_entry(entry)), head=_format_time(entry))
         page.add(Text(rendering.plain(entry.session_id), _ID), head=Text("session "), indent=2)
-        for uri, document in find_items(entry, items):
+        shown = find_items(entry, items)
+        if not shown:
+            page.add(Text("no records in it, or forgotten since", "dim"), indent=2)
+        for uri, document in shown:
             title = rendering.excerpt(get_title(document), TITLE_CHARS)
             page.add(Text(title), head=Text(f"{_abbreviate(uri, document)}  ", _ID), indent=2)
     return page.render()
@@ -222,6 +233,7 @@ def _list_fields(origin: RecordOrigin) -> Iterator[tuple[str, str]]:
     if memory is None:
         yield "Kind", origin.kind
         yield "Time", at
+        yield "Project", origin.project
     else:
         yield "Captured", f"{at}, {'automatically' if origin.is_automatic else 'on request'}"
         yield "Domain", memory.domain
@@ -234,9 +246,21 @@ def _list_fields(origin: RecordOrigin) -> Iterator[tuple[str, str]]:
         if memory.event_id:
             event = documents.format_uri(documents.EVENTS, memory.event_id)
             yield "Event", event if origin.words else f"{event} (forgotten)"
-    yield "Project", origin.project
     yield "Session", origin.session_id
     yield "URI", origin.uri
+
+
+def _advise(origin: RecordOrigin) -> str:
+    """Say when hooks would give a record that they have not given."""
+    if origin.kind == "session":
+        name = rendering.plain(origin.session_id)
+        return f"`memory injections --session {name}` lists what was given to it."
+    if origin.memory is not None and origin.memory.status is MemoryStatus.ARCHIVED:
+        return "It is archived: hooks do not give it, and `memory recall` hides it."
+    return (
+        "Hooks give a record when a session starts in its project, or when a prompt or a file is"
+        " about it. `memory context` shows what a session would get now."
+    )
 
 
 def _name_memory(memory: Memory) -> str:
@@ -247,10 +271,7 @@ def _describe_given(explained: Explanation) -> Iterator[str]:
     given, count = explained.given, explained.count
     if not count:
         yield f"Given: never in the last {KEPT_DAYS} days."
-        yield (
-            "Hooks give it when a session starts in its project, or when a prompt or a file is"
-            " about it. `memory context` shows what a session would get now."
-        )
+        yield _advise(explained.origin)
         return
     times = "once" if count == 1 else f"{count:,} times"
     yield f"Given: {times}, last {rendering.format_zoned(given[0].at_ms)}"

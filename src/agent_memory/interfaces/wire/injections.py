@@ -13,18 +13,21 @@ from agent_memory.interfaces.wire.tokens import format_offset
 
 def ledger_page_json(page: LedgerPage, items: Mapping[str, Document]) -> dict[str, Any]:
     return {
-        "injections": [
-            {
-                **_entry_json(entry),
-                "items": [_item_json(*pair) for pair in find_items(entry, items)],
-            }
-            for entry in page.entries
-        ],
+        "injections": injections_json(page.entries, items),
         "continuation_token": format_offset(page.next),
     }
 
 
-def find_items(entry: LedgerEntry, items: Mapping[str, Document]) -> Iterable[tuple[str, Document]]:
+def injections_json(
+    entries: Iterable[LedgerEntry], items: Mapping[str, Document]
+) -> list[dict[str, Any]]:
+    return [
+        {**_entry_json(entry), "items": [_item_json(*pair) for pair in find_items(entry, items)]}
+        for entry in entries
+    ]
+
+
+def find_items(entry: LedgerEntry, items: Mapping[str, Document]) -> list[tuple[str, Document]]:
     """Return the records of an entry that still exist, with their URIs."""
     return [(uri, items[uri]) for uri in entry.items if uri in items]
 
@@ -68,6 +71,7 @@ def _origin_json(origin: RecordOrigin) -> dict[str, Any]:
         if memory is None
         else {
             **_memory_json(memory),
+            "domain": memory.domain,
             "status": memory.status.value,
             "captured": "automatically" if origin.is_automatic else "on request",
             "supersedes": [_memory_json(each) for each in origin.supersedes],

@@ -50,15 +50,14 @@ class StoredLedger:
         self._pending = self._store.submit([Batch((append,))])
 
     def list_before(self, number: int | None, /, *, limit: int) -> list[LedgerEntry]:
+        self._await_added()
         end = _END if number is None else _key(number)
         rows = self._store.scan(families.INJECTIONS, _GIVEN, end, limit=limit, reverse=True)
         return [_decode_entry(*row) for row in rows]
 
     def revise(self, change: Callable[[LedgerEntry], LedgerEntry | None], /) -> int:
         with self._changing:  # else one revision could bring back what another removes
-            if self._pending is not None:
-                with suppress(StorageFailed):  # then it is not there
-                    self._pending.result()
+            self._await_added()
             count = 0
             for page in self._read_pages():
                 operations = [
@@ -75,6 +74,7 @@ class StoredLedger:
         """Remove from the oldest on, up to the first entry to keep. Only where the clock was set
         back does that leave an older one behind it."""
         with self._changing:
+            self._await_added()
             last = self._store.get_sequence(families.INJECTIONS, _GIVEN) - keep
             entries = chain.from_iterable(self._read_pages())
             outdated = takewhile(lambda each: each.number <= last or each.at_ms < since, entries)
@@ -82,6 +82,13 @@ class StoredLedger:
             if end:
                 removal = DeleteRange(families.INJECTIONS, _GIVEN, _key(end + 1))
                 self._store.submit([Batch((removal,))]).result()
+
+    def _await_added(self) -> None:
+        """Wait until what was added can be read; ignore what could not be written."""
+        pending = self._pending
+        if pending is not None:
+            with suppress(StorageFailed):
+                pending.result()
 
     def _read_pages(self) -> Iterator[list[LedgerEntry]]:
         """Read all entries, oldest first."""

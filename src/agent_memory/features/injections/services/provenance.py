@@ -1,6 +1,7 @@
 """Provenance: where a record comes from, and when it was given to an agent."""
 
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import assert_never
 
 from agent_memory.features.index.model import documents
@@ -8,7 +9,7 @@ from agent_memory.features.index.model.documents import CONTENTS, GRIPS
 from agent_memory.features.injections.model.injections import LedgerEntry, LedgerScope
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.memories.model.memories import AUTO_CAPTURED, Memory
+from agent_memory.features.memories.model.memories import AUTO_CAPTURED, Memory, get_family
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.services.editing import MemoryDetails
 from agent_memory.features.recall.services.opening import (
@@ -22,7 +23,7 @@ from agent_memory.features.recall.services.opening import (
 )
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.kernel.errors import InvalidInput, NotFound
-from agent_memory.kernel.ids import EventId, Millis
+from agent_memory.kernel.ids import PROJECT, EventId, Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class Explanation:
 
     origin: RecordOrigin
     count: int
-    given: tuple[LedgerEntry, ...] = field(default=())
+    given: tuple[LedgerEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +86,19 @@ class Provenance:
         )
 
     def _trace_memory(self, memory: Memory) -> RecordOrigin:
-        editor = self.opening.editor
+        editor, place = self.opening.editor, MemoryLocation(domain=memory.domain, home=NOWHERE)
         event = self.opening.log.get(EventId(memory.event_id)) if memory.event_id else None
         successor = None
         if memory.superseded_by:
-            try:
-                place = MemoryLocation(domain=memory.domain, home=NOWHERE)
+            with suppress(NotFound, InvalidInput):  # it may be forgotten
                 successor = editor.find(memory.superseded_by, place)
-            except (NotFound, InvalidInput):
-                pass  # it is forgotten
         return RecordOrigin(
             uris=(memory.urn,),
             kind="memory",
             title=memory.summary,
             at_ms=memory.created_ms,
             session_id=memory.session_id,
-            project="" if event is None else event.metadata.get("project", ""),
+            project=place.name if get_family(memory.domain) == PROJECT else "",
             words=() if event is None else (event,),
             memory=memory,
             supersedes=tuple(
