@@ -7,7 +7,7 @@ from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
-KEPT = 20_000  # entries; a ledger of them is read whole in less than a tenth of a second
+KEPT = 20_000  # entries; to read all of them takes about a tenth of a second
 KEPT_DAYS = 90
 _EARLIEST = Millis(0)
 _LATEST = Millis(MAX_MILLIS)

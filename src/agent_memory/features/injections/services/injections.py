@@ -71,9 +71,6 @@ class Injections:
         more = found[limit - 1].number if len(found) > limit else None
         return LedgerPage(entries=tuple(found[:limit]), next=more)
 
-    def count_entries(self, scope: LedgerScope) -> int:
-        return sum(1 for _ in self._find(scope, None))
-
     def read_items(self, entries: Iterable[LedgerEntry]) -> dict[str, Document]:
         """Read the records that were given, by URI; without those that are forgotten."""
         return self.documents.read_uris(uri for entry in entries for uri in entry.items)

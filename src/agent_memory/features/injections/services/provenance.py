@@ -6,7 +6,7 @@ from typing import assert_never
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import CONTENTS, GRIPS
-from agent_memory.features.injections.model.injections import LedgerEntry, LedgerScope
+from agent_memory.features.injections.model.injections import KEPT, LedgerEntry, LedgerScope
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import AUTO_CAPTURED, Memory, get_family
@@ -79,11 +79,8 @@ class Provenance:
         else:
             origin = _trace(opened)
         scope = LedgerScope(items=frozenset(origin.uris))
-        return Explanation(
-            origin=origin,
-            count=self.injections.count_entries(scope),
-            given=self.injections.list_entries(scope, limit=limit).entries,
-        )
+        given = self.injections.list_entries(scope, limit=KEPT).entries
+        return Explanation(origin=origin, count=len(given), given=given[:limit])
 
     def _trace_memory(self, memory: Memory) -> RecordOrigin:
         editor, place = self.opening.editor, MemoryLocation(domain=memory.domain, home=NOWHERE)
