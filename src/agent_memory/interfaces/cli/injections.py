@@ -116,7 +116,7 @@ def injections(
 )
 @invocation
 def why(run: Invocation, name: str, limit: int) -> None:
-    """Explain where a record comes from, and when agents were given it.
+    """Explain where a record comes from and who was given it.
 
     URI|ID is as in `memory show`: a URI, an id, or at least four characters of the beginning of
     an id. For a memory you see when and how it was captured, from which words, and what it
