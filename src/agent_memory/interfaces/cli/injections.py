@@ -21,7 +21,7 @@ from agent_memory.features.toc.model import short_ids
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.cli.journal import check_project, resolve_range
+from agent_memory.interfaces.cli.journal import check_project, range_options, resolve_range
 from agent_memory.interfaces.cli.paragraphs import Paragraphs
 from agent_memory.interfaces.cli.show import format_speaker
 from agent_memory.interfaces.wire.injections import (
@@ -64,8 +64,7 @@ _ID = "yellow"
     "--session", default="", metavar="ID", help="Only into this session; a beginning is enough."
 )
 @click.option("--project", default="", help="Only of this project.")
-@click.option("--since", default="", metavar="TIME", help="From a date, a time, or 'last week'.")
-@click.option("--until", default="", metavar="TIME", help="To a time; a day is included whole.")
+@range_options
 @invocation
 def injections(
     run: Invocation, limit: int, session: str, project: str, since: str, until: str

@@ -26,6 +26,17 @@ NOTHING_YET = (
 )
 
 
+def range_options(function: F) -> F:
+    """Add `--since` and `--until`, which `resolve_range` reads."""
+    since = click.option(
+        "--since", default="", metavar="TIME", help="From a date, a time, or 'last week'."
+    )
+    until = click.option(
+        "--until", default="", metavar="TIME", help="To a time; a day is included whole."
+    )
+    return since(until(function))
+
+
 def _list_options(function: F) -> F:
     """Add the options of commands that list sessions."""
     options = [
@@ -39,12 +50,7 @@ def _list_options(function: F) -> F:
         ),
         click.option("--project", default="", help="Only of this project."),
         click.option("--agent", default="", help="Only of this agent."),
-        click.option(
-            "--since", default="", metavar="TIME", help="From a date, a time, or 'last week'."
-        ),
-        click.option(
-            "--until", default="", metavar="TIME", help="To a time; a day is included whole."
-        ),
+        range_options,
     ]
     for option in reversed(options):
         function = option(function)

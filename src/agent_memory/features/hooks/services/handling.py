@@ -105,7 +105,10 @@ class HookHandling:
         recorded.result()
         if not (call.kind is HookKind.COMPACTION and reply.lists_captures):
             self._schedule_rest(task)
-        return HookReply(context=injection.text, on_delivered=lambda: self._enter(task, injection))
+        return HookReply(
+            context=injection.text,
+            on_delivered=lambda: self._run_logged(lambda: self._enter(task, injection)),
+        )
 
     def drain_soon(self) -> None:
         """Drain the spool in the background, once for any number of requests."""
@@ -235,17 +238,14 @@ class HookHandling:
     def _enter(self, task: HookTask, injection: Injection) -> None:
         """Enter what the agent was given into the ledger, without waiting for the disk."""
         call = task.call
-        try:
-            self.injections.record(
-                injection,
-                session_id=SessionId(call.session),
-                event_id=call.event_id,
-                agent=call.about.get("agent", ""),
-                project=task.place.name,
-                hook=call.kind.value,
-            )
-        except AgentMemoryError as exc:
-            self.log.warning("hook.not_in_ledger", error=str(exc))
+        self.injections.record(
+            injection,
+            session_id=SessionId(call.session),
+            event_id=call.event_id,
+            agent=call.about.get("agent", ""),
+            project=task.place.name,
+            hook=call.kind.value,
+        )
 
     def _capture_session(self, task: HookTask) -> list[Memory]:
         return self.auto_capture.capture_session(
