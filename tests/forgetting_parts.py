@@ -16,8 +16,11 @@ from agent_memory.features.forgetting.model.forgetting import ForgettingReport, 
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.purging import Purging
 from agent_memory.features.index.ports import Embedder
+from agent_memory.features.injections.adapters.ledger_store import StoredLedger
+from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
@@ -48,6 +51,7 @@ class ForgettingHarness:
     clock: ManualClock
     segmenting: Segmenter
     rollup: Rollup
+    injections: Injections
     forgetting: Forgetting
 
     def take_in(self, *events: Event) -> None:
@@ -91,6 +95,9 @@ def build_harness(
         clock=clock,
         owner="local:ann",
     )
+    injections = Injections(
+        ledger=StoredLedger(store), documents=parts.library, secrets=PassThrough(), clock=clock
+    )
     forgetting = Forgetting(
         log=parts.log,
         remover=parts.log,
@@ -100,6 +107,7 @@ def build_harness(
         rollup=rollup,
         eraser=parts.toc,
         learning=learning,
+        injections=injections,
         purging=Purging(
             indexes=parts.indexes,
             recall=parts.recall,
@@ -109,7 +117,7 @@ def build_harness(
         ),
         toc_lock=threading.Lock(),
     )
-    return ForgettingHarness(parts, clock, segmenting, rollup, forgetting)
+    return ForgettingHarness(parts, clock, segmenting, rollup, injections, forgetting)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from agent_memory.interfaces.cli.commands import Group, Invocation, global_optio
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.server import CommandServer, PipeHandler
+from agent_memory.interfaces.hook_answers import HookAnswer
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.errors import Cancelled, FeatureUnavailable
@@ -206,7 +207,7 @@ async def _serve(data: Path) -> None:
     entrance = _entrance(data)
     server = CommandServer(
         Runner({"memory": programs}, backend, __version__, Observer()).run,
-        lambda _call, given: (given, ""),
+        lambda _call, given: HookAnswer(given),
         version=__version__,
         on_newer=stop.set,
         busy=entrance.is_busy,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
@@ -36,6 +37,7 @@ def build_forgetting(
     memories: MemoriesFeature,
     knowledge: KnowledgeFeature,
     recall: RecallFeature,
+    injections: InjectionsFeature,
 ) -> ForgettingFeature:
     folders, store = platform.folders, platform.store
 
@@ -65,6 +67,7 @@ def build_forgetting(
             rollup=toc.rollup,
             eraser=toc.store,
             learning=knowledge.learning,
+            injections=injections.injections,
             purging=purging,
             toc_lock=toc.lock,
         ),
@@ -73,6 +76,7 @@ def build_forgetting(
             uses=memories.uses,
             journal=memories.journal,
             notes=memories.notes,
+            injections=injections.injections,
             purging=purging,
             clock=platform.clock,
         ),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import structlog
 
+from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
@@ -47,6 +48,7 @@ def build_hooks(
     log: LogFeature,
     memories: MemoriesFeature,
     recall: RecallFeature,
+    injections: InjectionsFeature,
 ) -> HooksFeature:
     spool, own = SpoolFolder(platform.folders.spool), platform.folders.summarizer
     excluded = ExcludedFolder(frozenset({own, own.resolve()}))
@@ -54,6 +56,7 @@ def build_hooks(
         handling=HookHandling(
             recording=HookRecorder(ingest=log.ingest, resolver=memories.resolver),
             injection=ContextInjection(context=recall.context, recall=recall.recall),
+            injections=injections.injections,
             auto_capture=AutoCapture(
                 log=log.events, capture=memories.capture, recall=recall.recall
             ),

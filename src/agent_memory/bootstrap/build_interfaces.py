@@ -10,6 +10,7 @@ from agent_memory import __version__
 from agent_memory.bootstrap.build_backups import BackupsFeature
 from agent_memory.bootstrap.build_forgetting import ForgettingFeature
 from agent_memory.bootstrap.build_hooks import HooksFeature, build_installing
+from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
@@ -59,6 +60,7 @@ class Features:
     knowledge: KnowledgeFeature
     graphs: Graphs
     recall: RecallFeature
+    injections: InjectionsFeature
     hooks: HooksFeature
     forgetting: ForgettingFeature
     backups: BackupsFeature
@@ -92,6 +94,8 @@ def build_services(platform: Platform, features: Features) -> Services:
         consolidation=features.memories.consolidation,
         reasoning=features.recall.reasoning,
         transfer=features.memories.transfer,
+        injections=features.injections.injections,
+        provenance=features.injections.provenance,
         backfill=features.hooks.backfill,
         forgetting=features.forgetting.forgetting,
         memory_forgetting=features.forgetting.memory_forgetting,

@@ -10,6 +10,7 @@ from agent_memory import __version__
 from agent_memory.bootstrap.build_forgetting import ForgettingFeature
 from agent_memory.bootstrap.build_hooks import HooksFeature
 from agent_memory.bootstrap.build_index import IndexFeature
+from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
@@ -107,6 +108,7 @@ def build_scheduler(
     memories: MemoriesFeature,
     knowledge: KnowledgeFeature,
     recall: RecallFeature,
+    injections: InjectionsFeature,
     forgetting: ForgettingFeature,
     changes: ChangeFeed,
     wake_ups: WakeUps,
@@ -125,6 +127,7 @@ def build_scheduler(
         toc_lock=toc.lock,
         rebuild=toc.background_rebuild,
         changes=changes,
+        injections=injections.injections,
     )
 
     def cut_segments(check: Check) -> None:

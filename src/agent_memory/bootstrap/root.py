@@ -13,6 +13,7 @@ from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
 from agent_memory.bootstrap.build_hooks import build_hooks
 from agent_memory.bootstrap.build_index import LEXICAL, IndexFeature, build_index
+from agent_memory.bootstrap.build_injections import build_injections
 from agent_memory.bootstrap.build_interfaces import (
     Features,
     GrpcInterface,
@@ -49,6 +50,7 @@ from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.guard import BearerGuard
+from agent_memory.interfaces.hook_answers import HookAnswer
 from agent_memory.interfaces.hooks.answering import HookAnswerer
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.gate import Gate
@@ -121,7 +123,7 @@ class App:
         caller = Caller(folder=str(call.cwd), environ=call.environ)
         await self.mcp.serve_pipe(caller, reader, writer, ending)
 
-    def answer_hook(self, call: CommandCall, payload: bytes) -> tuple[bytes, str]:
+    def answer_hook(self, call: CommandCall, payload: bytes) -> HookAnswer:
         return self.hook_answerer.answer(
             Delivery.parse_frame(
                 call.arguments,
@@ -194,11 +196,12 @@ def build(
     knowledge = build_knowledge(platform, log, wake_ups)
     graphs = build_checkpoints(platform)
     recall = build_recall(platform, log, toc, memories, knowledge, index)
-    hooks = build_hooks(platform, log, memories, recall)
-    forgetting = build_forgetting(platform, log, toc, memories, knowledge, recall)
+    injections = build_injections(platform, recall)
+    hooks = build_hooks(platform, log, memories, recall, injections)
+    forgetting = build_forgetting(platform, log, toc, memories, knowledge, recall, injections)
     changes = build_streaming(log, memories)
     scheduler = build_scheduler(
-        platform, log, toc, memories, knowledge, recall, forgetting, changes, wake_ups
+        platform, log, toc, memories, knowledge, recall, injections, forgetting, changes, wake_ups
     )
     features = Features(
         log=log,
@@ -207,6 +210,7 @@ def build(
         knowledge=knowledge,
         graphs=graphs,
         recall=recall,
+        injections=injections,
         hooks=hooks,
         forgetting=forgetting,
         backups=build_backups(platform, log, memories, knowledge, graphs, scheduler, wake_ups),

@@ -9,6 +9,8 @@ from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.features.injections.services.injections import Injections
+from agent_memory.features.injections.services.provenance import Provenance
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge
 from agent_memory.features.log.services.timeline import Timeline
@@ -66,6 +68,8 @@ class Services:
     consolidation: Consolidation
     reasoning: Reasoning
     transfer: Transfer
+    injections: Injections
+    provenance: Provenance
     backfill: Backfill
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting

@@ -91,10 +91,10 @@ class Telling:
         self.parts.keep_up()
 
     def start(self, session: str = "s", **wanted: object) -> str:
-        return self.briefing.build_for_start(session, SHOP, ContextRequest(**wanted))  # type: ignore[arg-type]
+        return self.briefing.build_for_start(session, SHOP, ContextRequest(**wanted)).text  # type: ignore[arg-type]
 
     def about(self, path: str, session: str = "s") -> str:
-        return self.briefing.build_for_file(session, SHOP, path)
+        return self.briefing.build_for_file(session, SHOP, path).text
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ class TestStart:
         found = {
             each.get("uri", ""): (float(each.get("relevance", "-1")), each.get("by"))
             for each in ET.fromstring(  # noqa: S314
-                telling.briefing.build_for_start("s", place, ContextRequest())
+                telling.briefing.build_for_start("s", place, ContextRequest()).text
             ).iter("resource")
         }
         assert all(uri.startswith(("subcog://", "memory://grips/grip:")) for uri in found), found
@@ -281,13 +281,13 @@ class TestRelated:
     def test_for_a_prompt(self, telling: Telling) -> None:
         for number in range(5):
             telling.keep(f"Payment rule number {number}")
-        text = telling.briefing.build_for_prompt("s", SHOP, "Which payment rule?")
+        text = telling.briefing.build_for_prompt("s", SHOP, "Which payment rule?").text
         assert text.count("<memory ") == RELATED
-        assert telling.briefing.build_for_prompt("s", SHOP, "?!") == ""
+        assert telling.briefing.build_for_prompt("s", SHOP, "?!").text == ""
 
     def test_a_prompt_longer_than_any_question(self, telling: Telling) -> None:
         telling.keep("Payment rule number one")
-        assert telling.briefing.build_for_prompt("s", SHOP, "payment " * 100_000) != ""
+        assert telling.briefing.build_for_prompt("s", SHOP, "payment " * 100_000).text != ""
 
 
 class TestWhatIsRemembered:

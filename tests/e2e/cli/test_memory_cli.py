@@ -766,7 +766,8 @@ class TestStatus:
         )
         assert re.search(
             r"\nIndex: [\d.]+ [KM]?B \| Last Sync: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n"
-            r"Recall: by words; no LLM\n$",
+            r"Recall: by words; no LLM\n"
+            r"Injected: [^\n]+\n$",
             text,
         )
         assert counted.text("status", "--format", "quiet") == "5\n"
@@ -781,6 +782,7 @@ class TestStatus:
         told = counted.json("status")
         assert told.pop("index_bytes") > 0
         assert re.match(r"\d{4}-\d\d-\d\dT", told.pop("last_sync"))
+        assert len(told.pop("injections")) == 7
         assert told == {
             "total": 5,
             "by_domain": {"project:app": 4, "user": 1},

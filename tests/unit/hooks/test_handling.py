@@ -4,24 +4,28 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from agent_memory import config
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
-from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind, build_events
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
 from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.injections.model.injections import Injection
+from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.hooks.preferences import build_options
-from agent_memory.kernel.errors import ContentBlocked, InvalidInput, StorageFailed
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded, StorageFailed
+from agent_memory.kernel.ids import Domain
 
 CALLER = Caller(folder="/work", environ={})
 REPLY = ReplyFormat(max_tokens=1_000, lists_captures=False)
 LISTING = replace(REPLY, lists_captures=True)
-PLACE = cast("MemoryLocation", object())
+PLACE = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"))
 OPTIONS = build_options(config.Settings())
 
 
@@ -40,6 +44,8 @@ class FakeParts:
     logged: list[str] = field(default_factory=list)
     recorded: list[HookCall] = field(default_factory=list)
     pending: list[HookCall] = field(default_factory=list)
+    full: Exception | None = None  # of the ledger
+    entered: list[tuple[Injection, dict[str, str]]] = field(default_factory=list)
 
     # Preferences.
 
@@ -74,11 +80,11 @@ class FakeParts:
 
     # Context and captures.
 
-    def build_for_start(self, _session: str, _place: MemoryLocation, wanted: Any) -> str:
+    def build_for_start(self, _session: str, _place: MemoryLocation, wanted: Any) -> Injection:
         self.own = wanted.session
         if self.no_context is not None:
             raise self.no_context
-        return "<memory_context/>"
+        return Injection(text="<memory_context/>", items=("memory://grips/g1",))
 
     @property
     def history(self) -> "FakeParts":
@@ -98,6 +104,13 @@ class FakeParts:
     def sync_domains(self, *_: object) -> list[object]:
         self.calls.append("sync")
         return []
+
+    # The ledger.
+
+    def record_injection(self, injection: Injection, **where: str) -> None:
+        if self.full is not None:
+            raise self.full
+        self.entered.append((injection, where))
 
     # The spool.
 
@@ -119,6 +132,7 @@ def handling(parts: FakeParts) -> Iterator[HookHandling]:
     handling = HookHandling(
         recording=fake,
         injection=fake,
+        injections=cast("Any", SimpleNamespace(record=parts.record_injection)),
         auto_capture=fake,
         remote_sync=fake,
         spooling=fake,
@@ -139,7 +153,7 @@ class TestAnswers:
         self, handling: HookHandling, parts: FakeParts
     ) -> None:
         call = make_call(HookKind.SESSION_START)
-        assert handling.handle(call, CALLER, REPLY) == "<memory_context/>"
+        assert handling.handle(call, CALLER, REPLY).context == "<memory_context/>"
         assert parts.recorded == [call]
         assert parts.logged == ["hook.settings_ignored"]
 
@@ -155,7 +169,7 @@ class TestAnswers:
         self, handling: HookHandling, parts: FakeParts
     ) -> None:
         parts.options = replace(OPTIONS, enabled=frozenset({HookKind.STOP}))
-        assert handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY) == ""
+        assert handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY).context == ""
         assert parts.recorded == []
 
     def test_the_agents_that_the_daemon_runs_are_not_recorded(
@@ -164,7 +178,7 @@ class TestAnswers:
         own = replace(handling, excluded=ExcludedFolder(frozenset({PurePath("/data/summarizer")})))
         inside = replace(make_call(HookKind.PROMPT), folder="/data/summarizer/toc")
         beside = replace(make_call(HookKind.PROMPT), folder="/data/summarizer-2")
-        assert own.handle(inside, CALLER, REPLY) == ""
+        assert own.handle(inside, CALLER, REPLY).context == ""
         own.handle(beside, CALLER, REPLY)
         parts.pending = [inside, beside]
         own.drain()
@@ -175,7 +189,7 @@ class TestAnswers:
         self, handling: HookHandling, parts: FakeParts, failure: Exception
     ) -> None:
         parts.no_context = failure
-        assert handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY) == ""
+        assert handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY).context == ""
         assert len(parts.recorded) == 1
         assert parts.logged[-1] == "hook.no_context"
 
@@ -195,6 +209,38 @@ class TestAnswers:
         with pytest.raises(InvalidInput):
             handling.handle(replace(make_call(HookKind.STOP), session=""), CALLER, REPLY)
         assert parts.recorded == []
+
+
+class TestLedger:
+    def test_only_what_was_delivered_is_entered(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        call = make_call(HookKind.SESSION_START, about={"agent": "codex"})
+        reply = handling.handle(call, CALLER, REPLY)
+        assert parts.entered == []
+        reply.on_delivered()
+        ((injection, where),) = parts.entered
+        assert injection.text == reply.context
+        assert injection.items == ("memory://grips/g1",)
+        (event,) = build_events(call, project="shop", branch="")
+        assert where == {
+            "session_id": "s1",
+            "event_id": event.event_id,
+            "agent": "codex",
+            "project": "shop",
+            "hook": "session-start",
+        }
+
+    def test_a_full_store_does_no_harm(self, handling: HookHandling, parts: FakeParts) -> None:
+        parts.full = Overloaded("too much is waiting")
+        handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY).on_delivered()
+        assert parts.logged[-1] == "hook.afterwards"
+
+    @pytest.mark.parametrize("kind", [HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL])
+    @pytest.mark.parametrize("call_id", ["", "call-1"])
+    def test_an_entry_names_the_event_of_the_call(self, kind: HookKind, call_id: str) -> None:
+        call = make_call(kind, call_id=call_id)
+        assert call.event_id == build_events(call, project="", branch="")[0].event_id
 
 
 class TestAfterTheAnswer:

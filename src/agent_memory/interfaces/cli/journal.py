@@ -26,6 +26,17 @@ NOTHING_YET = (
 )
 
 
+def range_options(function: F) -> F:
+    """Add `--since` and `--until`, which `resolve_range` reads."""
+    since = click.option(
+        "--since", default="", metavar="TIME", help="From a date, a time, or 'last week'."
+    )
+    until = click.option(
+        "--until", default="", metavar="TIME", help="To a time; a day is included whole."
+    )
+    return since(until(function))
+
+
 def _list_options(function: F) -> F:
     """Add the options of commands that list sessions."""
     options = [
@@ -39,12 +50,7 @@ def _list_options(function: F) -> F:
         ),
         click.option("--project", default="", help="Only of this project."),
         click.option("--agent", default="", help="Only of this agent."),
-        click.option(
-            "--since", default="", metavar="TIME", help="From a date, a time, or 'last week'."
-        ),
-        click.option(
-            "--until", default="", metavar="TIME", help="To a time; a day is included whole."
-        ),
+        range_options,
     ]
     for option in reversed(options):
         function = option(function)
@@ -173,11 +179,8 @@ def _show_sessions(
 def _list_sessions(
     run: Invocation, *, limit: int, project: str, agent: str, since: str, until: str
 ) -> tuple[SessionEntry, ...]:
-    start = run.resolve_time(since)[0] if since else 0
-    end = run.resolve_time(until)[1] if until else MAX_MILLIS
-    if start > end:
-        raise InvalidInput(f"--since {since} is after --until {until}: swap them")
-    scope = JournalScope(since=Millis(start), until=Millis(end), project=project, agent=agent)
+    start, end = resolve_range(run, since, until)
+    scope = JournalScope(since=start, until=end, project=project, agent=agent)
     journal = run.services.journal
     page = journal.list_sessions(scope, limit=limit)
     if not page.sessions:
@@ -185,6 +188,15 @@ def _list_sessions(
     if page.more:
         run.terminal.warn(f"note: there are more; -n {2 * limit} shows them\n")
     return page.sessions
+
+
+def resolve_range(run: Invocation, since: str, until: str) -> tuple[Millis, Millis]:
+    """Return the first and the last moment of `--since` and `--until`; empty is without a limit."""
+    start = run.resolve_time(since)[0] if since else 0
+    end = run.resolve_time(until)[1] if until else MAX_MILLIS
+    if start > end:
+        raise InvalidInput(f"--since {since} is after --until {until}: swap them")
+    return Millis(start), Millis(end)
 
 
 def check_project(run: Invocation, project: str) -> None:

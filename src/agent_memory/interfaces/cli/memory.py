@@ -16,6 +16,7 @@ from agent_memory.interfaces.cli.consolidate import consolidate
 from agent_memory.interfaces.cli.doctor import doctor
 from agent_memory.interfaces.cli.forget import forget
 from agent_memory.interfaces.cli.hook import hook
+from agent_memory.interfaces.cli.injections import injections, why
 from agent_memory.interfaces.cli.install import install, uninstall
 from agent_memory.interfaces.cli.journal import log, sessions, today
 from agent_memory.interfaces.cli.recall import context, recall
@@ -29,7 +30,7 @@ from agent_memory.interfaces.cli.transfer import export, import_memories, migrat
     cls=Group,
     sections={
         "Everyday": ("recall", "capture", "list", "show", "edit", "resolve", "context", "status"),
-        "Look back": ("today", "log", "sessions"),
+        "Look back": ("today", "log", "sessions", "injections", "why"),
         "Share": ("sync", "export", "import"),
         "Set up": ("install", "uninstall", "doctor", "config", "completion"),
         "Maintain": ("consolidate", "archive", "forget", "migrate"),
@@ -147,7 +148,7 @@ def _as_text(value: object) -> str:
 
 for command in (
     *(capture, recall, show, list_memories, edit, resolve, archive),
-    *(today, log, sessions),
+    *(today, log, sessions, injections, why),
     *(status, sync, consolidate, import_memories, export, migrate, forget, hook),
     *(context, serve, install, uninstall, doctor, completion),
 ):

@@ -19,6 +19,7 @@ from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli import frames
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.hook_answers import HookAnswer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
@@ -41,7 +42,7 @@ MCP = "mcp"  # in place of a program; the connection is handed to PipeHandler
 MAX_PIPES = 256
 
 CommandHandler = Callable[[CommandCall, Terminal], int]
-HookHandler = Callable[[CommandCall, bytes], tuple[bytes, str]]  # the answer, and any error
+HookHandler = Callable[[CommandCall, bytes], HookAnswer]
 
 
 class PipeHandler(Protocol):
@@ -224,12 +225,15 @@ class CommandServer:
         kind, data = await asyncio.wait_for(frames.read(reader), HOOK_INPUT_SECONDS)
         if kind != frames.HOOK_INPUT:
             raise InvalidInput("a hook's input is missing")
-        answer, error = await asyncio.get_running_loop().run_in_executor(
+        answer, error, on_delivered = await asyncio.get_running_loop().run_in_executor(
             self._hook_threads, self._hook, call, data
         )
+        is_late = reader.at_eof()  # the launcher waits no longer
         warning = frames.encode(frames.ERR, f"error: {error}\n".encode()) if error else b""
         output = frames.encode(frames.OUT, answer) if answer else b""
         await connection.send(warning + output + frames.encode(frames.EXIT, bytes([0])))
+        if not is_late:
+            on_delivered()
 
     async def _watch(self, connection: "_CallerConnection", reader: asyncio.StreamReader) -> None:
         """Pass on the caller's answers. Cancel the command if the caller cancels or disconnects."""

@@ -281,12 +281,16 @@ def _as_markdown(page: _Page, full: bool) -> Iterator[str]:
         yield rendering.plain(_turn_text(turn, full))
 
 
-def _turn_head(turn: _Turn) -> str:
-    event = turn.event
+def format_speaker(event: Event) -> str:
+    """Format the time and the speaker of an event, and the tool of a tool's result."""
     who = event.metadata.get("speaker") or event.role.name.lower()
     tool = event.metadata.get("tool_name") if event.type is EventType.TOOL_RESULT else ""
     words = [rendering.moment(event.at_ms), who, *([tool] if tool else [])]
-    head = rendering.plain(" ".join(" | ".join(words).split()))
+    return rendering.plain(" ".join(" | ".join(words).split()))
+
+
+def _turn_head(turn: _Turn) -> str:
+    head = format_speaker(turn.event)
     return f"{turn.label}: {head}" if turn.label else head
 
 

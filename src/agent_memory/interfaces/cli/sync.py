@@ -1,10 +1,11 @@
 """`memory sync` and `memory status`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import click
 
+from agent_memory.features.injections.model.injections import DayCount
 from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
@@ -13,12 +14,15 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.admin import describe_contents, describe_embedding
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.injections import describe_days
+from agent_memory.interfaces.wire.injections import day_count_json
 from agent_memory.interfaces.wire.memories import counts_json, sync_outcomes_json
 from agent_memory.kernel.ids import ORG, PROJECT, USER
 
 Name = TypeVar("Name", bound=str)
 
 BAR = 20
+DAYS = 7  # of injections
 FEATURES = {
     "core": "by words; no LLM",
     "enhanced": "by words and meaning; no LLM",
@@ -122,9 +126,11 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     if verify:
         with run.terminal.progress("Verifying", counted.total) as advance:
             verified = stats.verify(domains, advance)
+    days = run.services.injections.count_days(run.zone, DAYS)
     run.show(
         {
             **counts_json(counted),
+            "injections": [day_count_json(day) for day in days],
             "verified": None
             if verified is None
             else {
@@ -133,13 +139,15 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
                 "problems": list(verified.problems),
             },
         },
-        lambda: "\n".join(_as_text(counted, verified, verbose)),
+        lambda: "\n".join(_as_text(counted, days, verified, verbose)),
         essential=str(counted.total),
     )
     return 1 if verified is not None and verified.problems else 0
 
 
-def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool) -> Iterator[str]:
+def _as_text(
+    counted: MemoryCounts, days: Sequence[DayCount], verified: MemoryCheck | None, verbose: bool
+) -> Iterator[str]:
     families: dict[str, int] = {}
     for name, count in counted.by_domain.items():
         families[get_family(name)] = families.get(get_family(name), 0) + count
@@ -161,6 +169,7 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
     when = "never" if last is None else rendering.format_zoned(last)
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
     yield f"Recall: {FEATURES[counted.features]}"
+    yield f"Injected: {describe_days(days)}"
     if counted.indexes.vectors_waiting:
         yield f"Meaning: {describe_embedding(counted.indexes)}"
     if counted.contents is not None:

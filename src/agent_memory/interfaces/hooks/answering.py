@@ -8,6 +8,7 @@ import structlog
 from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.interfaces.hook_answers import HookAnswer
 from agent_memory.interfaces.hooks import inputs, outputs
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery
 from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
@@ -24,16 +25,15 @@ class HookAnswerer:
     version: str
     observer: Observer
 
-    def answer(self, delivery: Delivery) -> tuple[bytes, str]:
-        """Return the answer for the agent, and the problem or an empty text.
-
-        The answer is empty if the call could not be recorded now: it belongs in the spool.
-        """
+    def answer(self, delivery: Delivery) -> HookAnswer:
+        """Return the answer for the agent. It is empty if the call could not be recorded now: it
+        belongs in the spool."""
         if delivery.name == inputs.DRAIN:
             self.handling.drain_soon()
-            return outputs.render_failure(Contract.AGENT, ""), ""
+            return HookAnswer(outputs.render_failure(Contract.AGENT, ""))
         began = time.perf_counter()
-        answer, problem, call = self._answer(delivery)
+        answered, call = self._answer(delivery)
+        answer, problem, _ = answered
         self.observer.record(
             Interface.HOOK,
             "unread" if call is None else call.kind.value,
@@ -41,25 +41,28 @@ class HookAnswerer:
             time.perf_counter() - began,
             None if call is None else tracing.from_name(call.session),
         )
-        return answer, problem
+        return answered
 
-    def _answer(self, delivery: Delivery) -> tuple[bytes, str, HookCall | None]:
+    def _answer(self, delivery: Delivery) -> tuple[HookAnswer, HookCall | None]:
         call: HookCall | None = None
         contract = inputs.guess_contract(delivery.data)
         try:
             request = inputs.parse_delivery(delivery)
             contract, call = request.contract, self.handling.clean_ids(request.call)
             if request.event == inputs.CHECK:
-                return outputs.render_check(self.version), "", call
+                return HookAnswer(outputs.render_check(self.version)), call
             caller = Caller(folder=delivery.folder, environ=delivery.environ)
-            context = self.handling.handle(call, caller, outputs.get_format(contract))
-            return outputs.render_answer(request, context), "", call
+            reply = self.handling.handle(call, caller, outputs.get_format(contract))
+            answer = HookAnswer(outputs.render_answer(request, reply.context))
+            if outputs.takes_context(request, reply.context):
+                answer = answer._replace(on_delivered=reply.on_delivered)
+            return answer, call
         except (InvalidInput, ContentBlocked) as exc:
             log.warning("hook.refused", hook=delivery.name, error=str(exc))
-            return outputs.render_failure(contract, str(exc)), str(exc), call
+            return HookAnswer(outputs.render_failure(contract, str(exc)), str(exc)), call
         except AgentMemoryError as exc:
             log.warning("hook.not_recorded", hook=delivery.name, error=str(exc))
-            return b"", str(exc), call
+            return HookAnswer(b"", str(exc)), call
         except Exception:
             log.exception("hook.failed", hook=delivery.name)
-            return b"", "the hook failed in the daemon; its log says why", call
+            return HookAnswer(b"", "the hook failed in the daemon; its log says why"), call

@@ -28,17 +28,24 @@ def get_format(contract: Contract) -> ReplyFormat:
     )
 
 
+def takes_context(request: HookRequest, context: str) -> bool:
+    """Tell whether the agent takes this context in the answer to this call."""
+    if request.contract is Contract.SIMPLE:
+        return bool(context)
+    return (
+        request.contract is not Contract.SILENT
+        and request.call.kind in _TAKES_CONTEXT
+        and 0 < len(context) <= MAX_CONTEXT_CHARS
+    )
+
+
 def render_answer(request: HookRequest, context: str) -> bytes:
     """Render the answer to a call; leave out a context that the agent would not take."""
     if request.contract is Contract.SIMPLE:
         return _render_simple(context, ended=request.call.kind is HookKind.SESSION_END)
     if request.event in SHOWN:
         return NOTHING
-    if (
-        request.contract is Contract.SILENT
-        or request.call.kind not in _TAKES_CONTEXT
-        or not 0 < len(context) <= MAX_CONTEXT_CHARS
-    ):
+    if not takes_context(request, context):
         return _encode({})
     return _encode(_build_context(request.event, context))
 

@@ -1,4 +1,4 @@
-"""Reading under `/api/v1/`: events, sessions, the table of contents, grips, search, memories."""
+"""Reading under `/api/v1/`: events, sessions, contents, grips, search, memories, injections."""
 
 from typing import Annotated, Any
 
@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.injections.model.injections import LedgerScope
 from agent_memory.features.log.services.timeline import MAX_EVENTS
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
@@ -18,12 +19,13 @@ from agent_memory.interfaces.http.questions import SearchParameters
 from agent_memory.interfaces.search_request import SearchRequest
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.events import event_json, page_json
+from agent_memory.interfaces.wire.injections import ledger_page_json
 from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.search import Detail, answer_json
 from agent_memory.interfaces.wire.toc import expansion_json, node_json, version_json
-from agent_memory.interfaces.wire.tokens import parse_token
+from agent_memory.interfaces.wire.tokens import parse_offset, parse_token
 from agent_memory.kernel.errors import NotFound
-from agent_memory.kernel.ids import MAX_MILLIS, Domain
+from agent_memory.kernel.ids import MAX_MILLIS, Domain, Millis
 
 Object = dict[str, Any]
 # An HTTP client has no current folder.
@@ -37,7 +39,12 @@ Words = Annotated[list[str], Query(max_length=queries.MAX_TAGS)]
 
 def build_routers(dependencies: HttpDependencies) -> tuple[APIRouter, ...]:
     services, run = dependencies.services, dependencies.bridge.run
-    return _events(services, run), _contents(services, run), _memories(services, run)
+    return (
+        _events(services, run),
+        _contents(services, run),
+        _memories(services, run),
+        _injections(services, run),
+    )
 
 
 def _events(services: Services, run: ThreadRunner) -> APIRouter:
@@ -198,5 +205,39 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
         uri = f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
         details = await run(lambda: services.editor.show(uri, NO_LOCATION))
         return answers.render_json(memory_details_json(details))
+
+    return routes
+
+
+def _injections(services: Services, run: ThreadRunner) -> APIRouter:
+    routes = APIRouter(tags=["injections"])
+    injections = services.injections
+
+    @routes.get(
+        "/injections/", summary="What hooks gave to agents, newest first", response_model=Object
+    )
+    async def list_injections(
+        session_id: Word = "",
+        project: Word = "",
+        item: Annotated[str, Query(max_length=512, description="A URI that was given.")] = "",
+        from_timestamp_ms: Time = 0,
+        to_timestamp_ms: Time = MAX_MILLIS,
+        limit: Limit = 50,
+        continuation_token: Token = None,
+    ) -> Response:
+        scope = LedgerScope(
+            session=session_id,
+            project=project,
+            items=frozenset({item} if item else ()),
+            since=Millis(from_timestamp_ms),
+            until=Millis(to_timestamp_ms),
+        )
+        before = None if continuation_token is None else parse_offset(continuation_token)
+
+        def read() -> Response:
+            page = injections.list_entries(scope, limit=limit, before=before)
+            return answers.render_json(ledger_page_json(page, injections.read_items(page.entries)))
+
+        return await run(read)
 
     return routes

@@ -21,6 +21,7 @@ JOURNAL = "journal"  # run:{sequence:020} -> changes of a consolidation; looked:
 FACTS = "facts"  # fact:{id}, former:{id}, and index rows of their order
 KNOWLEDGE = "knowledge"  # episode, procedure, chain, user and session, likewise
 GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_layout.py has the layout
+INJECTIONS = "injections"  # given:{sequence:020} -> what a hook gave to an agent, by reference
 META = "meta"  # schema version, sequence counters
 
 ALL = (
@@ -45,5 +46,6 @@ ALL = (
     FACTS,
     KNOWLEDGE,
     GRAPH_CHECKPOINTS,
+    INJECTIONS,
     META,
 )

@@ -22,6 +22,7 @@ from agent_memory.features.forgetting.services.purging import (
     UNREACHABLE,
     Purging,
 )
+from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
@@ -66,6 +67,7 @@ class Forgetting:
     rollup: Rollup
     eraser: TocEraser
     learning: Learner
+    injections: Injections
     purging: Purging
     toc_lock: AbstractContextManager[object]  # shared with the jobs that write nodes
     running: threading.Lock = field(default_factory=threading.Lock)
@@ -151,6 +153,10 @@ class Forgetting:
                 self._recut(session_id, [place.at for place in doomed], tally)
         with self.toc_lock:
             self._roll_up(tally, on_progress)
+        self.injections.forget(
+            {place.at.event_id for place in places},
+            {each for each in {place.session_id for place in places} if self._is_empty(each)},
+        )
         self.purging.purge_indexes(self._entries(places), on_progress)
         self.purging.purge_files(on_progress)
         report = self._build_report(places, tally, on_progress)
@@ -171,6 +177,9 @@ class Forgetting:
             )
             self.remover.remove(some)
             on_progress(REMOVING, start + len(some))
+
+    def _is_empty(self, session_id: SessionId) -> bool:
+        return not self.log.list_session(session_id, after=None, limit=1).events
 
     def _recut(self, session_id: SessionId, gone: Sequence[Position], tally: _Tally) -> None:
         """Cut the session again, and erase the versions of its segments that had the events."""

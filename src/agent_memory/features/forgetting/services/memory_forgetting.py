@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.purging import UNREACHABLE, Purging
+from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.log.model.outbox import MemoryChanged
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
@@ -31,6 +32,7 @@ class MemoryForgetting:
     uses: MemoryUses
     journal: Journal
     notes: NoteWriter
+    injections: Injections
     purging: Purging
     clock: Clock
 
@@ -54,6 +56,7 @@ class MemoryForgetting:
             of_domain = [stone for stone in stones if stone.domain == domain]
             out_of_reach += self._in_notes(domain, of_domain, rewrite_notes)
         self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], on_progress)
+        self.injections.forget()
         self.purging.purge_files(on_progress)
         proof = self.purging.build_proof(needles, {memory.urn for memory in found}, on_progress)
         if any(self._is_there(memory) for memory in found):

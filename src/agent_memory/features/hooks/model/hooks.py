@@ -66,6 +66,20 @@ class HookCall:
         )
 
     @property
+    def event_id(self) -> EventId:
+        """The id of the event that a call with a context is recorded as; empty: there is none."""
+        match self.kind:
+            case HookKind.PROMPT:
+                return self.prompt_event
+            case HookKind.SESSION_START:
+                kind, record_id = RecordKind.SESSION_START, self.nonce
+            case HookKind.TOOL:
+                kind, record_id = RecordKind.TOOL, self.call_id or self.nonce
+            case _:
+                return EventId("")
+        return transcripts.build_event_id(self.session, kind, record_id)
+
+    @property
     def own_text(self) -> str:
         """The text without the context that we injected."""
         return transcripts.strip_injected(self.text)

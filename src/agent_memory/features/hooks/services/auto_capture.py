@@ -28,7 +28,7 @@ MAX_SUGGESTIONS = 5
 ALIKE = 10  # memories to compare with
 MOST_WORDS = 0.6  # share of a signal's words that a later memory of the same thing has
 LEAST_SHARED = 3  # words
-TAG = "auto-captured"
+TAG = memories.AUTO_CAPTURED
 _PAGE = 200
 _END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
 

@@ -19,6 +19,7 @@ from agent_memory.features.index.model.queries import (
     SearchMode,
     SearchScope,
 )
+from agent_memory.features.injections.model.injections import NOTHING, Injection
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.recall.model import contexts, ranking
 from agent_memory.features.recall.model.contexts import ContextRequest
@@ -88,23 +89,25 @@ class ContextInjection:
     recall: Recall
     history: InjectionHistory = field(default_factory=InjectionHistory)
 
-    def build_for_start(self, session: str, place: MemoryLocation, request: ContextRequest) -> str:
+    def build_for_start(
+        self, session: str, place: MemoryLocation, request: ContextRequest
+    ) -> Injection:
         """Build the project's context for a session that starts or has lost its context."""
         self.history.forget(session)
         request = replace(request, project=place.name, branch=place.branch)
         context = self.context.build(request, SearchMode.BM25, counted=False)
         memories = [hit for hit in context.hits if hit.document.kind is DocumentKind.MEMORY]
         self.history.take(session, memories, len(memories))
-        return context.text
+        return Injection(text=context.text, items=context.uris)
 
-    def build_for_file(self, session: str, place: MemoryLocation, path: str) -> str:
+    def build_for_file(self, session: str, place: MemoryLocation, path: str) -> Injection:
         """Find memories about a file. One matching word of its name is enough.
 
         A minimum score would drop good hits because of the words that no memory has.
         """
         return self._find_related(session, place, _extract_words(path), SearchMode.BM25, 0.0)
 
-    def build_for_prompt(self, session: str, place: MemoryLocation, prompt: str) -> str:
+    def build_for_prompt(self, session: str, place: MemoryLocation, prompt: str) -> Injection:
         """Find memories about a prompt."""
         words = prompt[:MAX_QUERY_CHARS]
         least = ranking.INJECTED_SCORE
@@ -112,7 +115,7 @@ class ContextInjection:
 
     def _find_related(
         self, session: str, place: MemoryLocation, words: str, mode: SearchMode, least_score: float
-    ) -> str:
+    ) -> Injection:
         query = Query(
             text=words,
             scope=SearchScope(
@@ -124,9 +127,10 @@ class ContextInjection:
             candidates=CANDIDATES,
         )
         if query.is_listing:
-            return ""
+            return NOTHING
         hits = self.recall.search(query, counted=False).hits
-        return contexts.render_related(self.history.take(session, hits, RELATED))
+        new = self.history.take(session, hits, RELATED)
+        return Injection(text=contexts.render_related(new), items=tuple(hit.uri for hit in new))
 
 
 def _extract_words(path: str) -> str:

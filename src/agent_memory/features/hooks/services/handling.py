@@ -22,6 +22,8 @@ from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.features.injections.model.injections import NOTHING, Injection
+from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.log.model.events import check_session_id
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.model.projects import MemoryLocation
@@ -30,7 +32,7 @@ from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked
-from agent_memory.kernel.ids import PROJECT
+from agent_memory.kernel.ids import PROJECT, SessionId
 
 FETCH_SECONDS = 1.2  # the longest that the start of a session waits for a remote
 RESUMED = "resume"  # the source of a session's start
@@ -48,11 +50,23 @@ class HookTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookReply:
+    """The context for the agent. Call `on_delivered` once the agent has it; it does not wait."""
+
+    context: str
+    on_delivered: Callable[[], None]
+
+
+SILENCE = HookReply(context="", on_delivered=lambda: None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HookHandling:
     """Handles hook calls, at once or from the spool. Its threads end with `close`."""
 
     recording: HookRecorder
     injection: ContextInjection
+    injections: Injections
     auto_capture: AutoCapture
     remote_sync: RemoteSync
     spooling: Spooling
@@ -70,29 +84,32 @@ class HookHandling:
         """Return the call with the ids that its events are stored under."""
         return self.recording.clean_ids(call)
 
-    def handle(self, call: HookCall, caller: Caller, reply: ReplyFormat) -> str:
+    def handle(self, call: HookCall, caller: Caller, reply: ReplyFormat) -> HookReply:
         """Record the call and return the context for the agent, which may be empty.
 
         Raises InvalidInput, ContentBlocked, Overloaded and StorageFailed if it is not recorded.
         """
         folder = self.preferences.find_folder(call, caller.folder)
         if self._is_excluded(call, folder):
-            return ""
+            return SILENCE
         caller = Caller(folder=folder, environ=caller.environ)
         options = self.preferences.load_options(caller.environ, folder)
         if call.kind is HookKind.SESSION_START:
             for reason in self.preferences.list_ignored(caller.environ, folder):
                 self.log.warning("hook.settings_ignored", reason=reason)
         if call.kind not in options.enabled:
-            return ""
+            return SILENCE
         check_session_id(call.session)
         task = self._build_task(call, caller, options)
         recorded = self._record(task)
-        context = self._build_context(task, reply)
+        injection = self._build_context(task, reply)
         recorded.result()
         if not (call.kind is HookKind.COMPACTION and reply.lists_captures):
             self._schedule_rest(task)
-        return context
+        return HookReply(
+            context=injection.text,
+            on_delivered=lambda: self._run_logged(lambda: self._enter(task, injection)),
+        )
 
     def drain_soon(self) -> None:
         """Drain the spool in the background, once for any number of requests."""
@@ -151,7 +168,7 @@ class HookHandling:
             self.log.warning("hook.withheld", error=str(exc))
             return self.recording.record(withhold_call(task.call), task.place)
 
-    def _build_context(self, task: HookTask, reply: ReplyFormat) -> str:
+    def _build_context(self, task: HookTask, reply: ReplyFormat) -> Injection:
         """Return the context for the agent. A failure here must not keep the call unrecorded."""
         call = task.call
         try:
@@ -165,14 +182,14 @@ class HookHandling:
                 case HookKind.COMPACTION if reply.lists_captures:
                     return self._capture(task)
                 case _:
-                    return ""
+                    return NOTHING
         except AgentMemoryError as exc:
             self.log.warning("hook.no_context", error=str(exc))
         except Exception:
             self.log.exception("hook.no_context")
-        return ""
+        return NOTHING
 
-    def _answer_start(self, task: HookTask, reply: ReplyFormat) -> str:
+    def _answer_start(self, task: HookTask, reply: ReplyFormat) -> Injection:
         options = task.options
         if options.fetch_remote:
             fetching = self.background.submit(
@@ -184,28 +201,31 @@ class HookHandling:
                 self.log.info("hook.fetch_goes_on")
         tokens = min(options.context_tokens, reply.max_tokens)
         if not tokens:
-            return ""
+            return NOTHING
         # A resumed session has its own words already; one that was compacted has lost them.
         own = task.call.session if task.call.about.get("source") == RESUMED else ""
         request = ContextRequest(guidance=options.guidance, tokens=tokens, session=own)
         return self.injection.build_for_start(task.call.session, task.place, request)
 
-    def _answer_prompt(self, task: HookTask) -> str:
+    def _answer_prompt(self, task: HookTask) -> Injection:
         call, options = task.call, task.options
         signals = self.auto_capture.capture_prompt(
             call, task.place, options.markers, capture=options.capture_prompts
         )
-        related = ""
+        related = NOTHING
         if options.recall_for_prompts:
             related = self.injection.build_for_prompt(call.session, task.place, call.own_text)
         parts = (
             notices.render_captured(signals.captured, "captured from the prompt"),
             notices.render_suggested(signals.suggested),
-            related,
+            related.text,
         )
-        return "\n".join(filter(None, parts))
+        return Injection(
+            text="\n".join(filter(None, parts)),
+            items=(*(memory.urn for memory in signals.captured), *related.items),
+        )
 
-    def _capture(self, task: HookTask) -> str:
+    def _capture(self, task: HookTask) -> Injection:
         """Capture from a session before its context is compacted."""
         call = task.call
         captured = [
@@ -213,7 +233,22 @@ class HookHandling:
             *self._capture_session(task),
         ]
         self.injection.history.forget(call.session)
-        return notices.render_captured(captured, "auto-saved before context compaction")
+        return Injection(
+            text=notices.render_captured(captured, "auto-saved before context compaction"),
+            items=tuple(memory.urn for memory in captured),
+        )
+
+    def _enter(self, task: HookTask, injection: Injection) -> None:
+        """Enter what the agent was given into the ledger, without waiting for the disk."""
+        call = task.call
+        self.injections.record(
+            injection,
+            session_id=SessionId(call.session),
+            event_id=call.event_id,
+            agent=call.about.get("agent", ""),
+            project=task.place.name,
+            hook=call.kind.value,
+        )
 
     def _capture_session(self, task: HookTask) -> list[Memory]:
         return self.auto_capture.capture_session(

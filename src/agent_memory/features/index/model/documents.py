@@ -107,6 +107,14 @@ def parse_uri(uri: str) -> tuple[str, str]:
     return SCHEME + area, unquote(name)
 
 
+def parse_document_uri(uri: str) -> tuple[DocumentKind | None, str]:
+    """Return the kind and the id of the document with this URI. None: it is none of a document."""
+    if not uri.startswith(SCHEME):
+        return DocumentKind.MEMORY, uri
+    area, name = parse_uri(uri)
+    return next((kind for kind, own in _AREAS.items() if own == area), None), name
+
+
 def event_owner(event_id: str) -> Owner:
     return Owner(f"event:{event_id}")
 

@@ -39,6 +39,7 @@ MAX_TAG_CHARS = 64
 MAX_RELATED = 100
 MAX_NAME_CHARS = 300  # of a reference to another memory
 HEX_CHARS = 12  # of the digest, in an id
+AUTO_CAPTURED = "auto-captured"  # the tag of memories that were captured without asking
 OFTEN = 20  # further uses do not change a tier
 _DAY_MS = 86_400_000
 

@@ -78,9 +78,10 @@ class MemoryEditor:
                 raise AmbiguousName(f"{name!r} matches {len(matches)} memories: {urns}")
         raise NotFound(f"no memory {name!r}: `memory list` shows all")
 
-    def show(self, name: str, here: MemoryLocation) -> MemoryDetails:
+    def show(self, name: str, here: MemoryLocation, *, counted: bool = True) -> MemoryDetails:
         memory = self.find(name, here)
-        self.uses.add([memory.key], self.clock.now())
+        if counted:
+            self.uses.add([memory.key], self.clock.now())
         return self.load_details([memory])[0]
 
     def load_details(self, memories: Sequence[Memory]) -> list[MemoryDetails]:

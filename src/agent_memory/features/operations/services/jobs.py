@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.forgetting import Forgetting
+from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.ports import Outbox
 from agent_memory.features.memories.services.note_writer import NoteWriter
@@ -66,6 +67,7 @@ class JobTasks:
     toc_lock: AbstractContextManager[object]
     rebuild: BackgroundRebuild
     changes: ChangeFeed
+    injections: Injections
 
     def cut_segments(self, check: Check) -> None:
         while True:
@@ -80,6 +82,7 @@ class JobTasks:
             self.segmenting.retry(RETRIES)
 
     def roll_up(self, check: Check) -> None:
+        self.injections.trim()
         with self.toc_lock:
             self.rollup.run(lambda _: check())
 

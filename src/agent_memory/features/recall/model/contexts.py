@@ -90,6 +90,11 @@ class Context:
     tokens: int
     hits: tuple[Hit, ...]  # the hits in `text`
 
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """The URIs of the hits, in the order of the text."""
+        return tuple(map(_get_uri, self.hits))
+
 
 def build(wanted: ContextRequest, items: Iterable[ContextItem]) -> Context:
     """Render the items in order, each sentence once, as many as fit. One that is too long is
@@ -148,7 +153,7 @@ def render_recalled(hits: Sequence[Hit], most: int) -> str:
     left = most - len(NOTICE) - 2 * len(MARKER) - 10
     for hit in hits:
         document = hit.document
-        name = hit.uri or documents.build_uri(document)
+        name = _get_uri(hit)
         said = document.text
         if hit.passage is not None and len(said) > RECALLED_CHARS:
             said = f"... {hit.passage.text} ..."
@@ -162,6 +167,10 @@ def render_recalled(hits: Sequence[Hit], most: int) -> str:
         left -= len(line) + 1
         lines.append(line)
     return "\n".join((f"<{MARKER}>", NOTICE, *lines, f"</{MARKER}>")) if lines else ""
+
+
+def _get_uri(hit: Hit) -> str:
+    return hit.uri or documents.build_uri(hit.document)
 
 
 def _has_more(hit: Hit) -> bool:
@@ -181,7 +190,7 @@ def _resource(item: ContextItem) -> Sequence[str]:
     hit = item.hit
     document = hit.document
     attributes = [
-        ("uri", hit.uri or documents.build_uri(document)),
+        ("uri", _get_uri(hit)),
         ("relevance", f"{hit.score:.2f}"),
     ]
     if RECENCY in hit.parts:

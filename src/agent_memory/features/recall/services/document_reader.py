@@ -124,6 +124,19 @@ class DocumentReader:
         ]
         return {document.key: document for document in read}
 
+    def read_uris(self, uris: Iterable[str]) -> dict[str, Document]:
+        """Return the documents of these URIs; without those that do not exist, or no more."""
+        found: list[IndexHit] = []
+        for uri in dict.fromkeys(uris):
+            kind, name = documents.parse_document_uri(uri)
+            at_ms = Millis(0)
+            if kind is DocumentKind.EVENT:  # read by its position
+                event = self.log.get(EventId(name))
+                at_ms = at_ms if event is None else event.at_ms
+            if kind is not None:
+                found.append(IndexHit(kind, name, at_ms, "", 0.0))
+        return {documents.build_uri(each): each for each in self.read(found).values()}
+
     def locate_hit(self, hit: Hit) -> Hit:
         """Return the hit with its URI and its place in the table of contents."""
         document = hit.document

@@ -134,9 +134,15 @@ class Opening:
     editor: MemoryEditor
 
     def open(
-        self, name: str, here: MemoryLocation, *, around: int = DEFAULT_CONTEXT
+        self,
+        name: str,
+        here: MemoryLocation,
+        *,
+        around: int = DEFAULT_CONTEXT,
+        counted: bool = True,
     ) -> MemoryDetails | Opened:
         """Return the record of this name: a URI, an id, the beginning of an id, or a short id.
+        It counts as a use of a memory, unless not `counted`.
 
         The name of a memory comes first, then a whole id, then a beginning. Raises NotFound,
         InvalidInput, and AmbiguousName with a list of the records that it may mean.
@@ -144,7 +150,7 @@ class Opening:
         if name.strip().startswith(documents.SCHEME):
             return self.open_uri(name.strip(), whole=False, around=around)
         try:
-            return self.editor.show(name, here)
+            return self.editor.show(name, here, counted=counted)
         except (NotFound, InvalidInput) as exc:
             problem = exc
         found = self._find(_AREAS, name, whole=isinstance(problem, AmbiguousName))

@@ -1,0 +1,282 @@
+"""`memory injections` and `memory why`: what hooks gave to agents, and where it comes from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import click
+from rich.text import Text
+
+from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.documents import Document, DocumentKind
+from agent_memory.features.injections.model.injections import (
+    KEPT_DAYS,
+    DayCount,
+    LedgerEntry,
+    LedgerScope,
+)
+from agent_memory.features.injections.services.provenance import Explanation, RecordOrigin
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.recall.services.opening import MIN_PREFIX, OpenedSession
+from agent_memory.features.toc.model import short_ids
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.capture import resolve_location
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.journal import check_project, range_options, resolve_range
+from agent_memory.interfaces.cli.paragraphs import Paragraphs
+from agent_memory.interfaces.cli.show import format_speaker
+from agent_memory.interfaces.wire.injections import (
+    explanation_json,
+    find_items,
+    get_title,
+    injections_json,
+)
+from agent_memory.kernel.errors import InvalidInput, NotFound
+
+MAX_LISTED = 10_000
+TITLE_CHARS = 200
+WORDS_CHARS = 800  # of each event that a record was made from
+NOTHING_YET = (
+    "No hook has given anything to an agent yet. `memory install AGENT` lets an agent get context"
+    " from memory."
+)
+_TIME = "cyan"
+_ID = "yellow"
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory injections",
+        "memory injections --session 7c1f",
+        "memory injections --project my-app --since yesterday",
+        "memory injections --format json | jq '[.injections[].tokens] | add'",
+    ),
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, MAX_LISTED),
+    default=20,
+    show_default=True,
+    help="Most injections.",
+)
+@click.option(
+    "--session", default="", metavar="ID", help="Only into this session; a beginning is enough."
+)
+@click.option("--project", default="", help="Only of this project.")
+@range_options
+@invocation
+def injections(
+    run: Invocation, limit: int, session: str, project: str, since: str, until: str
+) -> None:
+    """List what hooks gave to agents, newest first.
+
+    Each has the time, the hook, the agent, the project, the tokens and the session, then the
+    memories and other records in the text. `memory show` opens their ids, `memory why` explains
+    them. What is forgotten since is not listed. What an agent asks for itself, as by MCP, is no
+    injection.
+    """
+    service = run.services.injections
+    start, end = resolve_range(run, since, until)
+    named = _resolve_session(run, session) if session else ""
+    scope = LedgerScope(session=named, project=project, since=start, until=end)
+    page = service.list_entries(scope, limit=limit)
+    items = service.read_items(page.entries)
+    if not page.entries:
+        check_project(run, project)
+    if page.next is not None:
+        run.terminal.warn(f"note: there are more; -n {2 * limit} shows them\n")
+    run.show(
+        {"injections": injections_json(page.entries, items)},
+        lambda: _render_entries(run, page.entries, items) or _explain_nothing(run),
+        essential="\n".join(
+            dict.fromkeys(u for e in page.entries for u, _ in find_items(e, items))
+        ),
+        page=True,
+    )
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory why abc123",
+        "memory why decisions:abc123def456:0 --format json",
+        "memory why 01KH7AFAJ2MPHT    # an id of `memory injections` or `memory today`",
+    ),
+)
+@click.argument("name", metavar="URI|ID")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, MAX_LISTED),
+    default=10,
+    show_default=True,
+    help="Most times to list.",
+)
+@invocation
+def why(run: Invocation, name: str, limit: int) -> None:
+    """Explain where a record comes from and who was given it.
+
+    URI|ID is as in `memory show`: a URI, an id, or at least four characters of the beginning of
+    an id. For a memory you see when and how it was captured, from which words, and what it
+    supersedes. Then come the sessions that a hook gave it to. A segment or a session counts as
+    given if a part of it was.
+    """
+    explained = run.services.provenance.explain(name, resolve_location(run), limit=limit)
+    run.show(
+        explanation_json(explained),
+        lambda: "\n".join(_explain(explained)),
+        essential="\n".join(dict.fromkeys(entry.session_id for entry in explained.given)),
+        page=True,
+    )
+
+
+def describe_days(days: Sequence[DayCount]) -> str:
+    """Describe what was injected today, and on all of these days, today first."""
+    total = sum(day.injections for day in days)
+    if not total:
+        return f"nothing in {len(days)} days"
+    today = days[0]
+    parts = [
+        f"today {_describe_count(today)}" if today.injections else "nothing today",
+        f"{len(days)} days {total:,} ({sum(day.tokens for day in days):,} tokens)",
+    ]
+    return "; ".join(parts)
+
+
+def _describe_count(count: DayCount) -> str:
+    sessions = rendering.count(count.sessions, "session")
+    return f"{count.injections:,} ({count.tokens:,} tokens, {sessions})"
+
+
+def _resolve_session(run: Invocation, name: str) -> str:
+    """Return the id of the session that a name means. Raises NotFound and AmbiguousName."""
+    uri = documents.format_uri(documents.SESSIONS, name)
+    try:
+        opened = run.services.opening.open_uri(
+            name if name.startswith(documents.SCHEME) else uri, whole=False, around=0
+        )
+    except NotFound as exc:
+        least = "" if len(name) >= MIN_PREFIX else f" (give at least {MIN_PREFIX} characters)"
+        raise NotFound(
+            f"no session has an id that begins with {name[:80]!r}{least}; `memory sessions` lists"
+            " them"
+        ) from exc
+    if not isinstance(opened, OpenedSession):
+        raise InvalidInput(f"{name[:80]!r} is not a session; `memory sessions` lists them")
+    return opened.session_id
+
+
+def _render_entries(
+    run: Invocation, entries: Sequence[LedgerEntry], items: Mapping[str, Document]
+) -> str:
+    page = Paragraphs(run.terminal)
+    for entry in entries:
+        page.add_blank()
+        page.add(Text(_describe_entry(entry)), head=_format_time(entry))
+        page.add(Text(rendering.plain(entry.session_id), _ID), head=Text("session "), indent=2)
+        shown = find_items(entry, items)
+        if not shown:
+            page.add(Text("no records in it, or forgotten since", "dim"), indent=2)
+        for uri, document in shown:
+            title = rendering.excerpt(get_title(document), TITLE_CHARS)
+            page.add(Text(title), head=Text(f"{_abbreviate(uri, document)}  ", _ID), indent=2)
+    return page.render()
+
+
+def _format_time(entry: LedgerEntry) -> Text:
+    return Text(f"{rendering.moment(entry.at_ms)}  ", _TIME)
+
+
+def _describe_entry(entry: LedgerEntry) -> str:
+    tokens = rendering.count(entry.tokens, "token")
+    words = (entry.hook, entry.agent, entry.project, tokens)
+    return rendering.plain("  ".join(filter(None, words)))
+
+
+def _abbreviate(uri: str, document: Document) -> str:
+    """Return the shortest name that `memory show` opens for sure."""
+    if document.kind is DocumentKind.MEMORY:
+        reference = memories.parse_urn(uri)
+        return f"{reference.namespace}:{reference.hex}:{reference.index}"
+    return rendering.plain(short_ids.abbreviate(document.id))
+
+
+def _explain_nothing(run: Invocation) -> str:
+    newest = run.services.injections.list_entries(LedgerScope(), limit=1).entries
+    if not newest:
+        return NOTHING_YET
+    at = rendering.format_zoned(newest[0].at_ms)
+    return f"No injection passes these filters. The last of all was {at}."
+
+
+def _explain(explained: Explanation) -> Iterator[str]:
+    origin = explained.origin
+    yield rendering.plain(origin.uri if origin.memory is None else origin.memory.id)
+    yield rendering.excerpt(origin.title, TITLE_CHARS)
+    yield ""
+    yield from (
+        f"{name}: {rendering.plain(value)}" for name, value in _list_fields(origin) if value
+    )
+    for event in origin.words:
+        yield ""
+        yield f"> {format_speaker(event)}"
+        text = event.text if len(event.text) <= WORDS_CHARS else event.text[:WORDS_CHARS] + " ..."
+        yield from (f">   {line}".rstrip() for line in rendering.plain(text).splitlines())
+    yield ""
+    yield from _describe_given(explained)
+
+
+def _list_fields(origin: RecordOrigin) -> Iterator[tuple[str, str]]:
+    at, memory = rendering.format_zoned(origin.at_ms), origin.memory
+    if memory is None:
+        yield "Kind", origin.kind
+        yield "Time", at
+        yield "Project", origin.project
+    else:
+        yield "Captured", f"{at}, {'automatically' if origin.is_automatic else 'on request'}"
+        yield "Domain", memory.domain
+        yield "Status", memory.status.value
+        yield "Commit", memory.commit
+        for each in origin.supersedes:
+            yield "Supersedes", _name_memory(each)
+        if origin.superseded_by is not None:
+            yield "Superseded by", _name_memory(origin.superseded_by)
+        if memory.event_id:
+            event = documents.format_uri(documents.EVENTS, memory.event_id)
+            yield "Event", event if origin.words else f"{event} (forgotten)"
+    yield "Session", origin.session_id
+    yield "URI", origin.uri
+
+
+def _advise(origin: RecordOrigin) -> str:
+    """Say when hooks would give a record that they have not given."""
+    if origin.kind == "session":
+        name = rendering.plain(origin.session_id)
+        return f"`memory injections --session {name}` lists what was given to it."
+    if origin.memory is not None and origin.memory.status is MemoryStatus.ARCHIVED:
+        return "It is archived: hooks do not give it, and `memory recall` hides it."
+    return (
+        "Hooks give a record when a session starts in its project, or when a prompt or a file is"
+        " about it. `memory context` shows what a session would get now."
+    )
+
+
+def _name_memory(memory: Memory) -> str:
+    return f"{memory.id}  {memory.summary}"
+
+
+def _describe_given(explained: Explanation) -> Iterator[str]:
+    given, count = explained.given, explained.count
+    if not count:
+        yield f"Given: never in the last {KEPT_DAYS} days."
+        yield _advise(explained.origin)
+        return
+    times = "once" if count == 1 else f"{count:,} times"
+    yield f"Given: {times}, last {rendering.format_zoned(given[0].at_ms)}"
+    for entry in given:
+        words = (entry.hook, entry.agent, entry.project, f"session {entry.session_id}")
+        at = rendering.moment(entry.at_ms)
+        yield f"  {at}  {rendering.plain('  '.join(filter(None, words)))}"
+    if count > len(given):
+        yield f"  and {count - len(given):,} more: -n {count} shows them"
