@@ -93,6 +93,8 @@ def build_services(platform: Platform, features: Features) -> Services:
         reasoning=features.recall.reasoning,
         transfer=features.memories.transfer,
         backfill=features.hooks.backfill,
+        consent=features.hooks.consent,
+        hook_handling=features.hooks.handling,
         forgetting=features.forgetting.forgetting,
         memory_forgetting=features.forgetting.memory_forgetting,
         installing=build_installing(),

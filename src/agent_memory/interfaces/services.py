@@ -8,6 +8,8 @@ from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.hooks.services.backfill import Backfill
+from agent_memory.features.hooks.services.consent import RecordingConsent
+from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge
@@ -67,6 +69,8 @@ class Services:
     reasoning: Reasoning
     transfer: Transfer
     backfill: Backfill
+    consent: RecordingConsent
+    hook_handling: HookHandling
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
     installing: Installing
