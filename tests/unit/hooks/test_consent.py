@@ -22,6 +22,7 @@ from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.features.hooks.services.consent import PROJECT_VARIABLE, RecordingConsent
 from agent_memory.interfaces.hooks import preferences
+from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import globs
 from agent_memory.kernel.text.globs import FolderGlob
@@ -142,6 +143,51 @@ class TestRule:
     def test_switched_off_and_unreadable(self) -> None:
         assert self.decide(enabled=False) == ("hooks-disabled", "")
         assert self.decide(unreadable="why") == ("settings-unreadable", "why")
+
+
+FOLDERS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(lambda x: "/" + "/".join(x))
+PATTERNS = st.lists(
+    FOLDERS | st.sampled_from(("/*", "/a/*", "**/b", "/a/**/c", "/")), max_size=3
+).map(lambda texts: tuple(map(pattern, texts)))
+
+
+class TestRuleProperties:
+    @given(FOLDERS, FOLDERS, PATTERNS, PATTERNS, PATTERNS, st.booleans())
+    def test_more_exclusions_and_fewer_projects_never_switch_it_on(
+        self,
+        folder: str,
+        other: str,
+        projects: tuple[FolderGlob, ...],
+        exclude: tuple[FolderGlob, ...],
+        more: tuple[FolderGlob, ...],
+        opt_in: bool,
+    ) -> None:
+        def is_given(rules: ConsentRules) -> bool:
+            return consent.decide(rules, names(folder), [names(other)], None, NOW).is_given
+
+        wide = ConsentRules(opt_in=opt_in, projects=(*projects, *more), exclude=exclude)
+        for narrow in (
+            ConsentRules(opt_in=opt_in, projects=(*projects, *more), exclude=(*exclude, *more)),
+            ConsentRules(opt_in=opt_in, projects=projects, exclude=exclude),
+            ConsentRules(opt_in=True, projects=(*projects, *more), exclude=exclude),
+        ):
+            assert is_given(wide) or not is_given(narrow)
+
+    @given(FOLDERS, PATTERNS, PATTERNS, st.booleans())
+    def test_what_is_below_a_folder_that_is_off_is_off(
+        self,
+        folder: str,
+        projects: tuple[FolderGlob, ...],
+        exclude: tuple[FolderGlob, ...],
+        opt_in: bool,
+    ) -> None:
+        rules = ConsentRules(opt_in=opt_in, projects=projects, exclude=exclude)
+        above = consent.decide(rules, names(folder), [], None, NOW)
+        below = consent.decide(rules, names(f"{folder}/x"), [], None, NOW)
+        if above.reason is ConsentReason.EXCLUDED:
+            assert below.reason is ConsentReason.EXCLUDED
+        if below.reason is ConsentReason.NOT_CHOSEN:
+            assert not above.is_given
 
 
 class TestPauseFile:
@@ -443,3 +489,29 @@ class TestService:
         assert self.check(service, environ, stranger) is ConsentReason.NOT_CHOSEN
         environ |= {"MEMORY_HOOKS__MODE": "all", "MEMORY_HOOKS__PROJECTS": str(stranger)}
         assert self.check(service, environ, stranger) is ConsentReason.NOT_CHOSEN
+
+    @pytest.mark.parametrize("name", ["app", "a*[b]?", "{a,b}", "x y"])
+    def test_off_and_on_undo_each_other(
+        self, service: RecordingConsent, environ: dict[str, str], tmp_path: Path, name: str
+    ) -> None:
+        (tmp_path / name / "src").mkdir(parents=True)
+        (tmp_path / name / ".git").mkdir()
+        root, pattern = service.build_pattern(str(tmp_path / name / "src"))
+        assert root == str(tmp_path / name)
+        self.configure(tmp_path, f"hooks.exclude = {json.dumps(['/x', pattern, f'~/{name}'])}")
+        assert self.check(service, environ, tmp_path / name) is ConsentReason.EXCLUDED
+        choice = service.choose(str(tmp_path / name / "src"), environ)
+        assert pattern in choice.unwanted
+        assert choice.missing == ""
+        self.configure(tmp_path, 'hooks.mode = "opt-in"')
+        choice = service.choose(str(tmp_path / name), environ)
+        assert (choice.unwanted, choice.missing) == (frozenset(), pattern)
+        self.configure(tmp_path, f'hooks.mode = "opt-in"\nhooks.projects = {json.dumps([pattern])}')
+        assert self.check(service, environ, tmp_path / name) is ConsentReason.GIVEN
+        assert service.choose(str(tmp_path / name), environ).missing == ""
+
+    def test_a_path_that_is_too_long_is_refused(
+        self, service: RecordingConsent, tmp_path: Path
+    ) -> None:
+        with pytest.raises(InvalidInput, match="more than 1,000 characters"):
+            service.build_pattern(str(tmp_path) + "/long" * 300)

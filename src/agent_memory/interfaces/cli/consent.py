@@ -7,12 +7,9 @@ from typing import Any
 import click
 
 from agent_memory import config
-from agent_memory.features.hooks.model import consent as consent_model
 from agent_memory.features.hooks.model.consent import Consent, ConsentReason, Pause
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.text import globs
 from agent_memory.platform.clock import SystemClock
 
 _LENGTH = re.compile(r"(\d{1,6})\s*([smhdw])")
@@ -78,8 +75,8 @@ def off(run: Invocation) -> None:
     It adds the root of this project to `hooks.exclude`, for all worktrees of its repository. What
     was recorded before stays; `memory forget` removes it.
     """
-    root = run.services.consent.find_root(_get_place(run)[0])
-    _revise(run, lambda hooks: {"exclude": _add(hooks.exclude, root)})
+    root, pattern = run.services.consent.build_pattern(_get_place(run)[0])
+    _revise(run, lambda hooks: {"exclude": _add(hooks.exclude, pattern)})
     _show_state(run, root)
 
 
@@ -91,30 +88,16 @@ def on(run: Invocation) -> None:
     It takes the root of this project out of `hooks.exclude` and, with opt-in, adds it to
     `hooks.projects`.
     """
-    service, (folder, environ) = run.services.consent, _get_place(run)
-    root = service.find_root(folder)
-    rules = service.load_rules(root, environ)
-    names = service.folders.list_names(folder)
-    parts = consent_model.split_path(root)
-    own = {each.text for each in rules.exclude if parts in each.forms}
-    others = [each for each in rules.exclude if each.text not in own]
-    if wider := consent_model.find_match(others, (*names.own, *names.claimed)):
-        raise InvalidInput(
-            f"{wider} in hooks.exclude covers more than {root}: change that list, with"
-            " `memory config set hooks.exclude ...` or in the file of `memory config path`"
-        )
-    is_chosen = not rules.opt_in or bool(consent_model.find_match(rules.projects, names.own))
-
-    def edit(hooks: config.HooksSettings) -> dict[str, list[str]]:
-        exclude = [text for text in hooks.exclude if text not in own]
-        return {
-            "exclude": exclude,
-            "projects": hooks.projects if is_chosen else _add(hooks.projects, root),
-        }
-
-    _revise(run, edit)
+    choice = run.services.consent.choose(*_get_place(run))
+    _revise(
+        run,
+        lambda hooks: {
+            "exclude": [text for text in hooks.exclude if text not in choice.unwanted],
+            "projects": _add(hooks.projects, choice.missing),
+        },
+    )
     run.services.hook_handling.drain_soon()
-    _show_state(run, root)
+    _show_state(run, choice.root)
 
 
 def _get_place(run: Invocation) -> tuple[str, Mapping[str, str]]:
@@ -122,8 +105,8 @@ def _get_place(run: Invocation) -> tuple[str, Mapping[str, str]]:
     return str(call.cwd), call.environ
 
 
-def _add(patterns: list[str], root: str) -> list[str]:
-    return list(dict.fromkeys((*patterns, globs.escape_folder(root))))
+def _add(patterns: list[str], pattern: str) -> list[str]:
+    return [*patterns, pattern] if pattern and pattern not in patterns else patterns
 
 
 def _revise(

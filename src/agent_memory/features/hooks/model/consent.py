@@ -77,6 +77,15 @@ class FolderNames:
     claimed: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectChoice:
+    """What the user's lists of folders have to say of a project so that it is recorded."""
+
+    root: str
+    unwanted: frozenset[str] = frozenset()  # patterns in `hooks.exclude`
+    missing: str = ""  # a pattern for `hooks.projects`
+
+
 def decide(
     rules: ConsentRules,
     folder: FolderNames,

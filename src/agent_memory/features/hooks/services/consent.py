@@ -11,15 +11,17 @@ from agent_memory.features.hooks.model.consent import (
     ConsentReason,
     ConsentRules,
     Pause,
+    ProjectChoice,
 )
 from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.features.hooks.ports import HookPreferences, PauseStore, ProjectPaths
+from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.text import globs
 from agent_memory.platform.ports import Clock
 
-# The folder where a session began, also after its agent has gone to another one. Claude Code sets
-# it for hooks; Gemini CLI and Cursor set the same name.
+# The folder where a session of Claude Code began, also after the agent has gone to another one.
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
 
@@ -74,9 +76,36 @@ class RecordingConsent:
                     return ignoring.describe()
         return ""
 
-    def find_root(self, folder: str) -> str:
-        """Return the root of the project of a folder: of a worktree, its main worktree."""
-        return self.folders.find_root(folder)
+    def build_pattern(self, folder: str) -> tuple[str, str]:
+        """Return the root of a folder's project, and the pattern for it. Of a worktree it is the
+        main one. Raises InvalidInput."""
+        root = self.folders.find_root(folder)
+        pattern = globs.escape_folder(root)
+        if not globs.is_folder_glob(pattern):
+            raise InvalidInput(f"the path has more than {globs.MAX_CHARS:,} characters: {root}")
+        return root, pattern
+
+    def choose(self, folder: str, environ: Mapping[str, str]) -> ProjectChoice:
+        """Return what has to change so that a folder's project is recorded.
+
+        Raises InvalidInput if a pattern that covers other folders too excludes it.
+        """
+        root, pattern = self.build_pattern(folder)
+        rules, names = self.load_rules(root, environ), self.folders.list_names(folder)
+        parts = consent.split_path(root)
+        unwanted = {
+            each.text for each in rules.exclude if each.text == pattern or parts in each.forms
+        }
+        others = [each for each in rules.exclude if each.text not in unwanted]
+        if wider := consent.find_match(others, (*names.own, *names.claimed)):
+            raise InvalidInput(
+                f"{wider} in hooks.exclude covers more than {root}: change that list, with"
+                " `memory config set hooks.exclude ...` or in the file of `memory config path`"
+            )
+        is_chosen = not rules.opt_in or consent.find_match(rules.projects, names.own)
+        return ProjectChoice(
+            root=root, unwanted=frozenset(unwanted), missing="" if is_chosen else pattern
+        )
 
     def read_pause(self) -> Pause | None:
         """Return the pause that holds now, or None."""
