@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from agent_memory.bootstrap.build_consent import build_consent
 from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
 from agent_memory.features.hooks.adapters.transcripts.codex import INDEX, CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
@@ -214,6 +215,7 @@ class ImportHarness:
                 shared=OrgRepository(),
                 secrets=PassThrough(),
             ),
+            consent=build_consent(data),
             lower_priority=lambda: None,
             excluded=ExcludedFolder(frozenset({data / "summarizer"})),
         )

@@ -5,7 +5,7 @@ variables, flags. The daemon reads its settings once, at its start and without a
 command of a caller reads them again. A project's file may only tighten the user's settings, because
 anybody may have written it. `project` of a setting says how; a setting without it is the user's
 alone. A setting `by_hand` can be loosened only in the user's file, because a repository can make an
-agent start the daemon with variables of its choice.
+agent start the daemon, or call hooks, with variables of its choice.
 """
 
 import os
@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from agent_memory.kernel import spelling, toml_lines
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.text import globs
 from agent_memory.platform import time_zone
 from agent_memory.platform.files import read_regular
 
@@ -27,6 +28,7 @@ PROJECT_FILE = "memory.toml"
 ENVIRONMENT_PREFIX = "MEMORY_"
 LEVELS = ("trace", "debug", "info", "warn", "error")
 DETAILS = ("minimal", "standard", "detailed")
+RECORDING = ("all", "opt-in")
 
 MAX_FILE_BYTES = 1 << 20
 MAX_PROJECT_FILE_BYTES = 64 << 10
@@ -48,18 +50,22 @@ class ProjectOverride:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a text must be, in words, and the test for it."""
+    """What a text, or each text of a list, must be, in words, and the test for it."""
 
     words: str
     holds: Callable[[str], bool]
 
 
 TIME_ZONE = Rule("empty or the name of a time zone, such as Europe/Berlin", time_zone.is_zone)
+FOLDERS = Rule(
+    "a list of folders that begin with /, ~ or **/, such as ~/clients/*", globs.is_folder_glob
+)
 
 SWITCH_OFF = ProjectOverride("switch it off", lambda users, own: users and own)
 LOWER = ProjectOverride("lower it", min)
 CHOOSE_LESS = ProjectOverride("choose less", lambda users, own: min(users, own, key=DETAILS.index))
 RAISE = ProjectOverride("raise it", max)
+OPT_IN = ProjectOverride("choose opt-in", lambda users, own: max(users, own, key=RECORDING.index))
 SHORTEN = ProjectOverride(
     "leave some out", lambda users, own: [value for value in users if value in own]
 )
@@ -85,6 +91,12 @@ def personal(default: Any, doc: str) -> Any:
     """Define a setting that takes effect with the next command or hook, and that no project or
     agent can change: it lets data leave or enter this machine."""
     return setting(default, doc, applies="personal")
+
+
+def consent(default: Any, doc: str, **limits: Any) -> Any:
+    """Define a setting that says what may be recorded. It takes effect with the next hook. Agents
+    cannot change it; projects and variables can only tighten it."""
+    return setting(default, doc, applies="personal", by_hand=True, **limits)
 
 
 def port(default: int, doc: str) -> Any:
@@ -404,6 +416,26 @@ class StopHookSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksSettings:
     enabled: bool = live(True, "Record and answer hook calls.", project=SWITCH_OFF)
+    mode: str = consent(
+        "all",
+        "Where hooks record: in `all` folders, or, with `opt-in`, only in those of"
+        " `hooks.projects`.",
+        choices=RECORDING,
+        project=OPT_IN,
+    )
+    projects: list[str] = consent(
+        [],
+        "Folders that are recorded with `opt-in`, each with everything below it; `memory on` adds"
+        " one.",
+        rule=FOLDERS,
+        project=SHORTEN,
+    )
+    exclude: list[str] = consent(
+        [],
+        "Folders that are never recorded, each with everything below it; `memory off` adds one.",
+        rule=FOLDERS,
+        project=EXTEND,
+    )
     session_start: SessionStartHookSettings = field(default_factory=SessionStartHookSettings)
     user_prompt: UserPromptHookSettings = field(default_factory=UserPromptHookSettings)
     post_tool_use: PostToolUseHookSettings = field(default_factory=PostToolUseHookSettings)
@@ -533,6 +565,14 @@ def load(
         values[name] = value
         sources[name] = source
 
+    def tighten(key: Key, rule: ProjectOverride, value: Any, source: str) -> bool:
+        """Combine a value with the user's, and tell whether it takes effect in full."""
+        users = values.get(key.name, key.default)
+        tightened = rule.combine(users, value)
+        if tightened != users:
+            overlay(key.name, tightened, source)
+        return _is_honored(tightened, value)
+
     user_file = file or folders(environ).config_file
     if file is not None or user_file.exists():
         for name, value in _read(user_file):
@@ -543,17 +583,15 @@ def load(
             key = KEYS[name]
             if key.project is None:
                 ignored.append(f"{name} in {project_file}: only the user may set it")
-                continue
-            users = values.get(name, key.default)
-            tightened = key.project.combine(users, value)
-            if tightened != users:
-                overlay(name, tightened, str(project_file))
-            if not _is_honored(tightened, value):
+            elif not tighten(key, key.project, value, str(project_file)):
                 ignored.append(f"{name} in {project_file}: a project may only {key.project.words}")
     for variable, name, text in _variables(environ):
         key = KEYS[name]
         value = _from_text(key, text, variable)
-        if key.by_hand and value != key.default:
+        if key.by_hand and key.project is not None:
+            if not tighten(key, key.project, value, variable):
+                ignored.append(f"{variable}: a variable may only {key.project.words}")
+        elif key.by_hand and value != key.default:
             ignored.append(f"{variable}: only {user_file} may set {name} to {text}")
         else:
             overlay(name, value, variable)
@@ -729,7 +767,9 @@ def _split_words(key: Key, line: str, where: str) -> list[str]:
 def _fits(key: Key, value: Any) -> bool:
     if get_origin(key.type) is list:
         (member,) = get_args(key.type)
-        return isinstance(value, list) and all(type(item) is member for item in value)
+        return isinstance(value, list) and all(
+            type(item) is member and (key.rule is None or key.rule.holds(item)) for item in value
+        )
     if type(value) is not key.type and not (key.type is float and type(value) is int):
         return False
     if key.choices:

@@ -281,7 +281,9 @@ class TestProjectFile:
 
     def test_every_setting_is_the_users_alone_unless_it_says_how_it_is_tightened(self) -> None:
         tightened = {key.name for key in config.KEYS.values() if key.project}
-        assert all(config.KEYS[name].applies == "live" for name in tightened)
+        assert all(
+            config.KEYS[name].applies == "live" or config.KEYS[name].by_hand for name in tightened
+        )
         assert not {"memories.remote", "cli.default_format"} & tightened
 
     @pytest.mark.parametrize("kind", ["fifo", "link", "device", "sparse", "long"])
@@ -540,6 +542,47 @@ class TestWords:
         assert "only" in loaded.ignored[0]
 
 
+class TestConsent:
+    """Where hooks record is the user's decision. A project and a variable can only tighten it."""
+
+    @pytest.mark.parametrize(
+        ("setting", "users", "own", "combined"),
+        [
+            ("mode", "all", "opt-in", "opt-in"),
+            ("mode", "opt-in", "all", "opt-in"),
+            ("projects", ["/a", "/b"], ["/b", "/mine"], ["/b"]),
+            ("exclude", ["/a"], ["/b"], ["/a", "/b"]),
+            ("exclude", ["/a"], [], ["/a"]),
+        ],
+    )
+    def test_it_is_tightened_and_not_loosened(
+        self,
+        environ: dict[str, str],
+        user_file: Path,
+        tmp_path: Path,
+        setting: str,
+        users: Any,
+        own: Any,
+        combined: Any,
+    ) -> None:
+        user_file.write_text(f"hooks.{setting} = {toml(users)}")
+        by_variable = config.load(environ | {f"MEMORY_HOOKS__{setting.upper()}": as_text(own)})
+        (tmp_path / "memory.toml").write_text(f"hooks.{setting} = {toml(own)}")
+        by_project = config.load(environ, project_dir=tmp_path)
+        for loaded in (by_variable, by_project):
+            assert loaded.value(f"hooks.{setting}") == combined
+            is_honored = own == combined or (setting == "exclude")
+            assert bool(loaded.ignored) is not is_honored
+
+    @pytest.mark.parametrize("folder", ["clients/*", "", "*", "~ada", "a/b", "/" + "x" * 1000])
+    def test_what_is_no_folder_is_refused(
+        self, environ: dict[str, str], user_file: Path, folder: str
+    ) -> None:
+        user_file.write_text(f"hooks.exclude = {toml([folder])}")
+        with pytest.raises(ConfigError, match=r"hooks\.exclude must be a list of folders"):
+            config.load(environ)
+
+
 class TestByHand:
     """`grpc.require_key = false` is the user's own word: in a file of theirs, and nowhere else."""
 
@@ -612,7 +655,8 @@ class TestEnvironment:
         given_values = {variable_of(key): as_text(key.default) for key in config.KEYS.values()}
         loaded = config.load(environ | given_values)
         assert loaded.settings == DEFAULTS
-        assert set(loaded.sources) == set(config.KEYS)
+        tightened = {name for name, key in config.KEYS.items() if key.by_hand and key.project}
+        assert set(loaded.sources) == set(config.KEYS) - tightened
 
     def test_an_unknown_key_is_named_with_its_variable_and_the_nearest_known_one(
         self, environ: dict[str, str]
@@ -769,6 +813,8 @@ def values_of(key: Key) -> st.SearchStrategy[Any]:
         return st.integers(key.minimum, key.maximum or 2**53)
     if key.type is float:
         return st.floats(key.minimum, key.maximum)
+    if key.rule is config.FOLDERS:
+        return st.lists(st.sampled_from(("~", "/", "~/clients/*", "/srv/a b", "**/private")))
     if get_origin(key.type) is list:
         return st.lists(texts)
     return texts

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import structlog
 
+from agent_memory.bootstrap.build_consent import build_consent
 from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
@@ -25,6 +26,7 @@ from agent_memory.features.hooks.model import installations
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.backfill import Backfill
+from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
@@ -38,6 +40,7 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksFeature:
+    consent: RecordingConsent
     handling: HookHandling
     spool: SpoolFolder
     backfill: Backfill
@@ -52,7 +55,9 @@ def build_hooks(
 ) -> HooksFeature:
     spool, own = SpoolFolder(platform.folders.spool), platform.folders.summarizer
     excluded = ExcludedFolder(frozenset({own, own.resolve()}))
+    consent = build_consent(platform.folders.data)
     return HooksFeature(
+        consent=consent,
         handling=HookHandling(
             recording=HookRecorder(ingest=log.ingest, resolver=memories.resolver),
             injection=ContextInjection(context=recall.context, recall=recall.recall),
@@ -63,6 +68,7 @@ def build_hooks(
             remote_sync=memories.remote_sync,
             spooling=Spooling(spool=spool, secrets=platform.secrets),
             preferences=preferences,
+            consent=consent,
             log=logger,
             excluded=excluded,
         ),
@@ -75,6 +81,7 @@ def build_hooks(
             },
             ingest=log.ingest,
             resolver=memories.resolver,
+            consent=consent,
             lower_priority=priority.lower,
             excluded=excluded,
         ),

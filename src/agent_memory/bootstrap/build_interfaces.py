@@ -97,6 +97,8 @@ def build_services(platform: Platform, features: Features) -> Services:
         injections=features.injections.injections,
         provenance=features.injections.provenance,
         backfill=features.hooks.backfill,
+        consent=features.hooks.consent,
+        hook_handling=features.hooks.handling,
         forgetting=features.forgetting.forgetting,
         memory_forgetting=features.forgetting.memory_forgetting,
         installing=build_installing(),

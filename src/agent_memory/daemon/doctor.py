@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import build_hooks, build_memories, build_toc
+from agent_memory.bootstrap import build_consent, build_hooks, build_memories, build_toc
 from agent_memory.features.hooks.model.installations import (
     Agent,
     AgentState,
@@ -21,6 +21,7 @@ from agent_memory.features.hooks.model.installations import (
     ScopeState,
 )
 from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.interfaces.cli.consent import describe_consent
 from agent_memory.interfaces.hooks.inputs import CHECK
 from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable, GitFailed, InvalidInput
@@ -41,6 +42,7 @@ def diagnose(
     yield from _check_settings(environ, config_file, folder)
     folders = config.folders(environ)
     yield _check_data(folders.data)
+    yield _check_recording(environ, folders.data, folder)
     yield _check_git(environ)
     yield from _check_summarizer(environ, config_file)
     serving = _check_daemon(environ, config_file, folders)
@@ -101,6 +103,13 @@ def _check_data(folder: Path) -> CheckResult:
         text = f"only {free >> 20} MiB are free on the disk of {folder}"
         return _problem("data", text, "free some space")
     return _fine("data", str(folder))
+
+
+def _check_recording(environ: Mapping[str, str], data: Path, folder: Path) -> CheckResult:
+    """Say whether hooks record here. That they do not may be the user's choice."""
+    state = build_consent.build_consent(data).check_folder(str(folder), environ)
+    text = f"{describe_consent(state)} ({folder})"
+    return _fine("recording", text) if state.is_given else _warning("recording", text)
 
 
 def _check_git(environ: Mapping[str, str]) -> CheckResult:
@@ -215,7 +224,8 @@ def _check_spool(folder: Path) -> Iterator[CheckResult]:
         yield _warning("spool", text, "inspect and remove them")
     if waiting:
         text = f"{waiting} hook calls wait to be recorded"
-        yield _warning("spool", text, "the daemon records them: check that their number falls")
+        advice = "the daemon records them, unless recording is off for their folders"
+        yield _warning("spool", text, advice)
     if not damaged and not waiting:
         yield _fine("spool", "empty")
 

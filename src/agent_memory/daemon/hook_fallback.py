@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from agent_memory import config
+from agent_memory.bootstrap.build_consent import build_consent
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.secrets.adapters.factory import build_filter
@@ -35,11 +36,16 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
     try:
         call = inputs.parse_delivery(delivery).call
         folder = preferences.find_folder(call, delivery.folder)
-        settings = preferences.load_settings(os.environ, folder)
-        if not preferences.is_enabled(call.kind, settings.hooks):
+        options = preferences.load_options(os.environ, folder)
+        if call.kind not in options.enabled:
             return 0
-        secrets = build_filter(settings.security.secrets, settings.security.allow)
-        spool = SpoolFolder(config.folders(os.environ).data / "spool")
+        data = config.folders(os.environ).data
+        consent = build_consent(data)
+        if not consent.check_call(call, delivery.folder, os.environ, options.consent).is_given:
+            return 0
+        security = preferences.load_settings(os.environ, folder).security
+        secrets = build_filter(security.secrets, security.allow)
+        spool = SpoolFolder(data / "spool")
         Spooling(spool=spool, secrets=secrets).keep(call)
         notify_daemon(command_client.config_file(arguments))
     except AgentMemoryError as exc:

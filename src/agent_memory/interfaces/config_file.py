@@ -1,9 +1,10 @@
 """Change keys of a config file, and keep its comments, order and layout."""
 
+import os
 import re
 import threading
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,25 @@ def change(path: Path, key: str, value: Any) -> None:
 
 def change_all(path: Path, values: Mapping[str, Any]) -> None:
     """Set all keys in one write, or none. Create a missing file, readable by its owner only."""
+    _rewrite(path, lambda: values)
+
+
+def revise(path: Path, edit: Callable[[config.Settings], Mapping[str, Any]]) -> None:
+    """Set the keys that `edit` returns for the settings of this file alone, as `change_all` does.
+    No other change comes between reading and writing."""
+    _rewrite(
+        path,
+        lambda: edit(config.load({}, file=path if path.exists() else Path(os.devnull)).settings),
+    )
+
+
+def _rewrite(path: Path, list_values: Callable[[], Mapping[str, Any]]) -> None:
     try:
         with _changing:
             text = config.read_text(path) if path.exists() else ""
+            values = list_values()
+            if not values:
+                return
             for key, value in values.items():
                 text = _edit_text(path, text, key, value)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

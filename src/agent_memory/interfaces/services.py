@@ -8,6 +8,8 @@ from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.hooks.services.backfill import Backfill
+from agent_memory.features.hooks.services.consent import RecordingConsent
+from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.injections.services.provenance import Provenance
@@ -71,6 +73,8 @@ class Services:
     injections: Injections
     provenance: Provenance
     backfill: Backfill
+    consent: RecordingConsent
+    hook_handling: HookHandling
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
     installing: Installing

@@ -30,7 +30,8 @@ PROGRAMS = ("memory", "memory-daemon", "kontekst")
 ENVIRONMENT = (
     "HOME", "USER", "PATH", "TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
     "CLICOLOR", "CLICOLOR_FORCE", "LANG", "TZ", "EDITOR", "VISUAL", "SSH_AUTH_SOCK", "SSH_ASKPASS",
-    "COMP_WORDS", "COMP_CWORD", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME",
+    "COMP_WORDS", "COMP_CWORD", "CLAUDE_CONFIG_DIR", "CLAUDE_PROJECT_DIR",
+    "CODEX_HOME", "GEMINI_CLI_HOME",
 )  # fmt: skip
 ENVIRONMENT_PREFIXES = ("MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_KONTEKST_")
 # Clients and commands with --endpoint use these. They run in their own process, so the daemon

@@ -26,6 +26,7 @@ from tests.transcript_files import (
     iso,
     rollout,
     text,
+    tool_use,
     write,
 )
 
@@ -341,3 +342,84 @@ class TestNamesOfThreads:
         self.write_index(folder)
         with pytest.raises(InvalidInput):
             importing("codex", folder)
+
+
+class TestConsent:
+    """What hooks leave out because of its folder or file is not imported either."""
+
+    @pytest.fixture
+    def project(self, tmp_path: Path) -> Path:
+        found = tmp_path / "acme"
+        found.mkdir()
+        return found
+
+    @pytest.fixture(autouse=True)
+    def settings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+        file = tmp_path / "config/agent-memory/config.toml"
+        file.parent.mkdir(parents=True)
+        return file
+
+    def write_two(self, folder: Path, project: Path) -> None:
+        off, other = Claude(session="off", cwd=str(project)), Claude(session="other")
+        away = Claude(session="off", cwd="/elsewhere", at_ms=START_MS + 60_000)
+        write(folder / "off.jsonl", [*off.lamp(), away.prompt("Gone elsewhere.", promptId="p9")])
+        inner = Claude(session="off", cwd="/elsewhere", agent="a1")
+        write(folder / "off/subagents/agent-a1.jsonl", [inner.prompt("A subagent.")])
+        write(folder / "other.jsonl", other.lamp())
+
+    @pytest.mark.parametrize("way", ["exclude", "opt-in", "memoryignore"])
+    def test_a_session_that_began_where_recording_is_off_is_skipped(
+        self, importing: ImportHarness, folder: Path, project: Path, settings: Path, way: str
+    ) -> None:
+        if way == "exclude":
+            settings.write_text(f'hooks.exclude = ["{project.parent}/*"]')
+        elif way == "opt-in":
+            settings.write_text('hooks.mode = "opt-in"\nhooks.projects = ["/home/ada/**"]')
+        else:
+            (project / ".memoryignore").write_text("*\n")
+        self.write_two(folder, project)
+        result = importing("claude-code", folder)
+        assert (result.sessions, result.skipped) == (1, 1)
+        assert {event.session_id for event in importing.events()} == {"other"}
+        again = importing.backfill.import_sources(
+            "claude-code",
+            importing.backfill.list_sources("claude-code", str(folder)),
+            include_excluded=True,
+            dry_run=False,
+            on_progress=lambda _: None,
+        )
+        assert (again.skipped, again.known > 0) == (0, True)
+        assert {event.session_id for event in importing.events()} == {"other", "off", "off/a1"}
+
+    def test_a_pause_and_hooks_that_are_off_do_not_count(
+        self, importing: ImportHarness, folder: Path, project: Path, settings: Path
+    ) -> None:
+        settings.write_text("hooks.enabled = false")
+        importing.backfill.consent.pause(None)
+        self.write_two(folder, project)
+        result = importing("claude-code", folder)
+        assert (result.sessions, result.skipped) == (3, 0)
+        settings.write_text(f'hooks.exclude = ["{project}"]')
+        assert importing("claude-code", folder).skipped == 1
+
+    def test_the_use_of_tools_on_ignored_files_is_left_out(
+        self, importing: ImportHarness, folder: Path, project: Path
+    ) -> None:
+        (project / ".memoryignore").write_text(".env\n")
+        lines = Claude(cwd=str(project))
+        write(
+            folder / "one.jsonl",
+            [
+                lines.prompt("Look."),
+                lines.says("m1", tool_use("t1", "Read", file_path=f"{project}/.env")),
+                lines.result("t1", "KEY=hidden"),
+                lines.says("m2", tool_use("t2", "Bash", command="cat .env")),
+                lines.result("t2", "KEY=hidden"),
+                lines.says("m3", tool_use("t3", "Read", file_path=f"{project}/main.py")),
+                lines.result("t3", "print()"),
+            ],
+        )
+        assert importing("claude-code", folder).skipped == 0
+        assert [role for role, _ in importing.list_texts()] == ["user", "tool"]
+        assert "hidden" not in str(importing.events())

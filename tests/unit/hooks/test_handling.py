@@ -10,10 +10,11 @@ from typing import Any, cast
 import pytest
 
 from agent_memory import config
+from agent_memory.features.hooks.model.consent import GIVEN, Consent, ConsentReason
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, build_events
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
-from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.hooks.services.handling import SILENCE, HookHandling
 from agent_memory.features.injections.model.injections import Injection
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import MemoryLocation
@@ -46,6 +47,7 @@ class FakeParts:
     pending: list[HookCall] = field(default_factory=list)
     full: Exception | None = None  # of the ledger
     entered: list[tuple[Injection, dict[str, str]]] = field(default_factory=list)
+    decisions: dict[str, Consent] = field(default_factory=dict)  # by session
 
     # Preferences.
 
@@ -57,6 +59,11 @@ class FakeParts:
 
     def list_ignored(self, _environ: Mapping[str, str], folder: str, /) -> tuple[str, ...]:
         return (f"a setting in {folder}",)
+
+    # Consent.
+
+    def check_call(self, call: HookCall, *_: object) -> Consent:
+        return self.decisions.get(call.session, GIVEN)
 
     # The log.
 
@@ -114,11 +121,12 @@ class FakeParts:
 
     # The spool.
 
-    def drain(self, record: Any, _on_failure: object, _is_closing: object) -> int:
+    def drain(self, record: Any, _on_failure: object, _is_closing: object, is_held: Any) -> int:
         self.calls.append("drain")
-        for call in self.pending:
+        ready = [call for call in self.pending if not is_held(call)]
+        for call in ready:
             record(call)
-        return len(self.pending)
+        return len(ready)
 
 
 @pytest.fixture
@@ -137,6 +145,7 @@ def handling(parts: FakeParts) -> Iterator[HookHandling]:
         remote_sync=fake,
         spooling=fake,
         preferences=parts,
+        consent=fake,
         log=parts,
     )
     yield handling
@@ -183,6 +192,15 @@ class TestAnswers:
         parts.pending = [inside, beside]
         own.drain()
         assert parts.recorded == [beside, beside]
+
+    @pytest.mark.parametrize("kind", [kind for kind in HookKind if kind is not HookKind.OTHER])
+    def test_without_consent_nothing_is_done(
+        self, handling: HookHandling, parts: FakeParts, kind: HookKind
+    ) -> None:
+        parts.decisions["s1"] = Consent(reason=ConsentReason.EXCLUDED)
+        assert handling.handle(make_call(kind), CALLER, LISTING) == SILENCE
+        finish(handling)
+        assert (parts.recorded, parts.calls, parts.logged) == ([], [], [])
 
     @pytest.mark.parametrize("failure", [StorageFailed("x"), ValueError("x")])
     def test_without_context_the_call_is_recorded(
@@ -294,3 +312,28 @@ class TestDraining:
         handling.close()
         handling.drain_soon()
         assert parts.calls == []
+
+    def test_calls_without_consent_stay_in_the_spool(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        parts.decisions["off"] = Consent(reason=ConsentReason.EXCLUDED)
+        held, ready = (replace(make_call(HookKind.PROMPT), session=name) for name in ("off", "s1"))
+        parts.pending = [held, ready]
+        handling.drain()
+        assert parts.recorded == [ready]
+        assert not handling.held_by_pause.is_set()
+
+    def test_after_a_pause_the_next_call_has_the_spool_recorded(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        call = make_call(HookKind.PROMPT)
+        parts.pending = [call]
+        parts.decisions["s1"] = Consent(reason=ConsentReason.PAUSED)
+        handling.drain()
+        assert parts.recorded == []
+        del parts.decisions["s1"]
+        for _ in range(2):
+            handling.handle(make_call(HookKind.STOP), CALLER, REPLY)
+        handling.drain_pool.shutdown()
+        assert parts.calls.count("drain") == 2
+        assert call in parts.recorded

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+from agent_memory.features.hooks.model.consent import FolderNames, IgnoreRules, Pause
 from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.hooks.model.installations import (
     ConfigChange,
@@ -14,6 +15,7 @@ from agent_memory.features.hooks.model.installations import (
 )
 from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.features.hooks.model.transcripts import Chunk, TranscriptSource
+from agent_memory.kernel.ids import Millis
 
 ReadText = Callable[[str], str | None]
 
@@ -56,6 +58,41 @@ class HookPreferences(Protocol):
 
     def list_ignored(self, environ: Mapping[str, str], folder: str, /) -> tuple[str, ...]:
         """List the settings that are not used, each with the reason."""
+        ...
+
+
+class PauseStore(Protocol):
+    """Whether recording is paused on this machine. Every process sees a change at once."""
+
+    def read(self) -> Pause | None:
+        """Return the last pause, which may be over, or None. One that cannot be read is a pause."""
+        ...
+
+    def write(self, until_ms: Millis | None, /) -> None:
+        """Pause until a time, or without an end. Raises StorageFailed."""
+        ...
+
+    def remove(self) -> None:
+        """End the pause. Raises StorageFailed."""
+        ...
+
+
+class ProjectPaths(Protocol):
+    """The folders of projects. Nothing here raises, whatever path an agent sends."""
+
+    def list_names(self, folder: str, /) -> FolderNames: ...
+
+    def find_root(self, folder: str, /) -> str:
+        """Return the root of the repository around a folder, else the folder. Of a worktree it is
+        the root of the main one."""
+        ...
+
+    def resolve(self, path: str, folder: str, /) -> tuple[str, ...]:
+        """Return a path, which may begin in this folder, as written, and where links lead."""
+        ...
+
+    def read_ignore_rules(self, folder: str, /) -> list[IgnoreRules]:
+        """Return the rules of the `.memoryignore` in a folder and above it, outermost first."""
         ...
 
 

@@ -17,7 +17,9 @@ _REASONS = 10
 _FOREIGN = {"format_": "--format", "namespace": "--namespace", "domain": "--domain"}
 
 
-def import_transcripts(run: Invocation, agent: str, path: Path | None, *, dry_run: bool) -> None:
+def import_transcripts(
+    run: Invocation, agent: str, path: Path | None, *, dry_run: bool, include_excluded: bool
+) -> None:
     _check_options(click.get_current_context())
     service = run.services.backfill
     folder = _find_transcripts(run, agent, path)
@@ -25,7 +27,11 @@ def import_transcripts(run: Invocation, agent: str, path: Path | None, *, dry_ru
     size = sum(source.size for source in sources)
     with run.terminal.progress("Importing (KiB)", -(-size // _KIB)) as advance:
         result = service.import_sources(
-            agent, sources, dry_run=dry_run, on_progress=lambda read: advance(-(-read // _KIB))
+            agent,
+            sources,
+            dry_run=dry_run,
+            include_excluded=include_excluded,
+            on_progress=lambda read: advance(-(-read // _KIB)),
         )
     _show_result(run, result, folder, dry_run)
 
@@ -89,6 +95,7 @@ def _show_result(run: Invocation, result: BackfillResult, folder: Path, dry_run:
             "files": result.files,
             "lines": result.lines,
             "sessions": result.sessions,
+            "skipped_sessions": result.skipped,
             "recorded": result.created,
             "described": result.described,
             "known": result.known,
@@ -103,6 +110,14 @@ def _show_result(run: Invocation, result: BackfillResult, folder: Path, dry_run:
             f" {rendering.count(result.files, 'file')}; {result.known:,} already existed"
             + (f"; titles and summaries: {result.described:,}" if result.described else "")
             + (f"; lines refused: {result.refused:,}" if result.refused else "")
+            + (_describe_skipped(result.skipped) if result.skipped else "")
         ),
         essential=str(result.created),
+    )
+
+
+def _describe_skipped(sessions: int) -> str:
+    return (
+        f"\nSkipped {rendering.count(sessions, 'session')} of folders where recording is off;"
+        " --include-excluded imports them too"
     )

@@ -12,6 +12,7 @@ from agent_memory.interfaces.cli.commands import (
     verbosity_options,
 )
 from agent_memory.interfaces.cli.completion import completion
+from agent_memory.interfaces.cli.consent import off, on, pause, resume
 from agent_memory.interfaces.cli.consolidate import consolidate
 from agent_memory.interfaces.cli.doctor import doctor
 from agent_memory.interfaces.cli.forget import forget
@@ -31,6 +32,7 @@ from agent_memory.interfaces.cli.transfer import export, import_memories, migrat
     sections={
         "Everyday": ("recall", "capture", "list", "show", "edit", "resolve", "context", "status"),
         "Look back": ("today", "log", "sessions", "injections", "why"),
+        "Consent": ("on", "off", "pause", "resume"),
         "Share": ("sync", "export", "import"),
         "Set up": ("install", "uninstall", "doctor", "config", "completion"),
         "Maintain": ("consolidate", "archive", "forget", "migrate"),
@@ -149,6 +151,7 @@ def _as_text(value: object) -> str:
 for command in (
     *(capture, recall, show, list_memories, edit, resolve, archive),
     *(today, log, sessions, injections, why),
+    *(on, off, pause, resume),
     *(status, sync, consolidate, import_memories, export, migrate, forget, hook),
     *(context, serve, install, uninstall, doctor, completion),
 ):

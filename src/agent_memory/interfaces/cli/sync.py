@@ -14,6 +14,7 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.admin import describe_contents, describe_embedding
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.consent import consent_json, describe_consent
 from agent_memory.interfaces.cli.injections import describe_days
 from agent_memory.interfaces.wire.injections import day_count_json
 from agent_memory.interfaces.wire.memories import counts_json, sync_outcomes_json
@@ -119,8 +120,13 @@ def _render_synced(synced: SyncResult) -> str:
 )
 @invocation
 def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
-    """Count your memories by kind, age and use."""
+    """Count your memories by kind, age and use.
+
+    The last line says whether hooks record in this folder, and if not, why.
+    """
     stats, domains = run.services.memory_stats, resolve_domains(run, domain)
+    caller = get_caller(run)
+    recording = run.services.consent.check_folder(caller.folder, caller.environ)
     counted = stats.count(domains)
     verified = None
     if verify:
@@ -130,6 +136,7 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     run.show(
         {
             **counts_json(counted),
+            "recording": consent_json(recording),
             "injections": [day_count_json(day) for day in days],
             "verified": None
             if verified is None
@@ -139,7 +146,12 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
                 "problems": list(verified.problems),
             },
         },
-        lambda: "\n".join(_as_text(counted, days, verified, verbose)),
+        lambda: "\n".join(
+            (
+                *_as_text(counted, days, verified, verbose),
+                f"Recording: {describe_consent(recording)}",
+            )
+        ),
         essential=str(counted.total),
     )
     return 1 if verified is not None and verified.problems else 0

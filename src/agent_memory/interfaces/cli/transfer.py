@@ -53,6 +53,12 @@ SECONDS = 300.0
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @click.option(
+    "--include-excluded",
+    is_flag=True,
+    help="With --from, also import what hooks do not record here: folders of hooks.exclude, or not"
+    " in hooks.projects, and what .memoryignore names.",
+)
+@click.option(
     "--output",
     type=click.Choice(("text", "json", "yaml", "quiet")),
     help="Output format.",
@@ -66,6 +72,7 @@ def import_memories(
     namespace: str | None,
     domain: str | None,
     dry_run: bool,
+    include_excluded: bool,
     output: str | None,
 ) -> None:
     """Import memories, transcripts of an agent, or an archive.
@@ -76,8 +83,12 @@ def import_memories(
     """
     run.format = output
     if agent is not None:
-        backfill.import_transcripts(run, agent, file, dry_run=dry_run)
+        backfill.import_transcripts(
+            run, agent, file, dry_run=dry_run, include_excluded=include_excluded
+        )
         return
+    if include_excluded:
+        raise click.UsageError("--include-excluded needs --from")
     if file is not None and archive.is_archive(run.path(file)):
         if format_ or namespace or domain:
             raise click.UsageError(

@@ -230,9 +230,10 @@ def _get_id(kind: HookKind, fields: Fields) -> str:
         return prompt_id
     turn = fields.text("prompt_id", "turn_id", "generation_id")
     # One turn may have several prompts, typed while it runs, and several ends, if another hook
-    # makes the agent continue. The fingerprint is of the raw text: the spool cleans the text, and
-    # both ways must give the same event.
-    return f"{turn}:{transcripts.fingerprint(_get_text(kind, fields))}" if turn else ""
+    # makes the agent continue. The fingerprint is of the text before the spool cleans it, so that
+    # both ways give the same event, and without private parts, which it would give away.
+    text = transcripts.strip_private(_get_text(kind, fields))
+    return f"{turn}:{transcripts.fingerprint(text)}" if turn else ""
 
 
 def _get_text(kind: HookKind, fields: Fields) -> str:

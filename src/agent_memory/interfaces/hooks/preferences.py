@@ -4,14 +4,20 @@ This module implements the port `HookPreferences`.
 """
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 from agent_memory import config
+from agent_memory.features.hooks.model.consent import ConsentRules
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.text import globs
+
+# Settings of consent, in a file that is not valid TOML or has other faults.
+_CONSENT = re.compile(r"\b(?:mode|projects|exclude)[\"']?\s*=")
 
 
 def find_folder(call: HookCall, fallback: str) -> str:
@@ -24,19 +30,36 @@ def find_folder(call: HookCall, fallback: str) -> str:
 
 def load_options(environ: Mapping[str, str], folder: str) -> HookOptions:
     """Load the options of hooks in a folder."""
-    return build_options(load_settings(environ, folder))
+    settings, unreadable = _load(environ, folder)
+    return build_options(settings, environ.get("HOME") or "/", unreadable)
 
 
 def load_settings(environ: Mapping[str, str], folder: str) -> config.Settings:
     """Load the settings. Leave out broken sources: a broken file must not stop an agent."""
+    return _load(environ, folder)[0]
+
+
+def _load(environ: Mapping[str, str], folder: str) -> tuple[config.Settings, str]:
+    """Load the settings, and say why the user's consent cannot be read, if so."""
     silent = {name: value for name, value in environ.items() if not name.startswith("MEMORY_")}
     files = (None, Path(os.devnull))  # the user's own, or none
     for variables, file, project in product((environ, silent), files, (Path(folder), None)):
         try:
-            return config.load(variables, file=file, project_dir=project).settings
+            settings = config.load(variables, file=file, project_dir=project).settings
         except (ConfigError, OSError):
             continue
-    return config.Settings()
+        return settings, "" if file is None else _find_lost_consent(environ)
+    return config.Settings(), _find_lost_consent(environ)
+
+
+def _find_lost_consent(environ: Mapping[str, str]) -> str:
+    """Return why a file of the user that cannot be used may forbid recording, or an empty text."""
+    file = config.folders(environ).config_file
+    try:
+        text = config.read_text(file)
+    except (ConfigError, OSError) as exc:
+        return str(exc)
+    return f"{file} has an error: `memory doctor` names it" if _CONSENT.search(text) else ""
 
 
 def list_ignored(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
@@ -47,11 +70,18 @@ def list_ignored(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
         return (str(exc),)
 
 
-def build_options(settings: config.Settings) -> HookOptions:
+def build_options(settings: config.Settings, home: str = "/", unreadable: str = "") -> HookOptions:
     """Build the options of hooks from all settings."""
     hooks = settings.hooks
     start, prompt, tool = hooks.session_start, hooks.user_prompt, hooks.post_tool_use
     return HookOptions(
+        consent=ConsentRules(
+            enabled=hooks.enabled,
+            opt_in=hooks.mode == "opt-in",
+            projects=_parse_folders(hooks.projects, home),
+            exclude=_parse_folders(hooks.exclude, home),
+            unreadable=unreadable,
+        ),
         enabled=frozenset(kind for kind in HookKind if is_enabled(kind, hooks)),
         fetch_remote=start.fetch_remote,
         context_tokens=start.context_token_budget,
@@ -66,6 +96,10 @@ def build_options(settings: config.Settings) -> HookOptions:
         push_remote=hooks.stop.push_remote,
         remote=settings.memories.remote,
     )
+
+
+def _parse_folders(patterns: Sequence[str], home: str) -> tuple[globs.FolderGlob, ...]:
+    return tuple(globs.parse_folder_glob(each, home, os.path.realpath) for each in patterns)
 
 
 def is_enabled(kind: HookKind, hooks: config.HooksSettings) -> bool:

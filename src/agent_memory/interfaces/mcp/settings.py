@@ -35,8 +35,8 @@ def write(request: RequestContext, key: str, value: str) -> dict[str, Any]:
     known = _find_open_key(key)
     if known.applies == "personal":
         raise InvalidInput(
-            f"{key} lets data leave or enter this machine: only the user may set it, with"
-            f" `memory config set {key} ...`"
+            f"{key} decides what is recorded, or lets data leave or enter this machine: only the"
+            f" user may set it, with `memory config set {key} ...`"
         )
     try:
         parsed = config.parse(key, value)

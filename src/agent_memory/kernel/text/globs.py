@@ -1,12 +1,14 @@
 """Glob patterns for names and paths. No pattern can make matching exponential."""
 
+import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 MAX_CHARS = 1_000
 MAX_ALTERNATIVES = 64
+_WILD = re.compile(r"[*?\[]")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
@@ -30,6 +32,49 @@ class Glob:
     def matches(self, path: str) -> bool:
         parts = path.split("/")
         return any(is_match(segments, parts) for segments in self.alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderGlob:
+    """A parsed pattern of folders: it matches a folder and everything below it.
+
+    `text` is the pattern as it was written. `forms` are its segments, more than one if a link
+    gives its beginning another name.
+    """
+
+    text: str
+    forms: tuple[tuple[str, ...], ...]
+
+    def matches(self, folder: str) -> bool:
+        """Return whether it matches an absolute path."""
+        parts = _split_path(folder)
+        return any(is_match((*segments, "**"), parts) for segments in self.forms)
+
+
+def is_folder_glob(text: str) -> bool:
+    """Return whether a text is a pattern of folders: from the root, the home folder, or any."""
+    starts = text in ("/", "~") or text.startswith(("/", "~/", "**/"))
+    return starts and len(text) <= MAX_CHARS and "\0" not in text
+
+
+def parse_folder_glob(text: str, home: str, resolve: Callable[[str], str]) -> FolderGlob:
+    """Parse a pattern of folders. `resolve` returns where the links in a path lead: the user may
+    name a folder by a link, and an agent by what it leads to."""
+    path = home + text[1:] if text == "~" or text.startswith("~/") else text
+    segments = _split_path(path)
+    if ".." in segments:
+        segments = _split_path(posixpath.normpath(path))
+    plain = next((n for n, part in enumerate(segments) if _WILD.search(part)), len(segments))
+    forms = {segments: None}
+    if plain:
+        real = _split_path(resolve("/" + "/".join(segments[:plain])))
+        forms[(*real, *segments[plain:])] = None
+    return FolderGlob(text, tuple(forms))
+
+
+def escape_folder(folder: str) -> str:
+    """Return the pattern that matches this folder, whatever characters it has."""
+    return _WILD.sub(lambda wild: f"[{wild[0]}]", folder)
 
 
 def is_match(segments: Sequence[str], parts: Sequence[str]) -> bool:
@@ -57,6 +102,10 @@ def is_match(segments: Sequence[str], parts: Sequence[str]) -> bool:
 def _segments(pattern: str) -> tuple[str, ...]:
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     return ("**", *parts) if "/" not in pattern else tuple(parts)
+
+
+def _split_path(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
 def _expand_braces(pattern: str) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
+from agent_memory.features.hooks.model.consent import ConsentRules
 from agent_memory.features.hooks.model.hooks import HookKind
 from agent_memory.features.hooks.model.tool_use import ToolUse
 
@@ -16,6 +17,7 @@ MAX_PATH_CHARS = 4_096  # a file path is matched against the patterns from each 
 class HookOptions:
     """The settings of the hooks in one folder."""
 
+    consent: ConsentRules
     enabled: frozenset[HookKind]
     fetch_remote: bool
     context_tokens: int

@@ -11,6 +11,7 @@ from agent_memory.kernel.json_fields import Fields
 
 MAX_OPEN = 200  # calls that wait for a result; those of a session that ended never get one
 MAX_ASKED = 2_000
+_MAX_PATH_CHARS = 4_096
 MAX_WRITTEN = 8_000
 _FILES = ("file_path", "notebook_path", "filePath", "absolute_path")
 # Names for the same tools in Claude Code, Gemini CLI and Codex.
@@ -35,6 +36,10 @@ _STATES = {
 _MAX_ITEM = 1_000
 _PATCH = "apply_patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_MOVED = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
+_WORD = re.compile(r"[^\s'\"`;|&<>(){}=,:]+")
+_MAX_FILES = 100  # of a patch
+_MAX_WORDS = 200
 _EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d+)$", re.MULTILINE)
 _HEADER_CHARS = 500  # Codex writes the exit code before the output
 _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path", "cmd")
@@ -82,6 +87,20 @@ class ToolUse:
             return True
         return bool(_SHELLS.search(self.name) and _OUR_COMMANDS.search(self.asked))
 
+    def list_files(self) -> list[str]:
+        """List the files that the tool was called for; a patch has several."""
+        patched = (*_PATCHED.findall(self.written), *_MOVED.findall(self.written))
+        files = dict.fromkeys((self.file, *(file.strip() for file in patched[:_MAX_FILES])))
+        return [file for file in files if 0 < len(file) <= _MAX_PATH_CHARS]
+
+    def list_words(self) -> list[str]:
+        """List the words of the question that may name a file: those of a command, or the whole
+        question of another tool, such as the folder that it lists."""
+        if not _SHELLS.search(self.name):
+            return [] if self.file or not _WORD.fullmatch(self.asked) else [self.asked]
+        words = dict.fromkeys(_WORD.findall(self.asked)[:_MAX_WORDS])
+        return [word for word in words if not word.startswith("-")]
+
     def render_text(self, result: str) -> str:
         """Render the call with its result: most results say little without the question."""
         head = f"{self.name}: {self.asked}" if self.asked else self.name
@@ -93,6 +112,13 @@ class ToolUse:
 
 
 UNKNOWN = ToolUse(name="")
+
+
+def recover_use(name: str, file: str, text: str) -> ToolUse:
+    """Recover the use of a tool from its record, as `render_text` wrote it. Where the question ends
+    is not recorded: its first line stands for it."""
+    asked = text.partition("\n")[0].removeprefix(f"{name}: ")
+    return ToolUse(name=name, asked=asked[:MAX_ASKED], written=text, file=file)
 
 
 @dataclass(slots=True)

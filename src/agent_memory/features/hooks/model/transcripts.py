@@ -21,6 +21,7 @@ _WRAPPERS = ("hook_context",)
 _CUT_SHORT = re.compile(
     rf"^[ \t]*<(?:{'|'.join(OWN_MARKERS)})>\n(?:[ \t]+<[^\n]*(?:\n|\Z))+", re.MULTILINE
 )
+_PRIVATE = re.compile(r"<(/?)private(?:\s[^<>]*)?>", re.IGNORECASE)
 _LONGEST_WORD = 500  # longer than any word and than most secrets
 _ROOM = 64 << 10  # redaction marks may be longer than the secrets
 _MAX_METADATA_CHARS = 4_000
@@ -216,8 +217,37 @@ def cut(text: str, limit: int) -> str:
 
 
 def strip_injected(text: str, also: Collection[str] = ()) -> str:
-    """Return the text without the context that we injected, and without the tags in `also`."""
-    return _CUT_SHORT.sub("", strip_tags(text, (*OWN_MARKERS, *_WRAPPERS, *also))).strip()
+    """Return the text without private parts, without the context that we injected, and without the
+    tags in `also`."""
+    return _CUT_SHORT.sub(
+        "", strip_tags(strip_private(text), (*OWN_MARKERS, *_WRAPPERS, *also))
+    ).strip()
+
+
+def strip_private(text: str) -> str:
+    """Return the text without what stands between `<private>` and `</private>`, nested or not.
+
+    Without the closing tag, everything to the end is private. What is computed from a text and
+    stored, such as an id, is computed from this: short private words could be guessed from a hash.
+    """
+    if _PRIVATE.search(text) is None:
+        return text
+    parts, depth, at = [], 0, 0
+    for tag in _PRIVATE.finditer(text):
+        if not tag[1]:
+            if not depth:
+                parts.append(text[at : tag.start()])
+            depth += 1
+        elif depth:
+            depth -= 1
+            at = tag.end()
+    if not depth:
+        parts.append(text[at:])
+    left = "".join(parts)
+    # The parts around a span may form another tag. Cut there: to look again for its end would take
+    # quadratic time.
+    again = next((tag.start() for tag in _PRIVATE.finditer(left) if not tag[1]), len(left))
+    return left[:again]
 
 
 def strip_tags(text: str, names: Collection[str]) -> str:

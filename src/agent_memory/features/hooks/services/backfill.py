@@ -1,14 +1,17 @@
 """Backfill: import transcripts as events. An event is stored once, however often it is imported."""
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model import tool_use, transcripts
+from agent_memory.features.hooks.model.consent import ConsentRules
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.transcripts import TranscriptEntry, TranscriptSource
 from agent_memory.features.hooks.ports import Transcripts
+from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.services import paging
@@ -29,11 +32,13 @@ _TAIL_MS = 2 * transcripts.NEAR_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillResult:
-    """The counts of an import, and the first reasons for refused lines."""
+    """The counts of an import, and the first reasons for refused lines. `skipped` counts sessions
+    in folders where recording is off."""
 
     files: int = 0
     lines: int = 0
     sessions: int = 0
+    skipped: int = 0
     created: int = 0  # what was said and done
     described: int = 0  # titles and summaries of sessions
     known: int = 0
@@ -47,6 +52,7 @@ class Backfill:
     transcripts: Mapping[str, Transcripts]  # by agent
     ingest: Ingest
     resolver: ProjectResolver
+    consent: RecordingConsent
     lower_priority: Callable[[], None]  # called in the importing thread, for which no one waits
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
 
@@ -62,16 +68,21 @@ class Backfill:
         agent: str,
         sources: Sequence[TranscriptSource],
         *,
+        include_excluded: bool = False,
         dry_run: bool,
         on_progress: OnCount,
     ) -> BackfillResult:
         """Store the events that are new.
+
+        Leave out what hooks would leave out because of its folder or file, unless
+        `include_excluded`.
 
         `on_progress` gets the number of bytes read and may raise to stop: stored events stay,
         and the next run skips them.
         """
         self.lower_priority()
         run = _BackfillRun(self.ingest, self.resolver, dry_run)
+        choice = None if include_excluded else _ImportConsent(self.consent)
         before = 0
         on_progress(0)
         for source in sources:
@@ -85,6 +96,8 @@ class Backfill:
                     if self.excluded.contains(entry.metadata.get("cwd", "")):
                         run.noise += 1
                         continue
+                    if choice is not None and not choice.allows(entry):
+                        continue
                     run.take(source, entry)
                     if run.is_full:
                         run.flush()
@@ -94,7 +107,44 @@ class Backfill:
                 on_progress(before + size)
             before += source.size
             on_progress(before)
-        return run.result(files=len(sources))
+        skipped = 0 if choice is None else len(choice.skipped)
+        return run.result(files=len(sources), skipped=skipped)
+
+
+@dataclass(slots=True)
+class _ImportConsent:
+    """Decides for each entry of an import, and remembers folders: a file has thousands of lines.
+
+    A pause, or hooks that are switched off, do not count: an import is the user's own act.
+    """
+
+    consent: RecordingConsent
+    skipped: set[str] = field(default_factory=set)  # sessions
+    _began: dict[str, str] = field(default_factory=dict)  # the first folder of each session
+    _rules: dict[str, ConsentRules | None] = field(default_factory=dict)  # None: nothing there
+
+    def allows(self, entry: TranscriptEntry) -> bool:
+        folder = entry.metadata.get("cwd", "")
+        if not folder:
+            return True
+        session = event_metadata.get_main_session(entry.session)
+        if self._find_rules(self._began.setdefault(session, folder)) is None:
+            self.skipped.add(session)
+            return False
+        rules = self._find_rules(folder)
+        if rules is None or entry.type is not EventType.TOOL_RESULT:
+            return rules is not None
+        use = tool_use.recover_use(
+            entry.metadata.get("tool_name", ""), entry.metadata.get("file_path", ""), entry.text
+        )
+        return not self.consent.find_ignored(use, folder, rules)
+
+    def _find_rules(self, folder: str) -> ConsentRules | None:
+        if folder not in self._rules:
+            rules = self.consent.load_rules(folder, os.environ)
+            given = self.consent.check_place(folder, rules).is_given
+            self._rules[folder] = rules if given else None
+        return self._rules[folder]
 
 
 @dataclass(slots=True)
@@ -215,9 +265,10 @@ class _BackfillRun:
             else:
                 self.created += 1
 
-    def result(self, files: int) -> BackfillResult:
+    def result(self, files: int, skipped: int) -> BackfillResult:
         return BackfillResult(
             files=files,
+            skipped=skipped,
             lines=self.lines,
             sessions=len(self.sessions),
             created=self.created,

@@ -13,12 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import notices
+from agent_memory.features.hooks.model.consent import Consent, ConsentReason
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, withhold_call
 from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
 from agent_memory.features.hooks.ports import HookLog, HookPreferences
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
+from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
@@ -71,6 +73,7 @@ class HookHandling:
     remote_sync: RemoteSync
     spooling: Spooling
     preferences: HookPreferences
+    consent: RecordingConsent
     log: HookLog
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
     background: ThreadPoolExecutor = field(
@@ -78,6 +81,7 @@ class HookHandling:
     )
     drain_pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "drain"))
     drain_requested: threading.Event = field(default_factory=threading.Event)
+    held_by_pause: threading.Event = field(default_factory=threading.Event)  # calls in the spool
     closing: threading.Event = field(default_factory=threading.Event)
 
     def clean_ids(self, call: HookCall) -> HookCall:
@@ -92,8 +96,13 @@ class HookHandling:
         folder = self.preferences.find_folder(call, caller.folder)
         if self._is_excluded(call, folder):
             return SILENCE
-        caller = Caller(folder=folder, environ=caller.environ)
         options = self.preferences.load_options(caller.environ, folder)
+        if not self._check_consent(call, caller, options).is_given:
+            return SILENCE
+        if self.held_by_pause.is_set():
+            self.held_by_pause.clear()
+            self.drain_soon()
+        caller = Caller(folder=folder, environ=caller.environ)
         if call.kind is HookKind.SESSION_START:
             for reason in self.preferences.list_ignored(caller.environ, folder):
                 self.log.warning("hook.settings_ignored", reason=reason)
@@ -119,15 +128,27 @@ class HookHandling:
                 self.drain_pool.submit(self._run_logged, self.drain)
 
     def drain(self) -> None:
-        """Record the calls that hooks left in the spool while no daemon answered."""
+        """Record the calls that hooks left in the spool while no daemon answered.
+
+        Calls from folders where recording is off by now, or paused, stay there.
+        """
         self.drain_requested.clear()
 
-        def record(call: HookCall) -> None:
+        def load(call: HookCall) -> tuple[Caller, HookOptions]:
             folder = self.preferences.find_folder(call, "/")
-            if self._is_excluded(call, folder):
-                return
             caller = Caller(folder=folder, environ=os.environ)
-            options = self.preferences.load_options(caller.environ, caller.folder)
+            return caller, self.preferences.load_options(caller.environ, caller.folder)
+
+        def is_held(call: HookCall) -> bool:
+            consent = self._check_consent(call, *load(call))
+            if consent.reason is ConsentReason.PAUSED:
+                self.held_by_pause.set()
+            return not consent.is_given
+
+        def record(call: HookCall) -> None:
+            caller, options = load(call)
+            if self._is_excluded(call, caller.folder):
+                return
             task = self._build_task(call, caller, options)
             self._record(task).result()
             self._schedule_rest(task)
@@ -138,7 +159,7 @@ class HookHandling:
             else:
                 self.log.error("spool.set_aside", exc_info=exc)
 
-        count = self.spooling.drain(record, on_failure, self.closing.is_set)
+        count = self.spooling.drain(record, on_failure, self.closing.is_set, is_held)
         if count:
             self.log.info("spool.drained", count=count)
 
@@ -156,6 +177,9 @@ class HookHandling:
         """Return whether an agent that the daemon runs made this call. Its environment switches
         hooks off as well, but an agent need not pass it on to its hooks."""
         return self.excluded.contains(call.folder) or self.excluded.contains(folder)
+
+    def _check_consent(self, call: HookCall, caller: Caller, options: HookOptions) -> Consent:
+        return self.consent.check_call(call, caller.folder, caller.environ, options.consent)
 
     def _build_task(self, call: HookCall, caller: Caller, options: HookOptions) -> HookTask:
         place = self.recording.place(call, caller)

@@ -31,11 +31,13 @@ class Spooling:
         record: Callable[[HookCall], None],
         on_failure: Callable[[Exception], None],
         is_closing: Callable[[], bool],
+        is_held: Callable[[HookCall], bool] = lambda _: False,
     ) -> int:
         """Record pending calls, oldest first, and return how many were recorded.
 
-        A call is removed once it is durable. Invalid calls are dropped and unexpected failures set
-        aside: neither may hold up the calls after it. Raises StorageFailed and Overloaded.
+        A call is removed once it is durable; one that `is_held` stays. Invalid calls are dropped
+        and unexpected failures set aside: neither may hold up the calls after it. Raises
+        StorageFailed and Overloaded.
         """
         count = 0
         with self.lock:
@@ -45,6 +47,8 @@ class Spooling:
                 try:
                     call = self.spool.get(name)
                     if call is not None:
+                        if is_held(call):
+                            continue
                         record(call)
                         count += 1
                 except (StorageFailed, Overloaded):
@@ -74,7 +78,9 @@ class Spooling:
                 written=self._clean(use.written),
                 file=self._clean(use.file),
             ),
-            decisions=tuple(self._clean(text) for text in call.decisions),
+            decisions=tuple(
+                self._clean(transcripts.strip_injected(text)) for text in call.decisions
+            ),
             about={
                 self._clean_name(name): self._clean(value) for name, value in call.about.items()
             },

@@ -218,7 +218,7 @@ class ClaudeCodeTranscript:
             events.append(
                 _ParsedEvent(
                     RecordKind.TOOL,
-                    call_id or self._make_unique("", uuid, content),
+                    call_id or self._make_unique("", uuid, transcripts.strip_private(content)),
                     transcripts.strip_injected(use.render_text(content), _REMINDERS),
                     {**use.metadata(), **({"error": "true"} if result.true("is_error") else {})},
                 )

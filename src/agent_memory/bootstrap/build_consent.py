@@ -1,0 +1,19 @@
+"""Build what says whether hooks may record. A module of its own: without a daemon, a hook builds
+nothing else."""
+
+from pathlib import Path
+
+from agent_memory.features.hooks.adapters.pause_file import PauseFile
+from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
+from agent_memory.features.hooks.services.consent import RecordingConsent
+from agent_memory.interfaces.hooks import preferences
+from agent_memory.platform.clock import SystemClock
+
+
+def build_consent(data: Path) -> RecordingConsent:
+    return RecordingConsent(
+        preferences=preferences,
+        pauses=PauseFile(data),
+        folders=ProjectFolders(),
+        clock=SystemClock(),
+    )

@@ -1,0 +1,178 @@
+"""`memory on`, `off`, `pause` and `resume`: decide what hooks record."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from agent_memory import config
+from agent_memory.features.hooks.model.consent import Consent, ConsentReason, Pause
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.platform.clock import SystemClock
+
+_LENGTH = re.compile(r"(\d{1,6})\s*([smhdw])")
+_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_MAX_PAUSE_MS = 3_660 * _UNIT_MS["d"]
+
+
+class LengthType(click.ParamType[int]):
+    """A length of time, in milliseconds: 30m, 1h30m, 2d."""
+
+    name = "length"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        written = str(value).strip().lower()
+        parts = _LENGTH.findall(written)
+        if not parts or _LENGTH.sub("", written).strip():
+            self.fail(f"{value!r} is not a length of time such as 30m, 1h or 2d", param, ctx)
+        length = sum(int(number) * _UNIT_MS[unit] for number, unit in parts)
+        if not 0 < length <= _MAX_PAUSE_MS:
+            self.fail("a pause takes from 1s to 10 years; without --for it has no end", param, ctx)
+        return length
+
+
+@click.command(cls=Command, examples=("memory pause", "memory pause --for 1h"))
+@click.option(
+    "--for", "length_ms", type=LengthType(), help="End by itself after this time: 30m, 1h, 2d."
+)
+@invocation
+def pause(run: Invocation, length_ms: int | None) -> None:
+    """Record nothing on this machine until you resume.
+
+    Hooks record, inject and capture nothing, in all projects, also after a restart. You can still
+    capture, recall and import.
+    """
+    paused = run.services.consent.pause(length_ms)
+    run.show(
+        {"paused": True, "until_ms": paused.until_ms},
+        lambda: f"\N{CHECK MARK} Recording is {describe_pause(paused)}; `memory resume` ends it",
+    )
+
+
+@click.command(cls=Command, examples=("memory resume",))
+@invocation
+def resume(run: Invocation) -> None:
+    """Record again after `memory pause`."""
+    was_paused = run.services.consent.resume()
+    run.services.hook_handling.drain_soon()
+    here = run.services.consent.check_folder(*_get_place(run))
+    run.show(
+        {"paused": False, "was_paused": was_paused, "recording": consent_json(here)},
+        lambda: (
+            ("\N{CHECK MARK} The pause is over" if was_paused else "Recording was not paused")
+            + f". Recording: {describe_consent(here)}"
+        ),
+    )
+
+
+@click.command(cls=Command, examples=("cd ~/clients/acme && memory off",))
+@invocation
+def off(run: Invocation) -> None:
+    """Record nothing in this project from now on.
+
+    It adds the root of this project to `hooks.exclude`, for all worktrees of its repository. What
+    was recorded before stays; `memory forget` removes it.
+    """
+    root, pattern = run.services.consent.build_pattern(_get_place(run)[0])
+    _revise(run, lambda hooks: {"exclude": _add(hooks.exclude, pattern)})
+    _show_state(run, root)
+
+
+@click.command(cls=Command, examples=("cd ~/work/app && memory on",))
+@invocation
+def on(run: Invocation) -> None:
+    """Record in this project from now on.
+
+    It takes the root of this project out of `hooks.exclude` and, with opt-in, adds it to
+    `hooks.projects`.
+    """
+    choice = run.services.consent.choose(*_get_place(run))
+    _revise(
+        run,
+        lambda hooks: {
+            "exclude": [text for text in hooks.exclude if text not in choice.unwanted],
+            "projects": _add(hooks.projects, choice.missing),
+        },
+    )
+    run.services.hook_handling.drain_soon()
+    _show_state(run, choice.root)
+
+
+def _get_place(run: Invocation) -> tuple[str, Mapping[str, str]]:
+    call = run.terminal.call
+    return str(call.cwd), call.environ
+
+
+def _add(patterns: list[str], pattern: str) -> list[str]:
+    return [*patterns, pattern] if pattern and pattern not in patterns else patterns
+
+
+def _revise(
+    run: Invocation, edit: Callable[[config.HooksSettings], Mapping[str, list[str]]]
+) -> None:
+    """Change lists of folders in the user's file, if they differ."""
+    # Late: loading the TOML editor takes a twentieth of the start time of every command.
+    from agent_memory.interfaces import config_file  # noqa: PLC0415
+
+    def list_changes(settings: config.Settings) -> dict[str, list[str]]:
+        return {
+            f"hooks.{name}": folders
+            for name, folders in edit(settings.hooks).items()
+            if folders != getattr(settings.hooks, name)
+        }
+
+    config_file.revise(run.find_config_file(), list_changes)
+
+
+def _show_state(run: Invocation, root: str) -> None:
+    state = run.services.consent.check_folder(*_get_place(run))
+    run.show(
+        {"folder": root, "path": str(run.find_config_file()), "recording": consent_json(state)},
+        lambda: f"Recording in {rendering.plain(root)}: {describe_consent(state)}",
+    )
+
+
+def consent_json(state: Consent) -> dict[str, Any]:
+    """Render a decision for programs."""
+    return {
+        "recorded": state.is_given,
+        "reason": state.reason.value,
+        "detail": state.detail,
+        "until_ms": state.until_ms,
+        "text": describe_consent(state),
+    }
+
+
+def describe_pause(pause: Pause) -> str:
+    if pause.problem:
+        return f"paused, because {rendering.plain(pause.problem)}"
+    if pause.until_ms is None:
+        return "paused"
+    time = rendering.moment(pause.until_ms)[:16]
+    today = rendering.moment(SystemClock().now())[:10]
+    return (
+        f"paused until {time.removeprefix(today).strip()} {rendering.format_zone(pause.until_ms)}"
+    )
+
+
+def describe_consent(state: Consent) -> str:
+    """Say whether hooks record, and if not why, and what would change it."""
+    detail = rendering.plain(state.detail)
+    match state.reason:
+        case ConsentReason.GIVEN:
+            return "on"
+        case ConsentReason.PAUSED:
+            until = Pause(until_ms=state.until_ms, problem=state.detail)
+            return f"{describe_pause(until)}; `memory resume` ends it"
+        case ConsentReason.UNREADABLE:
+            return f"off, because it may be excluded: {detail}"
+        case ConsentReason.DISABLED:
+            return "off: hooks.enabled is false"
+        case ConsentReason.EXCLUDED:
+            return f'off: excluded by hooks.exclude "{detail}"'
+        case ConsentReason.NOT_CHOSEN:
+            return "off: not in hooks.projects (hooks.mode is opt-in); `memory on` adds it"
+        case ConsentReason.IGNORED:
+            return f"off: ignored by {detail}"
