@@ -404,6 +404,11 @@ class StopHookSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksSettings:
     enabled: bool = live(True, "Record and answer hook calls.", project=SWITCH_OFF)
+    review: bool = personal(
+        True,
+        "Let what was captured by a signal wait for your review (`memory review`) before it counts"
+        " as settled and is shared.",
+    )
     session_start: SessionStartHookSettings = field(default_factory=SessionStartHookSettings)
     user_prompt: UserPromptHookSettings = field(default_factory=UserPromptHookSettings)
     post_tool_use: PostToolUseHookSettings = field(default_factory=PostToolUseHookSettings)

@@ -95,6 +95,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         backfill=features.hooks.backfill,
         forgetting=features.forgetting.forgetting,
         memory_forgetting=features.forgetting.memory_forgetting,
+        review=features.forgetting.review,
         installing=build_installing(),
         verification=features.operations.verification,
         worker=platform.worker,

@@ -7,6 +7,7 @@ from agent_memory.features.backups.services.backups import Backups
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
+from agent_memory.features.forgetting.services.review import ReviewInbox
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.knowledge.services.facts import Facts
@@ -69,6 +70,7 @@ class Services:
     backfill: Backfill
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
+    review: ReviewInbox
     installing: Installing
     verification: Verification
     worker: Worker

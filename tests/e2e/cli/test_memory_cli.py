@@ -788,6 +788,7 @@ class TestStatus:
             "by_tier": {"hot": 5},
             "by_status": {"active": 5},
             "notes_waiting": 0,
+            "to_review": 0,
             "feature_tier": "core",
             "contents": None,
             "verified": None,
