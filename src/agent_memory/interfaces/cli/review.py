@@ -91,6 +91,8 @@ def review(
         _check_person(run)
     if accept or discard or accept_all:
         decisions = [ReviewDecision(memory=each.memory, is_accepted=not discard) for each in found]
+        if total > len(found):
+            run.terminal.warn(f"note: {total - len(found):,} more wait: run it again for these\n")
         return _carry_out(run, decisions)
     if run.chosen_format != "text" or not _is_person(run) or not found:
         _show_list(run, found, total)

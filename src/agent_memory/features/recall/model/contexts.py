@@ -127,8 +127,8 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem], to_review: int =
 
 def _render_sections(items: Sequence[ContextItem]) -> list[str]:
     """Render what is settled, then what awaits review."""
-    settled = [line for item in items if not _is_pending(item.hit) for line in _resource(item)]
-    pending = [line for item in items if _is_pending(item.hit) for line in _resource(item)]
+    settled = [line for item in items if not is_pending(item.hit) for line in _resource(item)]
+    pending = [line for item in items if is_pending(item.hit) for line in _resource(item)]
     lines = ["  <resources>", *settled, "  </resources>"] if settled else []
     if pending:
         note = quote_attribute(UNCONFIRMED)
@@ -141,7 +141,8 @@ def _describe_inbox(count: int) -> str:
     return f"{count} {noun} review: only the user can accept them, with `memory review`."
 
 
-def _is_pending(hit: Hit) -> bool:
+def is_pending(hit: Hit) -> bool:
+    """Tell whether a hit is a memory that awaits review."""
     return hit.document.status == MemoryStatus.PENDING
 
 
@@ -153,7 +154,7 @@ def render_related(hits: Sequence[Hit]) -> str:
         lines += [
             f'  <memory uri={uri} relevance="{hit.score:.2f}">',
             f"    <summary>{escape_text(_summary(hit))}</summary>",
-            *([f"    <awaiting_review>{UNCONFIRMED}</awaiting_review>"] * _is_pending(hit)),
+            *([f"    <awaiting_review>{UNCONFIRMED}</awaiting_review>"] * is_pending(hit)),
             "  </memory>",
         ]
     return wrap_element("related_memories", lines)
@@ -172,7 +173,7 @@ def render_recalled(hits: Sequence[Hit], most: int) -> str:
             said = f"... {hit.passage.text} ..."
         if _has_more(hit):
             said = f"{document.title}: {said}"
-        if _is_pending(hit):
+        if is_pending(hit):
             name = f"{name}, awaits review"
         line = escape_text(f"- [{format_iso(document.at_ms)[:16]} {name}] {said[:RECALLED_CHARS]}")
         if len(said) > RECALLED_CHARS:
