@@ -75,7 +75,7 @@ def copies(draw: st.DrawFn, of: Memory) -> Memory:
         tags=draw(tags),
         relates_to=tuple(draw(st.lists(references, max_size=2))),
         status=draw(
-            st.sampled_from([MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED])
+            st.sampled_from([each for each in MemoryStatus if each is not MemoryStatus.TOMBSTONE])
         ),
         commit=draw(st.sampled_from(["", "a" * 40, "b" * 40])),
         superseded_by=draw(st.sampled_from(["", "decisions:0123456789ab:0"])),

@@ -436,6 +436,11 @@ class HooksSettings:
         rule=FOLDERS,
         project=EXTEND,
     )
+    review: bool = personal(
+        True,
+        "Let what was captured by a signal wait for your review (`memory review`) before it counts"
+        " as settled and is shared.",
+    )
     session_start: SessionStartHookSettings = field(default_factory=SessionStartHookSettings)
     user_prompt: UserPromptHookSettings = field(default_factory=UserPromptHookSettings)
     post_tool_use: PostToolUseHookSettings = field(default_factory=PostToolUseHookSettings)

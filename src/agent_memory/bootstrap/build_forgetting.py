@@ -21,6 +21,7 @@ from agent_memory.features.forgetting.adapters.traces import KeySpan, StoredTrac
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.purging import Purging
+from agent_memory.features.forgetting.services.review import ReviewInbox
 from agent_memory.platform.store import damage, families
 
 
@@ -28,6 +29,7 @@ from agent_memory.platform.store import damage, families
 class ForgettingFeature:
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
+    review: ReviewInbox
 
 
 def build_forgetting(
@@ -57,6 +59,15 @@ def build_forgetting(
         ),
         discard_vectors=lambda: shutil.rmtree(folders.index / "vectors", ignore_errors=True),
     )
+    memory_forgetting = MemoryForgetting(
+        editor=memories.editor,
+        uses=memories.uses,
+        journal=memories.journal,
+        notes=memories.notes,
+        injections=injections.injections,
+        purging=purging,
+        clock=platform.clock,
+    )
     return ForgettingFeature(
         forgetting=Forgetting(
             log=log.events,
@@ -71,13 +82,11 @@ def build_forgetting(
             purging=purging,
             toc_lock=toc.lock,
         ),
-        memory_forgetting=MemoryForgetting(
+        memory_forgetting=memory_forgetting,
+        review=ReviewInbox(
             editor=memories.editor,
-            uses=memories.uses,
-            journal=memories.journal,
-            notes=memories.notes,
-            injections=injections.injections,
-            purging=purging,
-            clock=platform.clock,
+            capture=memories.capture,
+            log=log.events,
+            forgetting=memory_forgetting,
         ),
     )

@@ -101,6 +101,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         hook_handling=features.hooks.handling,
         forgetting=features.forgetting.forgetting,
         memory_forgetting=features.forgetting.memory_forgetting,
+        review=features.forgetting.review,
         installing=build_installing(),
         verification=features.operations.verification,
         worker=platform.worker,

@@ -347,10 +347,12 @@ class _Daemon:
         stats: StoreStats | None = None
         indexes: IndexesStatus | None = None
         contents: ContentsStatus | None = None
+        to_review = 0
         with contextlib.suppress(StorageFailed):  # `status` also reports an unreadable store
             stats = built.services.admin.stats()
             indexes = built.services.indexes.status()
             contents = built.services.background_rebuild.status()
+            to_review = built.services.review.count()
         uptime = time.monotonic() - self._started
         summarizer, *missing = self._describe_summarizer()
         return DaemonStatus(
@@ -368,6 +370,7 @@ class _Daemon:
             damages=tuple(built.list_damages()),
             indexes=indexes,
             contents=contents,
+            to_review=to_review,
             summarizer=summarizer,
             warnings=(*self._warnings, *missing, *built.services.backups.warnings()),
             backup=built.services.backups.status(),

@@ -25,7 +25,7 @@ from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, FeatureUnavailable, StorageLocked
 from agent_memory.kernel.status import CheckResult, StoreRepair
 from agent_memory.launcher import command_client, starting
-from agent_memory.launcher.terminal import ask, page
+from agent_memory.launcher.terminal import ask, ask_key, page
 
 STOP_SECONDS = 15.0
 
@@ -142,6 +142,9 @@ class ProcessChannel:
 
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
         return ask(prompt, hidden)
+
+    def ask_key(self, prompt: bytes, /) -> bytes:
+        return ask_key(prompt)
 
     def read(self) -> bytes:
         return os.read(0, command_client.CHUNK)

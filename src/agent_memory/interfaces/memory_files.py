@@ -257,7 +257,7 @@ def _status(name: str) -> MemoryStatus:
         status = MemoryStatus(name or MemoryStatus.ACTIVE)
     except ValueError:
         raise InvalidInput(
-            f"status is {_describe_value(name)}; it must be active, resolved or archived"
+            f"status is {_describe_value(name)}; it must be pending, active, resolved or archived"
         ) from None
     if status is MemoryStatus.TOMBSTONE:
         raise InvalidInput("tombstones of forgotten memories cannot be imported")

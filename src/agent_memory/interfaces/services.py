@@ -7,6 +7,7 @@ from agent_memory.features.backups.services.backups import Backups
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
+from agent_memory.features.forgetting.services.review import ReviewInbox
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.handling import HookHandling
@@ -77,6 +78,7 @@ class Services:
     hook_handling: HookHandling
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
+    review: ReviewInbox
     installing: Installing
     verification: Verification
     worker: Worker

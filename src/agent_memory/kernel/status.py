@@ -162,6 +162,7 @@ class DaemonStatus:
     damages: tuple[Damage, ...]
     indexes: IndexesStatus | None  # None while the store cannot be read
     contents: ContentsStatus | None = None  # None: no rebuild is due
+    to_review: int = 0  # memories that await the user's review
     summarizer: str = ""  # the provider, and the program if it is one
     warnings: tuple[str, ...] = ()
     backup: BackupStatus = field(default_factory=BackupStatus)

@@ -22,8 +22,8 @@ PROTOCOL = b"1"
 # Sent by the launcher.
 HELLO, INPUT, LINE, CANCEL, HOOK_INPUT = b"H", b"I", b"L", b"C", b"G"
 # Sent by the daemon.
-OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE, BRIDGE, BEAT = (
-    b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U", b"B", b"T",
+OUT, ERR, ASK, ASK_HIDDEN, ASK_KEY, READ, PAGE, EXIT, UPGRADE, BRIDGE, BEAT = (
+    b"O", b"E", b"A", b"S", b"K", b"R", b"P", b"X", b"U", b"B", b"T",
 )  # fmt: skip
 
 PROGRAMS = ("memory", "memory-daemon", "kontekst")
@@ -32,6 +32,9 @@ ENVIRONMENT = (
     "CLICOLOR", "CLICOLOR_FORCE", "LANG", "TZ", "EDITOR", "VISUAL", "SSH_AUTH_SOCK", "SSH_ASKPASS",
     "COMP_WORDS", "COMP_CWORD", "CLAUDE_CONFIG_DIR", "CLAUDE_PROJECT_DIR",
     "CODEX_HOME", "GEMINI_CLI_HOME",
+    # Set in the shells of agents, which may not accept what waits for the user's review.
+    "AI_AGENT", "CLAUDECODE", "CODEX_CI", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI",
+    "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "CLINE_ACTIVE", "QWEN_CODE", "AUGMENT_AGENT",
 )  # fmt: skip
 ENVIRONMENT_PREFIXES = ("MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_KONTEKST_")
 # Clients and commands with --endpoint use these. They run in their own process, so the daemon
@@ -629,6 +632,12 @@ def forward(connection: _socket.socket, call: bytes) -> int | None:
                 line = terminal.ask(payload, hidden=kind == ASK_HIDDEN)
                 whole = False
                 send(connection, frame(LINE, line))
+            elif kind == ASK_KEY:
+                from . import terminal
+
+                key = terminal.ask_key(payload)
+                whole = False
+                send(connection, frame(LINE, key))
             elif kind == PAGE:
                 from . import terminal
 

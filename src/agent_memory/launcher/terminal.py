@@ -28,6 +28,30 @@ def ask(prompt: bytes, hidden: bool) -> bytes:
         write(2, b"\n")
 
 
+def ask_key(prompt: bytes) -> bytes:
+    """Read one key from the user, without Enter; return nothing at the end of input. Without a
+    terminal, read a line."""
+    if not os.isatty(0):
+        write(2, prompt)
+        return read_line()
+    import termios
+
+    lines = termios.tcgetattr(0)
+    keys = list(lines)
+    keys[3] &= ~(termios.ICANON | termios.ECHO)
+    keys[6] = list(lines[6])
+    keys[6][termios.VMIN], keys[6][termios.VTIME] = 1, 0
+    try:
+        termios.tcsetattr(0, termios.TCSADRAIN, keys)
+        write(2, prompt)
+        key = os.read(0, 1)
+        if key == b"\x1b":  # an arrow, for example: the rest of its sequence are no keys
+            termios.tcflush(0, termios.TCIFLUSH)
+        return key
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, lines)
+
+
 def read_line() -> bytes:
     """Read a line byte by byte: the input after it belongs to the next reader."""
     line = b""

@@ -169,6 +169,23 @@ class TestLookingBack:
         assert [each.summary for each in found] == ["Use PostgreSQL"]
 
 
+class TestReview:
+    def test_everything_awaits_review(self, thinking: Thinking) -> None:
+        thinking.hear("[decision] Use PostgreSQL")
+        (heard,) = thinking.look_back()
+        told = thinking.reflection.capture_summary("All done", ("Use JWT",), PLACE, "talk")
+        assert all(each.is_pending and each.session_id == "talk" for each in (heard, *told))
+
+    def test_unless_it_is_switched_off(self, thinking: Thinking) -> None:
+        thinking.hear("[decision] Use PostgreSQL")
+        active = MemoryStatus.ACTIVE
+        found = [
+            *thinking.reflection.capture_session("talk", PLACE, THRESHOLD, status=active),
+            *thinking.reflection.capture_summary("All done", (), PLACE, status=active),
+        ]
+        assert [each.status for each in found] == [active, active]
+
+
 class TestWhatIsGone:
     @pytest.mark.parametrize("status", [MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE])
     def test_it_is_not_revived(self, thinking: Thinking, status: MemoryStatus) -> None:

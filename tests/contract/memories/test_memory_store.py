@@ -191,6 +191,25 @@ class TestNoteQueue:
         kept(store, memory(), home=None)
         assert StoredNoteQueue(store).list_homes() == []
 
+    def test_what_awaits_review_waits_for_no_note_until_it_is_accepted(
+        self, store: OrderedStore
+    ) -> None:
+        noted = replace(memory("one"), status=MemoryStatus.PENDING)
+        discarded = replace(memory("two"), status=MemoryStatus.PENDING)
+        found = kept(store, noted, discarded)
+        queue = StoredNoteQueue(store)
+        assert found.get(noted.key) == noted
+        assert queue.list_homes() == []
+        stone = rules.build_tombstone(discarded, Millis(5))
+        assert found.write([MemoryChange(discarded, stone, HOME)]) == [True]
+        assert queue.list_homes() == []
+        accepted = rules.accept(noted, Millis(5))
+        assert found.write([MemoryChange(noted, accepted, HOME)]) == [True]
+        assert [key for _, key in queue.list_pending(HOME, limit=9)] == [noted.key]
+        forgotten = rules.build_tombstone(accepted, Millis(6))
+        assert found.write([MemoryChange(accepted, forgotten, HOME)]) == [True]
+        assert len(queue.list_pending(HOME, limit=9)) == 2
+
     def test_it_survives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path / "db")
         kept(store, memory())

@@ -4,15 +4,22 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_memory.features.backups.services.archiving import ArchiveRecord, WriteRecord
+from agent_memory.features.backups.services.archiving import (
+    ArchiveRecord,
+    MemoryRecord,
+    WriteRecord,
+)
+from agent_memory.features.memories.model.memories import MemoryStatus
+from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.interfaces import archive
-from agent_memory.kernel.ids import Millis
-from tests import conversation_samples, graph_values
+from agent_memory.kernel.ids import USER, Millis
+from tests import conversation_samples, git_repositories, graph_values
 from tests.command_runner import Answer, Home
 from tests.http_client import Web
 
@@ -63,6 +70,10 @@ def filled(home: Home) -> None:
     )
     records.append(graph_values.checkpoint("t", "c1", blob=b"\0\xff state", step=1))
     records.append(graph_values.checkpoint("t", "c2", "ns", parent="c1"))
+    noted = replace(
+        git_repositories.memory("Noted", domain=USER), status=MemoryStatus.PENDING, commit=""
+    )
+    records.append(MemoryRecord(memory=noted, use=MemoryUse()))
     records.append(WriteRecord(place=graph_values.place("t", "c1"), write=graph_values.write()))
     answer = brought(home, written(home, *records))
     assert answer.code == 0, answer.errors
@@ -108,6 +119,7 @@ def test_everything_comes_back_as_it_was(home: Home) -> None:
         assert again["taken"] == {}
         assert again["known"] == len(kept(before))
         assert kept(exported(other)) == kept(before)
+        assert other.run("memory", "review", "--format", "quiet").text.startswith("decisions:")
         found = other.run("memory", "recall", "RocksDB", "--domain", "user").text
         assert "Use RocksDB" in found
 

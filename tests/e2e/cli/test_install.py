@@ -102,7 +102,7 @@ def test_the_launcher_and_the_package_are_of_one_version() -> None:
 def test_the_launcher_and_the_daemon_speak_of_the_same_frames() -> None:
     names = (
         *("PROTOCOL", "HELLO", "INPUT", "LINE", "CANCEL", "HOOK_INPUT"),
-        *("OUT", "ERR", "ASK", "ASK_HIDDEN", "READ", "PAGE", "EXIT", "UPGRADE"),
+        *("OUT", "ERR", "ASK", "ASK_HIDDEN", "ASK_KEY", "READ", "PAGE", "EXIT", "UPGRADE"),
     )
     theirs = {name: getattr(frames, name) for name in names}
 

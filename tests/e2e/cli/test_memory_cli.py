@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from agent_memory.features.recall.model.contexts import UNCONFIRMED
 from tests import git_repositories
 from tests.command_runner import Home, wait_until
 from tests.contract.scripted_llm import Reply, ScriptedLlm, completion, error, scripted
@@ -50,7 +51,7 @@ PRIVATE_KEY = "\n".join(
     )
 )
 COMMANDS = (
-    *("capture", "recall", "show", "list", "edit", "resolve", "archive"),
+    *("capture", "recall", "show", "list", "edit", "resolve", "archive", "review"),
     *("status", "sync", "consolidate", "import", "export", "migrate"),
 )
 
@@ -790,6 +791,7 @@ class TestStatus:
             "by_tier": {"hot": 5},
             "by_status": {"active": 5},
             "notes_waiting": 0,
+            "to_review": 0,
             "feature_tier": "core",
             "contents": None,
             "verified": None,
@@ -947,6 +949,19 @@ class TestReason:
         assert text.startswith("On 2026-01-30, for JSONB.\n")
         assert "\nSources:\n[1] 2026-01-30  Use PostgreSQL for the data layer\n" in text
         assert f"    subcog://project:app/{name.replace(':', '/', 1)}\n" in text
+
+    def test_what_awaits_review_is_told_as_unconfirmed(
+        self, reasoning: MemoryCommand, llm: ScriptedLlm
+    ) -> None:
+        record = (
+            b'{"namespace": "learnings", "summary": "The kiln cools overnight",'
+            b' "status": "pending"}'
+        )
+        reasoning.text("import", "--format", "jsonl", given=record)
+        llm.script += [completion({"answer": "Overnight.", "sources": [1]})]
+        reasoning.json("recall", "--reason", "when does the kiln cool", "--namespace", "learnings")
+        asked = llm.received[-1].payload["messages"][-1]["content"]
+        assert f"({UNCONFIRMED}) The kiln cools overnight" in asked
 
     def test_where_nothing_is_found_no_model_is_asked(
         self, reasoning: MemoryCommand, llm: ScriptedLlm

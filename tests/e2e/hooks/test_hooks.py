@@ -358,7 +358,7 @@ class TestStarting:
             theirs = Session(other, ada.folder, "theirs", patient)
             theirs.memory.capture("decisions", "Use PostgreSQL for orders")
             theirs.claude("UserPromptSubmit", prompt="[blocker] The payment sandbox is down")
-            push = {"MEMORY_HOOKS__STOP__PUSH_REMOTE": "true"}
+            push = {"MEMORY_HOOKS__STOP__PUSH_REMOTE": "true", "MEMORY_HOOKS__REVIEW": "false"}
             theirs.claude("SessionEnd", env={**build_environ(other.folder), **push})
             pushed = {"refs/notes/mem/decisions", "refs/notes/mem/blockers"}
             wait_until(lambda: pushed <= team.refs().keys(), "the notes are pushed")
@@ -476,11 +476,12 @@ class TestBeforeCompaction:
         assert sorted(summaries(session)) == sorted(found, key=str)
         assert session.simple("PreCompact") == EMPTY
 
-    def test_what_is_archived_or_forgotten_stays_so(self, session: Session) -> None:
+    def test_what_is_discarded_stays_so(self, session: Session) -> None:
         session.simple("UserPromptSubmit", prompt="[decision] Use PostgreSQL for orders")
         session.simple("PreCompact", key_decisions=[], conversation_summary="")
         (found,) = session.memory.json("list", "--domain", "project")["memories"]
-        assert session.memory("archive", found["id"]).code == 0
+        assert found["status"] == "pending"
+        assert session.memory("review", "--discard", found["id"]).code == 0
         again = session.simple("PreCompact", key_decisions=[], conversation_summary="")
         assert again == EMPTY
         assert summaries(session) == []

@@ -26,12 +26,14 @@ from pydantic import AnyUrl
 
 from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.knowledge.model.facts import Claim
-from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.features.memories.model.memories import NAMESPACES, Draft, MemoryStatus
 from agent_memory.features.memories.ports import MemoryChange
+from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.streaming.services import change_feed
 from agent_memory.interfaces.mcp import budgets
 from agent_memory.interfaces.mcp.request_context import ClientOrigin
 from agent_memory.interfaces.mcp.tools import TOOLS
+from agent_memory.kernel.ids import USER
 from tests import git_repositories
 from tests.command_runner import SECONDS, wait_until
 from tests.git_repositories import Repository, memory
@@ -328,6 +330,25 @@ class TestTools:
         code, message = harness.fail("memory_configure", key=key, value=True)
         assert code == -32002
         assert "only the user" in message
+
+    def test_what_awaits_review_is_seen_and_not_accepted(self, harness: McpHarness) -> None:
+        services = harness.app.services
+        draft = Draft(
+            namespace="decisions", summary="Bake at 230 degrees", status=MemoryStatus.PENDING
+        )
+        place = services.resolver.resolve(USER, Caller(folder="", environ={}))
+        noted = services.capture.capture(draft, place).memory
+        found = harness.call("memory_recall", query="bake degrees", statuses=["pending"])
+        assert [(each["id"], each["status"]) for each in found["results"]] == [
+            (noted.id, "pending")
+        ]
+        assert harness.call("memory_status", domain="user")["to_review"] == 1
+        code, message = harness.fail("memory_configure", key="hooks.review", value=False)
+        assert (code, "only the user" in message) == (-32002, True)
+        harness.call("memory_sync", domain="user")
+        harness.call("memory_consolidate", domain="user", dry_run=False)
+        assert services.editor.memories.get(noted.key) == noted
+        assert not [name for name in TOOLS if "review" in name or "accept" in name]
 
     def test_an_unknown_setting_names_the_nearest(self, harness: McpHarness) -> None:
         code, message = harness.fail("memory_configure", key="hooks.enable")

@@ -149,7 +149,7 @@ def test_both_ends_frame_alike(payload: bytes, kind: bytes) -> None:
 
 def test_both_ends_know_the_same_kinds() -> None:
     kinds = ("HELLO", "INPUT", "LINE", "CANCEL", "HOOK_INPUT", "OUT", "ERR", "ASK", "ASK_HIDDEN",
-             "READ", "PAGE", "EXIT", "UPGRADE", "BRIDGE", "PROTOCOL")  # fmt: skip
+             "ASK_KEY", "READ", "PAGE", "EXIT", "UPGRADE", "BRIDGE", "PROTOCOL")  # fmt: skip
     assert [getattr(command_client, kind) for kind in kinds] == [
         getattr(frames, kind) for kind in kinds
     ]

@@ -96,11 +96,13 @@ class TestMerging:
     def test_the_later_change_counts_and_the_earlier_origin_stays(self, of: list[Memory]) -> None:
         whole = reduce(memories.merge_copies, of)
         assert whole.created_ms == min(each.created_ms for each in of)
-        assert whole.updated_ms == max(each.updated_ms for each in of)
+        # What one of them has accepted is settled, whenever another noted it.
+        deciding = [each for each in of if not each.is_pending] or of
+        latest = max(each.updated_ms for each in deciding)
+        assert whole.updated_ms == latest
         if whole.status is not MemoryStatus.TOMBSTONE:
             assert whole.tags == frozenset[str]().union(*(each.tags for each in of))
-            latest = max(each.updated_ms for each in of)
-            assert whole.status in {each.status for each in of if each.updated_ms == latest}
+            assert whole.status in {each.status for each in deciding if each.updated_ms == latest}
 
     def test_two_memories_do_not_merge(self) -> None:
         with pytest.raises(InvalidInput, match="different memories"):
@@ -113,7 +115,13 @@ class TestChanging:
         if made.status is MemoryStatus.TOMBSTONE and status is not MemoryStatus.TOMBSTONE:
             with pytest.raises(InvalidInput, match="cannot become"):
                 memories.change_status(made, status, made.updated_ms)
-        elif status is not MemoryStatus.TOMBSTONE:
+        elif made.is_pending and status is not MemoryStatus.PENDING:
+            with pytest.raises(InvalidInput, match="awaits review"):
+                memories.change_status(made, status, made.updated_ms)
+            accepted = memories.accept(made, made.created_ms)
+            assert accepted.status is MemoryStatus.ACTIVE
+            assert memories.merge_copies(made, accepted) == accepted
+        elif status not in (MemoryStatus.TOMBSTONE, MemoryStatus.PENDING):
             moved = memories.change_status(made, status, made.created_ms)
             assert moved.status is status
             assert (

@@ -109,6 +109,30 @@ def statistics(draw: st.DrawFn, question: ParsedQuestion) -> TermStatistics:
 
 
 @unhurried
+@given(texts.filter(str.strip), asked_texts, st.sampled_from(SearchMode))
+def test_a_settled_memory_comes_before_the_same_one_that_awaits_review(
+    text: str, question: str, mode: SearchMode
+) -> None:
+    pool = [
+        Candidate(
+            key=document.key,
+            hit=to_index_hit(document),
+            vector=term_vectors.build(document),
+            meaning=0.5,
+            is_pending=document.at_ms == NOW,
+        )
+        for document in (
+            Document(
+                kind=DocumentKind.MEMORY, id=f"{at}", owner=Owner(f"{at}"), at_ms=at, text=text
+            )
+            for at in (NOW, Millis(NOW - 1))
+        )
+    ]
+    ranked = ranking.rank(asked(question), pool, TermStatistics(documents=2, frequencies={}), mode)
+    assert [each.place for each in ranked] == [1, 0]
+
+
+@unhurried
 @given(st.data(), pools(), asked_texts, st.sampled_from(SearchMode))
 def test_scores_are_from_0_to_1_and_fall(
     data: st.DataObject, found: list[Found], question: str, mode: SearchMode

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -17,7 +18,7 @@ from agent_memory.features.hooks.model.signals import Signal
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import Context, ContextItem, ContextRequest
 from agent_memory.features.toc.model.segments import estimate_tokens
@@ -238,6 +239,8 @@ class TestCaptured:
             "  </memory>",
             "</auto_captured>",
         ]
+        waiting = notices.render_captured([replace(kept, status=MemoryStatus.PENDING)], "saved")
+        assert "<captured>saved; it awaits the user's review</captured>" in waiting
 
     def test_none_is_nothing(self) -> None:
         assert notices.render_captured([], "note") == ""

@@ -46,6 +46,9 @@ class Unused:
     def ask(self, _: bytes, /, *, hidden: bool) -> bytes:
         raise AssertionError(hidden)
 
+    def ask_key(self, _: bytes, /) -> bytes:
+        raise AssertionError
+
     def read(self) -> bytes:
         raise AssertionError
 

@@ -212,7 +212,10 @@ class TestABadRecord:
             ({"summary": "a", "tags": ["b", None, True]}, "each of tags must be text"),
             ({"summary": "a", "tags": ["b,c"]}, "no comma"),
             ({"summary": "a", "relates_to": "elsewhere"}, "'elsewhere'; use an id such as"),
-            ({"summary": "a", "status": "done"}, "'done'; it must be active, resolved or archived"),
+            (
+                {"summary": "a", "status": "done"},
+                "'done'; it must be pending, active, resolved or archived",
+            ),
             ({"status": "tombstone"}, "forgotten"),
             ({"summary": "a", "timestamp": "yesterday"}, "'yesterday'; write it as 2026-"),
             ({"summary": "a", "timestamp": "2026-01-01" + " " * 60 + "x"}, "write it as"),

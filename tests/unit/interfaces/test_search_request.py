@@ -153,7 +153,7 @@ class TestQueries:
             ({"role": "ghost"}, "role is 'ghost'; it must be one of user"),
             ({"namespace": "dreams"}, "namespace is 'dreams'"),
             ({"domain": "elsewhere"}, "domain is 'elsewhere'"),
-            ({"statuses": ["lost"]}, "status is 'lost'; it must be one of active"),
+            ({"statuses": ["lost"]}, "status is 'lost'; it must be one of pending"),
             ({"since": 5, "until": 4}, "before it begins"),
             ({"limit": -1}, "must not be negative"),
             ({"min_similarity": 2.0}, "from 0 to 1"),

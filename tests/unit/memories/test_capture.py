@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -100,6 +101,32 @@ class TestKeeping:
         stored = parts.memories.get(results[0].memory.key)
         assert stored is not None
         assert stored.tags == frozenset("01234567")
+
+
+class TestAwaitingReview:
+    def test_it_is_stored_and_waits_for_no_note(self, parts: Parts) -> None:
+        memory = parts.capture.capture(draft(status=MemoryStatus.PENDING), PLACE).memory
+        assert memory.is_pending
+        assert parts.memories.get(memory.key) == memory
+        assert parts.waiting() == []
+
+    def test_a_signal_changes_nothing_that_is_known(self, parts: Parts) -> None:
+        signal = draft(status=MemoryStatus.PENDING, tags=frozenset({"auto-captured"}))
+        for status in (MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED, MemoryStatus.PENDING):
+            known = parts.capture.capture(draft(f"Known as {status}"), PLACE).memory
+            known = parts.change(known, status=status)
+            again = replace(signal, summary=known.summary)
+            assert parts.capture.capture(again, PLACE).memory == known
+
+    def test_the_same_words_by_hand_accept_it(self, parts: Parts) -> None:
+        noted = draft(status=MemoryStatus.PENDING, tags=frozenset({"auto-captured"}))
+        memory = parts.capture.capture(noted, PLACE).memory
+        result = parts.capture.capture(draft(tags=frozenset({"db"})), PLACE)
+        assert (result.created, result.memory.status) == (False, MemoryStatus.ACTIVE)
+        assert result.memory.tags == {"auto-captured", "db"}
+        assert result.warning is not None
+        assert "is accepted now" in result.warning
+        assert parts.waiting() == [memory.key]
 
 
 class TestTheSameAgain:

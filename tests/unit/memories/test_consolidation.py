@@ -219,6 +219,13 @@ class TestPlan:
         parts.editor.set_status(alike[0], MemoryStatus.ARCHIVED, parts.here)
         assert parts.plan().merges == ()
 
+    def test_what_awaits_review_is_left_alone(self, parts: Parts) -> None:
+        settled = parts.keep("Use PostgreSQL as the database of the shop")
+        noted = parts.keep("Use PostgreSQL as the shop database", status=MemoryStatus.PENDING)
+        plan = parts.run(full=True)
+        assert (plan.merges, plan.considered) == ((), 1)
+        assert [parts.stored(each.key) for each in (settled, noted)] == [settled, noted]
+
     def test_domains_and_namespaces_are_not_mixed(self, parts: Parts) -> None:
         parts.keep("Use PostgreSQL as the shop database")
         parts.keep("Use PostgreSQL as the shop database", domain=USER)

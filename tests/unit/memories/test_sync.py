@@ -32,7 +32,12 @@ from agent_memory.features.memories.services.project_resolver import (
 from agent_memory.features.memories.services.sync import Sync, SyncOptions, SyncResult
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
-from agent_memory.kernel.errors import AgentMemoryError, GitFailed, RemoteUnavailable
+from agent_memory.kernel.errors import (
+    AgentMemoryError,
+    GitFailed,
+    InvalidInput,
+    RemoteUnavailable,
+)
 from agent_memory.kernel.ids import MemoryKey, Millis
 from agent_memory.platform.store.committer import CommittedStore
 from tests import git_repositories
@@ -116,6 +121,11 @@ class Machine:
         draft = Draft(namespace="decisions", summary=summary, content=content, tags=frozenset(tags))
         return self.capturing.capture(draft, self.here).memory
 
+    def note(self, summary: str) -> Memory:
+        """Capture by a signal: it awaits review."""
+        draft = Draft(namespace="decisions", summary=summary, status=MemoryStatus.PENDING)
+        return self.capturing.capture(draft, self.here).memory
+
     def move(self, memory: Memory, status: MemoryStatus) -> None:
         self.editor.set_status(memory, status, self.here)
 
@@ -197,6 +207,55 @@ def bob(remote: Repository, tmp_path: Path) -> Iterator[Machine]:
 def set_note(repository: Repository, text: bytes) -> None:
     blob = repository.git("hash-object", "-w", "--stdin", given=text)
     repository.git("notes", "--ref=mem/decisions", "add", "-f", "-C", blob)
+
+
+class TestAwaitingReview:
+    def test_it_is_in_no_note_until_it_is_accepted(self, ada: Machine, bob: Machine) -> None:
+        noted = ada.note("Use PostgreSQL")
+        assert ada.exchange().unchanged
+        assert ada.sync(force=True).unchanged
+        assert ada.noted() == {}
+        bob.exchange()
+        assert bob.stored() == {}
+        accepted = ada.editor.accept(noted, ada.here)
+        assert ada.exchange().pushed
+        bob.exchange()
+        assert bob.stored() == {noted.key: accepted}
+
+    def test_a_discarded_one_leaves_no_trace_in_the_notes(self, ada: Machine) -> None:
+        ada.forget(ada.note("Use PostgreSQL"))
+        assert ada.exchange().unchanged
+        assert ada.sync(force=True).unchanged
+        assert ada.repository.refs().keys().isdisjoint({REF})
+
+    def test_what_a_colleague_accepted_is_accepted(self, ada: Machine, bob: Machine) -> None:
+        noted = ada.note("Use PostgreSQL")
+        captured = bob.capture("Use PostgreSQL")
+        bob.exchange()
+        for machine in (ada, bob, ada):
+            machine.exchange()
+        assert ada.stored()[noted.key].status is MemoryStatus.ACTIVE
+        assert captured.key == noted.key
+        assert ada.stored() == ada.noted() == bob.stored() == bob.noted()
+
+    def test_what_a_colleague_forgot_is_forgotten(self, ada: Machine, bob: Machine) -> None:
+        bob.forget(bob.capture("Use PostgreSQL"))
+        bob.exchange()
+        noted = ada.note("Use PostgreSQL")
+        ada.exchange()
+        assert ada.stored()[noted.key].status is MemoryStatus.TOMBSTONE
+
+    def test_only_a_review_changes_it(self, ada: Machine) -> None:
+        noted = ada.note("Use PostgreSQL")
+        for status in set(MemoryStatus) - {MemoryStatus.PENDING}:
+            with pytest.raises(InvalidInput, match="awaits review"):
+                ada.move(noted, status)
+        with pytest.raises(InvalidInput, match="awaits review"):
+            ada.edit(noted, "Use MySQL")
+        assert ada.stored() == {noted.key: noted}
+        accepted = ada.editor.accept(noted, ada.here)
+        with pytest.raises(InvalidInput, match="does not await review: it is active"):
+            ada.editor.accept(accepted, ada.here)
 
 
 class TestLocally:

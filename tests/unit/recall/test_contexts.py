@@ -107,6 +107,31 @@ class TestXml:
         assert summary.endswith("...")
 
 
+class TestAwaitingReview:
+    PENDING = replace(memory("subcog://project:x/decisions/a:0"), score=0.5)
+    PENDING = replace(PENDING, document=replace(PENDING.document, status="pending"))
+
+    def test_it_has_a_section_of_its_own_after_what_is_settled(self) -> None:
+        built = build_context(ContextRequest(), [self.PENDING, hit()])
+        tree = ET.fromstring(built.text)  # noqa: S314
+        assert [section.tag for section in tree] == ["resources", "awaiting_review"]
+        assert tree[1].attrib["note"] == contexts.UNCONFIRMED
+        assert [each.text for each in tree[1].iter("summary")] == ["Use JWT for authentication"]
+        assert built.hits == (self.PENDING, hit())
+
+    def test_the_guidance_counts_them(self) -> None:
+        wanted = ContextRequest(guidance="minimal")
+        assert "3 memories await review" in contexts.build(wanted, [], to_review=3).text
+        assert "1 memory awaits review" in contexts.build(wanted, [], to_review=1).text
+        assert "review" not in contexts.build(wanted, []).text
+        assert contexts.build(ContextRequest(), [], to_review=3).text == ""
+
+    def test_it_is_marked_wherever_it_is_given(self) -> None:
+        assert contexts.UNCONFIRMED in contexts.render_related([self.PENDING])
+        assert contexts.UNCONFIRMED not in contexts.render_related([memory("x")])
+        assert "awaits review" in contexts.render_recalled([self.PENDING], 10_000)
+
+
 class TestBudget:
     def test_the_first_ones_are_in_it(self) -> None:
         hits = [hit(name) for name in "abcdefghij"]

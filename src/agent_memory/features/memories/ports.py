@@ -5,7 +5,13 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from agent_memory.features.memories.model.consolidations import ConsolidationRun
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryOutline
+from agent_memory.features.memories.model.memories import (
+    Draft,
+    Home,
+    Memory,
+    MemoryOutline,
+    MemoryStatus,
+)
 from agent_memory.features.memories.model.notes import NotebookContents
 from agent_memory.features.memories.model.projects import Project, RepositoryInfo, SyncState
 from agent_memory.features.memories.model.reasoning import Evidence, MergedMemory, ReasonedAnswer
@@ -15,11 +21,22 @@ from agent_memory.platform.ports import Ticket
 
 
 class MemoryChange(NamedTuple):
-    """A memory before (None: new) and after a change. The notes in `home` need an update."""
+    """A memory before (None: new) and after a change. `home` has the notes of its domain."""
 
     before: Memory | None
     after: Memory
     home: Home | None
+
+    @property
+    def note_home(self) -> Home | None:
+        """The home whose notes change: none while a memory awaits review, nor when it is
+        discarded, because no note has it."""
+        discarded = (
+            self.before is not None
+            and self.before.is_pending
+            and self.after.status is MemoryStatus.TOMBSTONE
+        )
+        return None if self.after.is_pending or discarded else self.home
 
 
 class Memories(Protocol):

@@ -26,11 +26,12 @@ from agent_memory.kernel.ids import PROJECT, Domain
 
 DOMAIN_HELP = "project (of this folder), user, org, or a project by name, such as project:my-app."
 _STATUSES = {
-    None: (MemoryStatus.ACTIVE, MemoryStatus.RESOLVED),
+    None: (MemoryStatus.PENDING, MemoryStatus.ACTIVE, MemoryStatus.RESOLVED),
+    "pending": (MemoryStatus.PENDING,),
     "active": (MemoryStatus.ACTIVE,),
     "resolved": (MemoryStatus.RESOLVED,),
     "archived": (MemoryStatus.ARCHIVED,),
-    "all": (MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED),
+    "all": tuple(status for status in MemoryStatus if status is not MemoryStatus.TOMBSTONE),
 }
 
 
@@ -182,7 +183,10 @@ def _as_text(shown: MemoryDetails) -> Iterator[str]:
     times = "once" if use.count == 1 else f"{use.count} times"
     for name, value in (
         ("Domain", memory.domain),
-        ("Status", memory.status.value),
+        (
+            "Status",
+            memory.status.value + (f" {rendering.TO_REVIEW}" if memory.is_pending else ""),
+        ),
         ("Tier", shown.tier.value),
         ("Captured", rendering.format_zoned(memory.created_ms)),
         ("Changed", rendering.format_zoned(memory.updated_ms)),
@@ -219,7 +223,7 @@ def _as_text(shown: MemoryDetails) -> Iterator[str]:
 @click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
 @click.option(
     "--status",
-    type=click.Choice(["active", "resolved", "archived", "all"]),
+    type=click.Choice(["pending", "active", "resolved", "archived", "all"]),
     help="Only in this status. Default: all except archived.",
 )
 @click.option(
@@ -273,6 +277,8 @@ def _line(memory: Memory, location: MemoryLocation) -> str:
     where = "" if memory.domain == location.domain else f" ({memory.domain})"
     day = rendering.moment(memory.created_ms)[:10]
     mark = "" if memory.status is MemoryStatus.ACTIVE else f" [{memory.status.value}]"
+    if memory.is_pending:
+        mark = f" {rendering.TO_REVIEW}"
     return f"{memory.id:<30} {day}  {rendering.plain(memory.summary)}{mark}{where}"
 
 

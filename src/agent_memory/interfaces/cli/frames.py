@@ -13,8 +13,8 @@ from agent_memory.kernel.errors import InvalidInput
 
 PROTOCOL = b"1"
 HELLO, INPUT, LINE, CANCEL, HOOK_INPUT = b"H", b"I", b"L", b"C", b"G"
-OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE, BRIDGE, BEAT = (
-    b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U", b"B", b"T",
+OUT, ERR, ASK, ASK_HIDDEN, ASK_KEY, READ, PAGE, EXIT, UPGRADE, BRIDGE, BEAT = (
+    b"O", b"E", b"A", b"S", b"K", b"R", b"P", b"X", b"U", b"B", b"T",
 )  # fmt: skip
 
 MAX_PAYLOAD = 16 << 20

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from agent_memory.features.index.model.documents import Document, DocumentKind
 from agent_memory.features.index.model.queries import Hit, Passage
+from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.search import (
@@ -41,7 +42,8 @@ def _format_hit(
     if document.kind not in (DocumentKind.MEMORY, DocumentKind.GRIP, DocumentKind.SEGMENT):
         label = f"{document.kind} {label}"
     score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
-    yield f"[{number}] {rendering.plain(label)}{score}"
+    mark = f" {rendering.TO_REVIEW}" if document.status == MemoryStatus.PENDING else ""
+    yield f"[{number}] {rendering.plain(label)}{mark}{score}"
     for text in islice(_list_excerpts(hit), 1 if detail == "minimal" else None):
         yield from _wrap(text, terminal, console)
     if detail == "minimal":
@@ -70,6 +72,8 @@ def format_markdown(hit: Hit) -> str:
     head = rendering.plain(format_summary(document))
     score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # a listing has no scores
     about = " | ".join([*_about(document), *score])
+    if document.status == MemoryStatus.PENDING:
+        head = f"{head} {rendering.TO_REVIEW}"
     parts = [f"## {head}", about, f"`{rendering.plain(hit.uri or document.id)}`"]
     passage = hit.passage
     if passage is not None and passage.text:

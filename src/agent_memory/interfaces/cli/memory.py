@@ -21,6 +21,7 @@ from agent_memory.interfaces.cli.injections import injections, why
 from agent_memory.interfaces.cli.install import install, uninstall
 from agent_memory.interfaces.cli.journal import log, sessions, today
 from agent_memory.interfaces.cli.recall import context, recall
+from agent_memory.interfaces.cli.review import review
 from agent_memory.interfaces.cli.serve import serve
 from agent_memory.interfaces.cli.show import show
 from agent_memory.interfaces.cli.sync import status, sync
@@ -30,7 +31,17 @@ from agent_memory.interfaces.cli.transfer import export, import_memories, migrat
 @click.group(
     cls=Group,
     sections={
-        "Everyday": ("recall", "capture", "list", "show", "edit", "resolve", "context", "status"),
+        "Everyday": (
+            "recall",
+            "capture",
+            "list",
+            "show",
+            "edit",
+            "resolve",
+            "review",
+            "context",
+            "status",
+        ),
         "Look back": ("today", "log", "sessions", "injections", "why"),
         "Consent": ("on", "off", "pause", "resume"),
         "Share": ("sync", "export", "import"),
@@ -149,7 +160,7 @@ def _as_text(value: object) -> str:
 
 
 for command in (
-    *(capture, recall, show, list_memories, edit, resolve, archive),
+    *(capture, recall, show, list_memories, edit, resolve, archive, review),
     *(today, log, sessions, injections, why),
     *(on, off, pause, resume),
     *(status, sync, consolidate, import_memories, export, migrate, forget, hook),

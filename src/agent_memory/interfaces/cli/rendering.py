@@ -6,6 +6,8 @@ from datetime import UTC, datetime, tzinfo
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
+TO_REVIEW = "(to review)"  # the mark of a memory that awaits review
+
 # The user's zone, for the command that runs in this thread. Passing it as an argument would put it
 # into every function that renders something with a date in it.
 zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)

@@ -292,6 +292,9 @@ class _CallerConnection:
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
         return self._ask(frames.ASK_HIDDEN if hidden else frames.ASK, prompt)
 
+    def ask_key(self, prompt: bytes, /) -> bytes:
+        return self._ask(frames.ASK_KEY, prompt)
+
     def read(self) -> bytes:
         return self._ask(frames.READ, b"")
 

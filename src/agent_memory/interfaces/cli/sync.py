@@ -186,6 +186,9 @@ def _as_text(
         yield f"Meaning: {describe_embedding(counted.indexes)}"
     if counted.contents is not None:
         yield f"Contents: {describe_contents(counted.contents)}"
+    if counted.to_review:
+        waiting = rendering.count(counted.to_review, "memory", "memories")
+        yield f"To review: {waiting} noted automatically: memory review"
     if counted.waiting:
         yield f"Notes: {rendering.count(counted.waiting, 'change')} not written yet"
     if verified is not None:

@@ -33,6 +33,10 @@ class Channel(Protocol):
         """Return one line with its newline, or nothing at the end of input."""
         ...
 
+    def ask_key(self, prompt: bytes, /) -> bytes:
+        """Return one key, or nothing at the end of input."""
+        ...
+
     def read(self) -> bytes:
         """Return some of standard input, or nothing at its end."""
         ...
@@ -80,6 +84,14 @@ class Terminal:
         if not line:
             raise Cancelled
         return line.decode(errors="surrogateescape").rstrip("\r\n")
+
+    def ask_key(self, question: str) -> str:
+        """Return the key that the user pressed. Raises Cancelled at the end of input."""
+        key = self._channel.ask_key(question.encode(errors="surrogateescape"))
+        self.check_cancelled()
+        if not key:
+            raise Cancelled
+        return key.decode(errors="replace")
 
     def confirm(self, question: str) -> bool:
         """Ask for yes or no; no is the default."""

@@ -92,6 +92,7 @@ def build_options(settings: config.Settings, home: str = "/", unreadable: str = 
         trigger_tools=tool.trigger_tools,
         exclude_patterns=tool.exclude_patterns,
         confidence_threshold=hooks.pre_compact.confidence_threshold,
+        review=hooks.review,
         analyze_session=hooks.stop.session_analysis,
         push_remote=hooks.stop.push_remote,
         remote=settings.memories.remote,

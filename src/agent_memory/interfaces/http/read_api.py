@@ -8,6 +8,7 @@ from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.injections.model.injections import LedgerScope
 from agent_memory.features.log.services.timeline import MAX_EVENTS
+from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
 from agent_memory.interfaces import knowledge_json
@@ -178,6 +179,10 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
         namespace: Word = "",
         domain: Word = "",
         tags: Words = [],  # noqa: B006
+        status: Annotated[
+            MemoryStatus | None,
+            Query(description="`pending` awaits review; default: all but archived and tombstone."),
+        ] = None,
         limit: Annotated[int, Query(ge=0, le=queries.MAX_LIMIT)] = 0,
         offset: Annotated[int, Query(ge=0, le=queries.MAX_OFFSET)] = 0,
         detail: Detail = "summary",
@@ -187,6 +192,7 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
             namespace=namespace,
             domain=domain,
             tags=tags,
+            statuses=[] if status is None else [status],
             limit=limit,
             offset=offset,
         )

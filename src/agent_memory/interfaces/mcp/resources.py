@@ -14,7 +14,7 @@ from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query
 from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME
+from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME, MemoryStatus
 from agent_memory.features.recall.model.contexts import NOTICE
 from agent_memory.interfaces.mcp import budgets, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
@@ -239,11 +239,12 @@ _CONTENTS = Resource(
 def _memory(hit: Hit) -> Resource:
     document = hit.document
     when = documents.format_iso(document.at_ms)
+    review = ", awaits review" if document.status == MemoryStatus.PENDING else ""
     return Resource(
         uri=uris.from_urn(hit.uri),
         name=format_document_id(document),
         title=format_summary(document),
-        description=f"{document.namespace} of {document.domain}, {when}",
+        description=f"{document.namespace} of {document.domain}, {when}{review}",
         mime_type=JSON,
         annotations=Annotations(last_modified=when),  # the text of a memory never changes
     )

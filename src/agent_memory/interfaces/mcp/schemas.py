@@ -93,6 +93,7 @@ STATUS = object_of(
         "index_bytes": COUNT,
         "last_sync": nullable(TEXT),
         "notes_waiting": COUNT,
+        "to_review": {**COUNT, "description": "Only the user can accept these."},
         "feature_tier": TEXT,
         "contents": nullable(object_of({"segments": COUNT, "total": COUNT})),
         "project": nullable(TEXT),

@@ -41,7 +41,7 @@ AnyNamespace = Annotated[
     Field(json_schema_extra={"enum": ["", *NAMESPACES]}),
 ]
 Kind = Literal["memories", "events", "segments", "grips", "facts", "all"]
-Status = Literal["active", "resolved", "archived", "tombstone"]
+Status = Literal["pending", "active", "resolved", "archived", "tombstone"]
 Role = Literal["", "user", "assistant", "system", "tool"]
 Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
@@ -128,8 +128,9 @@ class RecallInput(ToolInput):
     spec: Filter = Field("", description="Only memories of this specification.")
     statuses: list[Status] = Field(
         default=[],
-        max_length=4,
-        description="Only memories with one of these; empty: all but archived and tombstone.",
+        max_length=5,
+        description="Only memories with one of these; empty: all but archived and tombstone."
+        " `pending` was noted automatically: the user has not confirmed it yet.",
     )
     include_archived: StrictBool = Field(default=False, description="Archived memories too.")
     continuation_token: Token = ""

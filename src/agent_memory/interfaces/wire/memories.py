@@ -120,6 +120,7 @@ def counts_json(counted: MemoryCounts) -> dict[str, Any]:
         "index_bytes": counted.index_bytes,
         "last_sync": None if last is None else documents.format_iso(last),
         "notes_waiting": counted.waiting,
+        "to_review": counted.to_review,
         "feature_tier": counted.features,
         "contents": None if counted.contents is None else asdict(counted.contents),
     }

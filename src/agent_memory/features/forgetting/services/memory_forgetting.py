@@ -53,7 +53,11 @@ class MemoryForgetting:
         out_of_reach = list(UNREACHABLE)
         for number, domain in enumerate(dict.fromkeys(stone.domain for stone in stones)):
             on_progress(NOTES, number)
-            of_domain = [stone for stone in stones if stone.domain == domain]
+            of_domain = [
+                stone
+                for memory, stone in zip(found, stones, strict=True)
+                if stone.domain == domain and not memory.is_pending  # no note has those
+            ]
             out_of_reach += self._in_notes(domain, of_domain, rewrite_notes)
         self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], on_progress)
         self.injections.forget()
@@ -87,6 +91,8 @@ class MemoryForgetting:
         """Write tombstones into all notes of a domain on this machine; return what cannot be
         reached."""
         missed: list[str] = []
+        if not stones:
+            return missed
         for home in self.editor.resolver.list_homes(domain):
             try:
                 self.notes.write(home, domain, stones)

@@ -27,10 +27,14 @@ def render_captured(memories: Sequence[Memory], note: str) -> str:
         lines += [
             f"  <memory uri={quote_attribute(memory.urn)}>",
             f"    <summary>{escape_text(memory.summary)}</summary>",
-            f"    <captured>{escape_text(note)}</captured>",
+            f"    <captured>{escape_text(note)}{_describe_review(memory)}</captured>",
             "  </memory>",
         ]
     return wrap_element("auto_captured", lines)
+
+
+def _describe_review(memory: Memory) -> str:
+    return "; it awaits the user's review" if memory.is_pending else ""
 
 
 def _get_kind(signal: Signal) -> str:

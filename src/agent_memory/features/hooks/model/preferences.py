@@ -9,6 +9,7 @@ from pathlib import PurePath
 from agent_memory.features.hooks.model.consent import ConsentRules
 from agent_memory.features.hooks.model.hooks import HookKind
 from agent_memory.features.hooks.model.tool_use import ToolUse
+from agent_memory.features.memories.model.memories import MemoryStatus
 
 MAX_PATH_CHARS = 4_096  # a file path is matched against the patterns from each of its folders
 
@@ -28,9 +29,15 @@ class HookOptions:
     trigger_tools: Sequence[str]
     exclude_patterns: Sequence[str]
     confidence_threshold: float
+    review: bool  # captures await the user's review
     analyze_session: bool
     push_remote: bool
     remote: str
+
+    @property
+    def capture_status(self) -> MemoryStatus:
+        """The status of what is captured by a signal."""
+        return MemoryStatus.PENDING if self.review else MemoryStatus.ACTIVE
 
     def is_triggered(self, use: ToolUse, folder: str) -> bool:
         """Return whether a tool call asks for memories about its file."""

@@ -1,7 +1,7 @@
 """Auto-capture: turn signals in a session into memories before its context is lost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from agent_memory.features.hooks.model import signals, transcripts
@@ -12,7 +12,7 @@ from agent_memory.features.index.model.queries import Query, SearchMode, SearchS
 from agent_memory.features.log.model.events import Event, EventRole
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft, Memory
+from agent_memory.features.memories.model.memories import Draft, Memory, MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.recall.services.recall import Recall
@@ -48,7 +48,13 @@ class AutoCapture:
     recall: Recall
 
     def capture_prompt(
-        self, call: HookCall, place: MemoryLocation, markers: Sequence[str], *, capture: bool
+        self,
+        call: HookCall,
+        place: MemoryLocation,
+        markers: Sequence[str],
+        *,
+        capture: bool,
+        status: MemoryStatus,
     ) -> PromptSignals:
         """Detect signals in a prompt; with `capture`, capture the certain ones.
 
@@ -67,7 +73,7 @@ class AutoCapture:
             signal for signal in detected if capture and signal.confidence >= signals.CERTAIN
         ]
         captured = [
-            self.capture_signal(signal, place, call.prompt_event, call.session)
+            self.capture_signal(signal, place, call.prompt_event, call.session, status)
             for signal in certain
         ]
         return PromptSignals(
@@ -81,6 +87,7 @@ class AutoCapture:
         place: MemoryLocation,
         threshold: float,
         markers: Sequence[str] = signals.MARKERS,
+        status: MemoryStatus = MemoryStatus.PENDING,
     ) -> list[Memory]:
         """Capture the confident signals in the latest events of a session.
 
@@ -95,7 +102,7 @@ class AutoCapture:
                 if signal.confidence - (0 if signal.marked else doubt) >= threshold
             ]
         captured = (
-            self.capture_signal(signal, place, event.event_id, session, said_ms=event.at_ms)
+            self.capture_signal(signal, place, event.event_id, session, status, said_ms=event.at_ms)
             for signal, event in detected
         )
         return list(islice((memory for memory in captured if memory is not None), MAX_CAPTURES))
@@ -106,6 +113,7 @@ class AutoCapture:
         place: MemoryLocation,
         event_id: str,
         session_id: str,
+        status: MemoryStatus,
         said_ms: Millis | None = None,
     ) -> Memory | None:
         """Capture a signal. Return None if it is known, was forgotten, or may not be stored.
@@ -119,6 +127,7 @@ class AutoCapture:
                 summary=signal.summary,
                 content=signal.content,
                 tags=frozenset({TAG}),
+                status=status,
                 event_id=event_id,
                 session_id=session_id,
             ),
@@ -127,13 +136,22 @@ class AutoCapture:
         )
 
     def capture_summary(
-        self, summary: str, decisions: tuple[str, ...], place: MemoryLocation
+        self,
+        summary: str,
+        decisions: tuple[str, ...],
+        place: MemoryLocation,
+        session_id: str = "",
+        status: MemoryStatus = MemoryStatus.PENDING,
     ) -> list[Memory]:
         """Capture the agent's own summary of a conversation that is about to be compacted."""
         drafts = [_build_draft("decisions", decision) for decision in decisions]
         if summary.strip():
             drafts.append(_build_draft("progress", summary))
-        captured = (self._capture_new(draft, place) for draft in drafts if draft is not None)
+        captured = (
+            self._capture_new(replace(draft, status=status, session_id=session_id), place)
+            for draft in drafts
+            if draft is not None
+        )
         return [memory for memory in captured if memory is not None]
 
     def _capture_new(

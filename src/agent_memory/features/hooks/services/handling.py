@@ -234,7 +234,11 @@ class HookHandling:
     def _answer_prompt(self, task: HookTask) -> Injection:
         call, options = task.call, task.options
         signals = self.auto_capture.capture_prompt(
-            call, task.place, options.markers, capture=options.capture_prompts
+            call,
+            task.place,
+            options.markers,
+            capture=options.capture_prompts,
+            status=options.capture_status,
         )
         related = NOTHING
         if options.recall_for_prompts:
@@ -253,7 +257,9 @@ class HookHandling:
         """Capture from a session before its context is compacted."""
         call = task.call
         captured = [
-            *self.auto_capture.capture_summary(call.text, call.decisions, task.place),
+            *self.auto_capture.capture_summary(
+                call.text, call.decisions, task.place, call.session, task.options.capture_status
+            ),
             *self._capture_session(task),
         ]
         self.injection.history.forget(call.session)
@@ -280,6 +286,7 @@ class HookHandling:
             task.place,
             task.options.confidence_threshold,
             task.options.markers,
+            task.options.capture_status,
         )
 
     def _schedule_rest(self, task: HookTask) -> None:

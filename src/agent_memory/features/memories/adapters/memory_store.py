@@ -284,15 +284,15 @@ def _home_prefix(home: Home) -> bytes:
 
 
 def _batch(change: MemoryChange) -> Batch:
-    before, after, home = change
+    before, after, _ = change
     key = keys.memory(after.key)
     entry = encode_entry(MemoryChanged(key=after.key))
     operations: list[Operation] = [
         Put(families.MEMORIES, key, _encode_memory(after)),
         Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry),
     ]
-    if home is not None:
-        operations.append(Append(families.NOTE_QUEUE, _home_prefix(home), entry))
+    if change.note_home is not None:
+        operations.append(Append(families.NOTE_QUEUE, _home_prefix(change.note_home), entry))
     expected = (
         Absent(families.MEMORIES, key)
         if before is None

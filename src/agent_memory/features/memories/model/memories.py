@@ -62,6 +62,7 @@ _COMMIT = re.compile(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?")
 
 
 class MemoryStatus(StrEnum):
+    PENDING = "pending"  # noted automatically: it awaits the user's review, and is in no note
     ACTIVE = "active"
     RESOLVED = "resolved"
     ARCHIVED = "archived"
@@ -137,6 +138,10 @@ class Memory:
     @property
     def superseded(self) -> bool:
         return bool(self.superseded_by)
+
+    @property
+    def is_pending(self) -> bool:
+        return self.status is MemoryStatus.PENDING
 
 
 class MemoryOutline(NamedTuple):
@@ -407,13 +412,30 @@ def build_tombstone(memory: Memory, at: Millis) -> Memory:
 
 
 def change_status(memory: Memory, status: MemoryStatus, at: Millis) -> Memory:
-    """Return the memory with another status. Raises InvalidInput for a tombstone."""
+    """Return the memory with another status. Raises InvalidInput for a tombstone, and for a memory
+    that awaits review."""
     if memory.status is status:
         return memory
     if memory.status is MemoryStatus.TOMBSTONE:
         raise InvalidInput(f"{memory.id} is {memory.status} and cannot become {status}")
+    check_reviewed(memory)
     superseded_by = "" if status is MemoryStatus.ACTIVE else memory.superseded_by
     return update_fields(memory, at, status=status, superseded_by=superseded_by)
+
+
+def check_reviewed(memory: Memory) -> None:
+    """Raise InvalidInput for a memory that awaits review: only the user's review changes it."""
+    if memory.is_pending:
+        raise InvalidInput(
+            f"{memory.id} awaits review: accept, edit or discard it with `memory review`"
+        )
+
+
+def accept(memory: Memory, at: Millis) -> Memory:
+    """Return a reviewed memory as active. Raises InvalidInput if it does not await review."""
+    if not memory.is_pending:
+        raise InvalidInput(f"{memory.id} does not await review: it is {memory.status}")
+    return update_fields(memory, at, status=MemoryStatus.ACTIVE)
 
 
 def update_fields(memory: Memory, at: Millis, **fields: object) -> Memory:
@@ -422,13 +444,18 @@ def update_fields(memory: Memory, at: Millis, **fields: object) -> Memory:
 
 
 def merge_copies(one: Memory, other: Memory) -> Memory:
-    """Merge two copies of a memory. The result does not depend on the order or number of merges."""
+    """Merge two copies of a memory. The result does not depend on the order or number of merges. A
+    copy that awaits review counts less than any other: a colleague has accepted it."""
     if one.key != other.key:
         raise InvalidInput(f"{one.id} and {other.id} are different memories")
     first = min(one, other, key=_earliest)
     last = max(one, other, key=_latest)
     if MemoryStatus.TOMBSTONE in (one.status, other.status):
-        return replace(build_tombstone(first, last.updated_ms), index=min(one.index, other.index))
+        return replace(
+            build_tombstone(first, last.updated_ms),
+            updated_ms=last.updated_ms,
+            index=min(one.index, other.index),
+        )
     return replace(
         last,
         created_ms=first.created_ms,
@@ -447,7 +474,7 @@ def _earliest(memory: Memory) -> tuple[object, ...]:
 def _latest(memory: Memory) -> tuple[object, ...]:
     """Order copies so that the last one wins; copies that tie are equal in all of these fields."""
     state = repr((memory.status.value, memory.superseded_by, memory.relates_to))
-    return memory.updated_ms, hashlib.sha256(state.encode()).digest()
+    return not memory.is_pending, memory.updated_ms, hashlib.sha256(state.encode()).digest()
 
 
 def _limit_tags(tags: frozenset[str]) -> frozenset[str]:

@@ -119,6 +119,8 @@ class Capture:
             raise InvalidInput(
                 f"{stored.id} was forgotten: to store it again, say it in other words"
             )
+        if new.is_pending:  # a signal changes nothing that is known
+            return CaptureResult(memory=stored, created=False)
         tags = stored.tags | new.tags
         memories.check_tags(tags)
         when = documents.format_iso(stored.created_ms)
@@ -128,6 +130,10 @@ class Capture:
             )
             note = f"already captured at {when} and archived since; it is active again"
             return CaptureResult(memory=revived, created=False, warning=note)
+        if stored.is_pending:
+            accepted = memories.accept(stored, self.clock.now())
+            note = f"noted automatically at {when}; it awaited review and is accepted now"
+            return CaptureResult(memory=replace(accepted, tags=tags), created=False, warning=note)
         note = f"already captured at {when}"
         if tags == stored.tags:
             return CaptureResult(memory=stored, created=False, warning=note)

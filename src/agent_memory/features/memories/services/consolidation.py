@@ -86,7 +86,7 @@ class Consolidation:
         """Plan the changes among the memories that changed since the last run, or among all."""
         now = self.clock.now()
         chosen = self.editor.memories.list_domains() if domains is None else domains
-        found = list(self.editor.list_all(chosen))
+        found = [each for each in self.editor.list_all(chosen) if not each.is_pending]
         active = [each for each in found if each.status is not MemoryStatus.ARCHIVED]
         since = {} if full else self.journal.get_review_times()
         new = [each for each in active if each.updated_ms >= since.get(each.domain, 0)]

@@ -131,8 +131,15 @@ class MemoryEditor:
             lambda stored: memories.change_status(stored, status, self.clock.now()),
         )
 
+    def accept(self, memory: Memory, here: MemoryLocation) -> Memory:
+        """Settle a memory that awaits review: from now on it is shared. Raises InvalidInput."""
+        return self.apply(
+            memory.key, here, lambda stored: memories.accept(stored, self.clock.now())
+        )
+
     def edit(self, memory: Memory, edit: MemoryEdit, here: MemoryLocation) -> CaptureResult:
         """Apply the edit. New text makes a new memory, which supersedes this one."""
+        memories.check_reviewed(memory)
         if edit.empty:
             raise InvalidInput("nothing to change: give a summary, content, spec or tags")
         new = {name: value for name, value in asdict(edit).items() if value is not None}

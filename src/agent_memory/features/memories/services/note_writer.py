@@ -52,12 +52,15 @@ class NoteWriter:
             self._write(self.repositories.open_notebook(home, domain), memories)
 
     def _write(self, notebook: Notebook, memories: Sequence[Memory]) -> None:
+        shared = [memory for memory in memories if not memory.is_pending]
+        if not shared:
+            return
         try:
-            notebook.write(memories)
+            notebook.write(shared)
         except GitFailed:
             if not notebook.repair():
                 raise
-            notebook.write(memories)
+            notebook.write(shared)
 
 
 def _group_by_domain(memories: Iterable[Memory | None]) -> Mapping[Domain, list[Memory]]:

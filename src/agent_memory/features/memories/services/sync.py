@@ -182,12 +182,16 @@ class Sync:
         return None if _same(merged, stored) else MemoryChange(stored, merged, None)
 
     def _missing(self, location: MemoryLocation, reading: NotebookContents) -> list[Memory]:
-        """Return the memories that the notes lack or hold in an older version."""
+        """Return the memories that the notes lack or hold in an older version. What awaits review
+        belongs in no note, nor does the tombstone of what no note has: it may be a discarded
+        one."""
         noted = {memory.key: memory for memory in reading.memories}
         return [
             memory
             for memory in self._list_stored(location)
-            if not _is_noted(memory, noted.get(memory.key))
+            if not memory.is_pending
+            and not _is_noted(memory, noted.get(memory.key))
+            and (memory.key in noted or memory.status is not MemoryStatus.TOMBSTONE)
         ]
 
     def _hash_stored(self, location: MemoryLocation) -> str:

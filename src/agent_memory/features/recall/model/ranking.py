@@ -112,6 +112,7 @@ class Candidate:
     after: tuple[int, ...] = ()
     ends_session: bool = False
     part: int = 0  # the number of its part that is nearest in meaning
+    is_pending: bool = False  # a memory that the user has not confirmed
 
 
 class Ranked(NamedTuple):
@@ -162,16 +163,17 @@ def rank(
     for_words, for_meaning = _WEIGHTS[mode]
     evidence = for_words * words + for_meaning * meaning + named + time
     evidence *= 1.0 - NO_ANSWER * turns.non_answer
-    evidence *= [_KINDS.get(each.hit.kind, 1.0) for each in pool]
+    evidence *= [1.0 if each.is_pending else _KINDS.get(each.hit.kind, 1.0) for each in pool]
     evidence[turns.echoes] *= ECHO
     shares = np.clip(evidence / (for_words + for_meaning), 0.0, 1.0)
     columns = (shares, words, meaning, named, time)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
 
-    def sort_key(place: int) -> tuple[float, int, str, str]:
+    def sort_key(place: int) -> tuple[float, bool, int, str, str]:
         hit = pool[place].hit
-        # Of equal evidence, the newer comes first.
-        return -round(rows[place][0], _TIES), -hit.at_ms, hit.kind, hit.id
+        # Of equal evidence, what is settled comes first, then the newer.
+        pending = pool[place].is_pending
+        return -round(rows[place][0], _TIES), pending, -hit.at_ms, hit.kind, hit.id
 
     return [Ranked(place, *rows[place]) for place in sorted(range(len(pool)), key=sort_key)]
 

@@ -11,6 +11,7 @@ from agent_memory.features.index.model.queries import IndexHit
 from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.features.index.ports import PartCosines, TermVectors, VectorIndex
 from agent_memory.features.log.ports import EventLog
+from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.recall.model import ranking
 from agent_memory.features.recall.model.ranking import Candidate
 from agent_memory.features.recall.services.document_reader import DocumentReader
@@ -100,6 +101,11 @@ class CandidatePool:
             for key, vector in self._get_vectors(hits).items()
             if vector is not None
         ]
+        memories = [c for c in pool if c.hit.kind is DocumentKind.MEMORY]
+        read = self.read(candidate.hit for candidate in memories)
+        for candidate in memories:
+            document = read.get(candidate.key)
+            candidate.is_pending = document is not None and document.status == MemoryStatus.PENDING
         keys = [candidate.key for candidate in pool]
         places = {key: place for place, key in enumerate(keys)}
         _link(pool, places, self._runs.values())

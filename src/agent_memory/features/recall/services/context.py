@@ -1,6 +1,6 @@
 """Build the context for a project, a branch, a prompt or a file, within a budget."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -12,6 +12,7 @@ from agent_memory.features.index.model.queries import (
     SearchMode,
     SearchScope,
 )
+from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.recall.model import contexts, ranking
 from agent_memory.features.recall.model.contexts import Context, ContextItem, ContextRequest
 from agent_memory.features.recall.services.recall import Recall
@@ -23,7 +24,9 @@ DECISIONS = 5
 MEMORIES = 10
 RELATED = 10
 FACTS = 3
-_ACTIVE = frozenset({"active"})
+TO_REVIEW = 5
+_ACTIVE = frozenset({MemoryStatus.ACTIVE})
+_PENDING = frozenset({MemoryStatus.PENDING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,16 @@ class ContextBuilder:
         self, wanted: ContextRequest, mode: SearchMode = SearchMode.HYBRID, *, counted: bool = True
     ) -> Context:
         """Build the context: where the last session left off, then what blocks and is open, what
-        was decided, hits for the prompt and the file, other memories, and earlier sessions."""
+        was decided, what awaits review, hits for the prompt and the file, other memories, and
+        earlier sessions."""
         found: dict[DocumentKey, ContextItem] = {}
-        for item in self._find_items(wanted, mode, counted):
+        pending = SearchScope(
+            kinds=frozenset({DocumentKind.MEMORY}),
+            domains=_list_domains(wanted),
+            statuses=_PENDING,
+        )
+        inbox = self.recall.search(Query(text="", scope=pending, limit=TO_REVIEW))
+        for item in self._find_items(wanted, mode, counted, inbox.hits):
             hit = item.hit
             if wanted.session and hit.document.session == wanted.session:
                 continue
@@ -47,20 +57,23 @@ class ContextBuilder:
                 if contexts.RECENCY in known.hit.parts and contexts.RECENCY not in hit.parts:
                     # keeps its place, with the score of the better answer
                     found[hit.document.key] = replace(known, hit=hit)
-        return contexts.build(wanted, found.values())
+        return contexts.build(wanted, found.values(), to_review=inbox.total)
 
     def _list_newest(self, query: Query) -> Iterator[ContextItem]:
-        """List the newest hits: with no question, recency is why they are shown."""
+        return self._rate_newest(self.recall.search(query).hits)
+
+    def _rate_newest(self, hits: Sequence[Hit]) -> Iterator[ContextItem]:
+        """Score listed hits: with no question, recency is why they are shown."""
         now = self.recall.clock.now()
-        for hit in self.recall.search(query).hits:
+        for hit in hits:
             recent = ranking.score_recency(hit.document.at_ms, now)
             yield ContextItem(hit=replace(hit, score=recent, parts={contexts.RECENCY: recent}))
 
     def _find_items(
-        self, wanted: ContextRequest, mode: SearchMode, counted: bool
+        self, wanted: ContextRequest, mode: SearchMode, counted: bool, pending: Sequence[Hit]
     ) -> Iterator[ContextItem]:
         work = self.work.read(wanted.project, wanted.session)
-        domains = frozenset({f"project:{wanted.project}"} if wanted.project else ())
+        domains = _list_domains(wanted)
         yield from work.left_off
         for namespace, limit, more in (
             ("blockers", BLOCKERS, work.unsolved),
@@ -74,6 +87,7 @@ class ContextBuilder:
             )
             yield from self._list_newest(Query(text="", scope=scope, limit=limit))
             yield from more
+        yield from self._rate_newest(pending)
         for hit in self._find_hits(wanted, mode, counted):
             yield ContextItem(hit=hit)
         scope = SearchScope(
@@ -101,6 +115,11 @@ class ContextBuilder:
         scope = SearchScope(kinds=kinds, project=wanted.project)
         query = Query(text=about, scope=scope, limit=RELATED, mode=mode, min_score=least)
         yield from self.recall.search(query, counted=counted).hits
+
+
+def _list_domains(wanted: ContextRequest) -> frozenset[str]:
+    """Return the domain of the project; none, for all domains, without a project."""
+    return frozenset({f"project:{wanted.project}"} if wanted.project else ())
 
 
 def _words(wanted: ContextRequest) -> str:

@@ -38,6 +38,7 @@ class MemoryCounts:
     indexes: IndexesStatus
     last_sync_ms: Millis | None
     waiting: int  # changes not yet written to notes
+    to_review: int  # memories that await the user's review
     features: str
     contents: ContentsStatus | None  # None: no rebuild of the table of contents is due
 
@@ -93,6 +94,9 @@ class MemoryStatistics:
             indexes=status,
             last_sync_ms=max(syncs, default=Millis(0)) or None,
             waiting=sum(len(self.notes.queue.list_pending(home, limit=1_000)) for home in homes),
+            to_review=sum(
+                count for group, count in groups.items() if group.status is MemoryStatus.PENDING
+            ),
             features="llm" if self.llm else "core" if status.vectors is None else "enhanced",
             contents=self.rebuild.status(),
         )
@@ -117,7 +121,11 @@ class MemoryStatistics:
         for domain in chosen:
             for home in self.resolver.list_homes(domain):
                 noted |= self._list_noted(domain, home, problems)
-        missing = [memory for key, memory in kept.items() if key not in noted]
+        missing = [
+            memory
+            for key, memory in kept.items()
+            if key not in noted and not memory.is_pending  # a review comes before the notes
+        ]
         problems += [f"{each.id} is in no note yet: memory sync" for each in missing[:_SHOWN]]
         if len(missing) > _SHOWN:
             problems.append(f"so are {len(missing) - _SHOWN} more")
@@ -135,7 +143,9 @@ class MemoryStatistics:
                 try:
                     noted = {each.key for each in self._notebook(home, domain).read().memories}
                     missing = [
-                        each for each in self.editor.list_all([domain]) if each.key not in noted
+                        each
+                        for each in self.editor.list_all([domain])
+                        if each.key not in noted and not each.is_pending
                     ]
                     self.notes.write(home, domain, missing)
                 except GitFailed:
@@ -152,7 +162,7 @@ class MemoryStatistics:
         scope = SearchScope(
             kinds=frozenset({DocumentKind.MEMORY}),
             domains=frozenset({domain}),
-            statuses=frozenset({MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED}),
+            statuses=frozenset(MemoryStatus) - {MemoryStatus.TOMBSTONE},
         )
         found: dict[str, Millis] = {}
         offset = 0

@@ -7,6 +7,7 @@ from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.queries import Hit, Query, RecallResult
 from agent_memory.features.memories.model.reasoning import Evidence
 from agent_memory.features.memories.ports import Reasoner
+from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.ids import Millis
@@ -67,6 +68,8 @@ def _evidence(hit: Hit, zone: tzinfo) -> Evidence:
     text = documents.join_text(document)[:_CHARS]
     if hit.passage is not None and hit.passage.text not in text:
         text = f"{hit.passage.text}\n...\n{text}"[:_CHARS]
+    if contexts.is_pending(hit):
+        text = f"({contexts.UNCONFIRMED}) {text}"
     return Evidence(
         name=hit.uri,
         at_ms=document.at_ms,
