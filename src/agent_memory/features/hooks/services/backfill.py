@@ -53,7 +53,7 @@ class Backfill:
         """Return the transcript files of a path. Raises InvalidInput if there are none."""
         sources = self.transcripts[agent].list_sources(path)
         if not sources:
-            raise InvalidInput(f"there are no transcripts (*.jsonl) in {path}")
+            raise InvalidInput(f"there are no transcripts of {agent} in {path}")
         return sources
 
     def import_sources(
@@ -168,7 +168,7 @@ class _BackfillRun:
     def refuse(self, source: TranscriptSource, line: int, reason: str) -> None:
         self.refused += 1
         if len(self.reasons) < REASONS:
-            self.reasons.append(f"{source.path}, line {line}: {reason}")
+            self.reasons.append(f"{source.describe_record(line)}: {reason}")
 
     def flush(self) -> None:
         batch, self._batch, self._chars = self._batch, [], 0
