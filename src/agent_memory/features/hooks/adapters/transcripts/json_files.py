@@ -3,6 +3,7 @@
 import re
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ _BLOCK = 1 << 20
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}"]', re.DOTALL)
 _ENCRYPTED = 0x1
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGES = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, KeyError),
+    *(NotImplementedError, RuntimeError, ValueError),
+)
 _END = struct.Struct("<4s4H2LH")  # of a zip; the sixth field is the size of its directory
 _LOCATOR = struct.Struct("<4sLQL")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
@@ -81,7 +86,7 @@ def open_source(source: TranscriptSource) -> Iterator[IO[bytes]]:
         try:
             with zipfile.ZipFile(file) as archive, archive.open(source.member) as member:
                 yield member
-        except (zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError, EOFError) as exc:
+        except _DAMAGES as exc:
             raise InvalidInput(f"the archive is damaged: {exc}") from exc
 
 
@@ -95,7 +100,7 @@ def list_members(file: IO[bytes], is_wanted: Callable[[str], bool]) -> list[zipf
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as exc:
+    except _DAMAGES as exc:
         raise InvalidInput(f"the archive is damaged: {exc}") from exc
     wanted = [
         member

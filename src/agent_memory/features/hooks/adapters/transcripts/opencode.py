@@ -50,7 +50,8 @@ class OpenCodeFiles:
             return _list_database(path)
         found: list[TranscriptSource] = []
         for database in sorted(path.glob(_DATABASES)):
-            found += _list_database(database)
+            if not database.is_symlink():
+                found += _list_database(database)
         root = path if path.name == _STORAGE else path / _STORAGE
         sessions = walk_files(root / "session", lambda file: file.suffix == ".json")
         found += [TranscriptSource(path=str(file), size=file.stat().st_size) for file in sessions]
