@@ -16,8 +16,22 @@ FORMATS = (MARKDOWN, JSONL, OBSIDIAN)
 _ESCAPES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 _FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _NAMES = {EventRole.USER: "User", EventRole.ASSISTANT: "Assistant", EventRole.TOOL: "Tool"}
-_TEXT_SOURCES = re.compile(rb'"(?:session_id|event_id)"\s*:\s*"')
+_SESSION_KEYS = re.compile(rb'"(?:session_id|event_id)"\s*:\s*"')
+_EXPORTS = {
+    "chatgpt": re.compile(rb'\APK\x03\x04|"mapping"\s*:\s*\{'),  # most zips are theirs
+    "claude-ai": re.compile(rb'"chat_messages"\s*:\s*\['),
+    "gemini": re.compile(rb'"header"\s*:\s*"Gemini Apps"'),
+}
 _MEMORY_KEYS = re.compile(rb'"(?:summary|namespace|memories|results)"\s*:')
+
+
+def guess_source(head: bytes) -> str:
+    """Return the source that a file seems to be an export of, by how it begins; else nothing."""
+    for source, pattern in _EXPORTS.items():
+        found, memory = pattern.search(head), _MEMORY_KEYS.search(head)
+        if found and (memory is None or found.start() < memory.start()):
+            return source
+    return ""
 
 
 def is_conversation(name: str, head: bytes) -> bool:
@@ -28,7 +42,7 @@ def is_conversation(name: str, head: bytes) -> bool:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not start.startswith((b"{", b"[")) or name.lower().endswith((".yaml", ".yml", ".md")):
         return False
-    session, memory = _TEXT_SOURCES.search(start), _MEMORY_KEYS.search(start)
+    session, memory = _SESSION_KEYS.search(start), _MEMORY_KEYS.search(start)
     return session is not None and (memory is None or session.start() < memory.start())
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.command_runner import Home
 from tests.memory_commands import INVALID, OK, USAGE, MemoryCommand, assert_refused
 from tests.past_conversations import (
     WORDS,
+    build_chatgpt,
     write_chatgpt,
     write_cline,
     write_gemini,
@@ -51,6 +53,15 @@ def count_recorded(memory: MemoryCommand, *words: str) -> int:
     return found
 
 
+def list_events(home: Home) -> list[dict[str, Any]]:
+    answer = home.run(
+        *("memory-daemon", "query", "events", "--from", "0", "--to", "9999999999999"),
+        *("--limit", "1000", "--full", "--format", "json"),
+    )
+    found: list[dict[str, Any]] = answer.json()["events"]
+    return found
+
+
 @pytest.fixture(scope="module")
 def imported(home: Home) -> None:
     memory = MemoryCommand(home, home.work)
@@ -62,11 +73,10 @@ def imported(home: Home) -> None:
 
 @pytest.mark.usefixtures("imported")
 class TestThePast:
-    def test_is_found(self, memory: MemoryCommand) -> None:
+    def test_is_found(self, home: Home, memory: MemoryCommand) -> None:
         found = memory.json("recall", "--in", "events", "--agent", "chatgpt", "lamp flicker")
         assert WORDS[0] in json.dumps(found["results"])
-        listed = memory.json("sessions")["sessions"]
-        agents = {session["agent"] for session in listed}
+        agents = {event["metadata"]["agent"] for event in list_events(home)}
         assert agents >= {"chatgpt", "cline", "gemini", "opencode"}
 
     def test_is_exported_as_lines_and_comes_back_elsewhere(
@@ -124,11 +134,17 @@ class TestThePast:
         texts = elsewhere("export", "--conversations").text
         assert all(word in texts for word in WORDS)
 
-    def test_notes_are_recorded_and_can_be_forgotten(self, memory: MemoryCommand) -> None:
+    def test_notes_are_recorded_and_can_be_forgotten(
+        self, home: Home, memory: MemoryCommand
+    ) -> None:
         assert count_recorded(memory, "--from", "obsidian", "lighthouse") == 3 * len(WORDS)
-        sessions = memory.json("sessions", "--agent", "obsidian")["sessions"]
+        sessions = {
+            event["session_id"]
+            for event in list_events(home)
+            if event["metadata"]["agent"] == "obsidian"
+        }
         assert len(sessions) == len(WORDS)
-        answer = memory("forget", "--session", sessions[0]["session_id"], "--yes")
+        answer = memory("forget", "--session", sessions.pop(), "--yes")
         assert "Found nowhere" in answer.text, answer
         assert count_recorded(memory, "--from", "obsidian", "lighthouse") == 0
 
@@ -136,6 +152,13 @@ class TestThePast:
 class TestMistakes:
     def test_an_export_needs_a_path(self, memory: MemoryCommand) -> None:
         assert_refused(memory("import", "--from", "chatgpt"), USAGE, "needs a FILE")
+
+    @pytest.mark.parametrize("name", ["chatgpt.zip", "conversations.json"])
+    def test_an_export_without_its_source(
+        self, home: Home, memory: MemoryCommand, name: str
+    ) -> None:
+        Path(home.work, "conversations.json").write_text(json.dumps([build_chatgpt()]))
+        assert_refused(memory("import", name), USAGE, "--from chatgpt")
 
     def test_an_agent_that_is_not_there(self, home: Home, memory: MemoryCommand) -> None:
         answer = memory("import", "--from", "roo", env={"HOME": str(home.work)})

@@ -3,6 +3,7 @@
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -82,6 +83,8 @@ def _list_sections(run: Invocation, start: int, end: int) -> Iterator[str]:
 
 
 def _export_vault(run: Invocation, root: Path, start: int, end: int) -> None:
+    """Write the notes of whole days and sessions: a later export of another time replaces them."""
+    start, end = _widen_to_days(run, start, end)
     timeline = run.services.timeline
     for folder in (root, *(root / name for name in vault.FOLDERS)):
         _make_folder(folder)
@@ -94,7 +97,9 @@ def _export_vault(run: Invocation, root: Path, start: int, end: int) -> None:
         sessions=timeline.outline_sessions(start, end),
         memories=sorted(memories, key=lambda memory: (memory.created_ms, memory.urn)),
     )
-    notes = plan.list_notes(lambda session: timeline.iter_session(session.session_id, start, end))
+    notes = plan.list_notes(
+        lambda session: timeline.iter_session(session.session_id, 0, MAX_MILLIS)
+    )
     done: Counter[str] = Counter()
     with run.terminal.progress("Exporting notes", len(notes)) as advance:
         for number, note in enumerate(notes, 1):
@@ -110,6 +115,18 @@ def _export_vault(run: Invocation, root: Path, start: int, end: int) -> None:
         f"{rendering.count(done[_WRITTEN], 'note')} written to {root},"
         f" {done[_SAME]:,} already current{kept}\n"
     )
+
+
+def _widen_to_days(run: Invocation, start: int, end: int) -> tuple[int, int]:
+    def find_day(at_ms: int) -> datetime:
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(run.zone)
+        return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+    if start > 0:
+        start = max(0, round(find_day(start).timestamp() * 1000))
+    if end < MAX_MILLIS:
+        end = round((find_day(end) + timedelta(days=1)).timestamp() * 1000) - 1
+    return start, end
 
 
 def _make_folder(folder: Path) -> None:

@@ -91,7 +91,14 @@ def import_memories(
             )
         archive.import_all(run, run.path(file), dry_run=dry_run)
         return
-    if file is not None and _holds_conversations(run.path(file), format_):
+    head = b"" if file is None else _read_head(run.path(file))
+    if source := conversation_files.guess_source(head):
+        raise click.UsageError(f"FILE looks like an export of conversations: add --from {source}")
+    if (
+        file is not None
+        and format_ in (None, "json", "jsonl")
+        and conversation_files.is_conversation(file.name, head)
+    ):
         if namespace or domain:
             raise click.UsageError("FILE holds conversations: leave out --namespace and --domain")
         backfill.record_files(run, backfill.PLAIN, [run.path(file)], dry_run=dry_run)
@@ -130,15 +137,12 @@ def import_memories(
     _show_result(run, result, unread, dry_run)
 
 
-def _holds_conversations(path: Path, format_: str | None) -> bool:
-    """Return whether a file of JSON holds events: `memory export --conversations` writes them."""
-    if format_ not in (None, "json", "jsonl"):
-        return False
+def _read_head(path: Path) -> bytes:
     try:
         with files.open_regular(path, follow_link=True) as file:
-            return conversation_files.is_conversation(path.name, file.read(_HEAD_BYTES))
+            return file.read(_HEAD_BYTES)
     except OSError:
-        return False  # the reader of memories says what is wrong
+        return b""  # the reader of memories says what is wrong
 
 
 def _list_domains(drafts: Sequence[Draft], domain: str | None) -> set[str]:
@@ -160,7 +164,8 @@ def _read(run: Invocation, file: Path | None) -> bytes:
     try:
         if not path.is_file():  # a device or pipe may have no end; standard input takes those
             wrong = "is not a file" if path.exists() else "does not exist"
-            raise InvalidInput(f"{path} {wrong}")
+            hint = "; for conversations, say whose: --from chatgpt" if path.is_dir() else ""
+            raise InvalidInput(f"{path} {wrong}{hint}")
         with path.open("rb") as opened:
             data = opened.read(MAX_BYTES + 1)
     except OSError as exc:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_memory.features.hooks.adapters.transcripts.conversations import ConversationBuilder
 from agent_memory.features.hooks.adapters.transcripts.files import Record, walk_files
@@ -46,9 +46,9 @@ _TOOLS = (
     *("new_task", "read_file", "replace_in_file", "search_and_replace", "search_files"),
     *("switch_mode", "update_todo_list", "use_mcp_tool", "web_fetch", "write_to_file"),
 )
-_CALL = re.compile(rf"<({'|'.join(_TOOLS)})>(.*?)</\1>", re.DOTALL)
-_ARGUMENT = re.compile(r"<(\w{1,40})>(.*?)</\1>", re.DOTALL)
-_MAX_CALL_CHARS = 1 << 20
+_CALL = re.compile(rf"<({'|'.join(_TOOLS)})>")
+_ARGUMENT = re.compile(r"<(\w{1,40})>")
+_MAX_UNCLOSED = 20  # each costs a search to the end of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +211,13 @@ def _add_answer(
         elif block.text("type") == "text":
             at = 0
             text = transcripts.strip_tags(block.text("text"), ("thinking",))
-            for call in _CALL.finditer(text):
-                say(text[at : call.start()])
-                at = call.end()
-                name, arguments = call[1], _parse_arguments(call[2])
+            for call in _iter_tags(_CALL, text):
+                say(text[at : call.start])
+                at = call.end
+                name = call.name
+                arguments = Fields(
+                    {tag.name: tag.text.strip() for tag in _iter_tags(_ARGUMENT, call.text)}
+                )
                 _begin_use(uses, name, name, arguments)
                 say(arguments.text(_SPEAKING.get(name, "")))
             say(text[at:])
@@ -225,9 +228,26 @@ def _begin_use(uses: tool_use.PendingToolUses, call_id: str, name: str, given: F
         uses.begin(call_id, tool_use.parse_use(name, given))
 
 
-def _parse_arguments(text: str) -> Fields:
-    found = _ARGUMENT.finditer(text[:_MAX_CALL_CHARS])
-    return Fields({argument[1]: argument[2].strip() for argument in found})
+class _Tag(NamedTuple):
+    name: str
+    start: int
+    end: int
+    text: str
+
+
+def _iter_tags(opening: re.Pattern[str], text: str) -> Iterator[_Tag]:
+    """Yield the tags in a text that are closed, not those within others."""
+    at, unclosed = 0, set[str]()
+    while len(unclosed) <= _MAX_UNCLOSED and (found := opening.search(text, at)):
+        name, at = found[1], found.end()
+        if name in unclosed:
+            continue
+        end = text.find(f"</{name}>", at)
+        if end < 0:
+            unclosed.add(name)
+            continue
+        yield _Tag(name, found.start(), end + len(name) + 3, text[at:end])
+        at = end + len(name) + 3
 
 
 def _add_input(

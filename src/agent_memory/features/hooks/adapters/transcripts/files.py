@@ -14,7 +14,7 @@ from agent_memory.features.hooks.model.transcripts import (
     TranscriptEntry,
     TranscriptSource,
 )
-from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.errors import InvalidInput, WorkerClosed, WorkerFailed
 from agent_memory.kernel.json_fields import Fields
 from agent_memory.platform.ports import Worker
 
@@ -22,10 +22,10 @@ CHUNK_BYTES = 1 << 20  # a chunk has at most this and one more record
 CHUNK_LINES = 1_000
 MAX_LINE_BYTES = 32 << 20
 MAX_FILES = 100_000
+MAX_SEEN = 1_000_000  # files in folders that are searched
 SECONDS_PER_CHUNK = 60.0
 SUFFIX = ".jsonl"
 SUBAGENTS = "subagents"  # a folder inside one with the name of the session
-_SKIPPED_FOLDERS = frozenset({".git", ".obsidian", ".trash", ".venv", "node_modules"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,9 @@ class TranscriptFiles:
                     parser,
                     timeout_seconds=SECONDS_PER_CHUNK,
                 )
-            except (OSError, InvalidInput) as exc:
+            except WorkerClosed:
+                raise
+            except (OSError, InvalidInput, WorkerFailed) as exc:
                 reason = exc.strerror if isinstance(exc, OSError) else exc
                 yield Chunk(refused=(RejectedLine(line=number, reason=f"cannot read: {reason}"),))
                 return
@@ -196,17 +198,22 @@ def parse_object(data: bytes) -> Fields | None:
 def walk_files(folder: Path, is_wanted: Callable[[Path], bool]) -> list[Path]:
     """Return the regular files below a folder that are wanted, in order, without links.
 
-    Raises InvalidInput if there are too many.
+    Hidden folders are left out: they hold settings, caches and trash. Raises InvalidInput if there
+    are too many files.
     """
     files: list[Path] = []
+    seen = 0
     for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name != "node_modules"
+        )
+        seen += len(names)
         for name in sorted(names):
             path = Path(parent) / name
             if is_wanted(path) and _is_regular(path):
                 files.append(path)
-        if len(files) > MAX_FILES:
-            raise InvalidInput(f"{folder} has more than {MAX_FILES:,} files: give a folder in it")
+        if len(files) > MAX_FILES or seen > MAX_SEEN:
+            raise InvalidInput(f"{folder} has too many files: give a folder in it")
     return files
 
 

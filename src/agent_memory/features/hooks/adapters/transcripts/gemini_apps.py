@@ -26,7 +26,7 @@ _OTHERS = re.compile(
     r"(?:Added|Created|Deleted|Edited|Exported|Gave|Pinned|Renamed|Selected|Shared|Updated|Used"
     r"|Viewed|Visited)\b"
 )
-_ATTACHED = re.compile(r"\s*Attached \d+ files?\.?\s*\Z")
+_ATTACHED = re.compile(r"Attached \d+ files?\.?\Z")
 _BREAKS = frozenset(
     ("blockquote", "br", "div", "h1", "h2", "h3", "h4", "hr", "li", "ol", "p", "pre", "tr", "ul")
 )
@@ -65,7 +65,7 @@ class GeminiAppsExport:
 
 def _extract_prompt(title: str, *, is_answered: bool) -> str:
     """Return what the user said. In other languages than English, a title with an answer counts."""
-    title = _ATTACHED.sub("", title).strip()
+    title = _ATTACHED.sub("", title.strip()).strip()
     if asked := _ASKED.fullmatch(title):
         return asked[1].strip()
     return title if is_answered and not _OTHERS.match(title) else ""

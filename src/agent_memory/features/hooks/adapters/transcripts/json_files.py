@@ -26,7 +26,7 @@ MAX_ELEMENT_BYTES = 64 << 20  # a conversation
 MAX_FILE_BYTES = 2 << 30
 MAX_RATIO = 250  # text is packed 5 to 50 times; a bomb a thousand times
 MAX_MEMBERS = 1_000  # that are read
-MAX_DIRECTORY_BYTES = 64 << 20  # of the list of all members, which is read whole
+MAX_DIRECTORY_BYTES = 8 << 20  # of the list of all members, which is read whole
 _RATIO_FROM = 1 << 20  # small files may be packed better
 _BLOCK = 1 << 20
 # A whole text, a bracket, or the quotation mark of a text that goes on in the next block.

@@ -16,10 +16,12 @@ from agent_memory.features.hooks.model.transcripts import (
     TranscriptSource,
 )
 from agent_memory.features.memories.model import memories
+from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 from agent_memory.platform import files
 
 AGENT = "obsidian"
+SUFFIX = ".md"
 MAX_NOTE_BYTES = 64 << 20
 PART_CHARS = 16_000  # a longer note becomes several events, cut before a heading
 _SETTINGS = ".obsidian"  # a folder in each vault
@@ -37,7 +39,9 @@ class VaultFiles:
     """The notes of a vault, of a folder in it, or one note."""
 
     def list_sources(self, path: Path, /) -> list[TranscriptSource]:
-        notes = [path] if path.is_file() else walk_files(path, lambda file: file.suffix == ".md")
+        if path.is_file() and path.suffix != SUFFIX:
+            raise InvalidInput(f"{path} is no note (*{SUFFIX}): give a vault, a folder or a note")
+        notes = [path] if path.is_file() else walk_files(path, lambda file: file.suffix == SUFFIX)
         vault = _find_vault(path)
         return [
             TranscriptSource(path=str(file), size=file.stat().st_size, folder=str(vault))
@@ -51,8 +55,9 @@ class VaultFiles:
         with files.open_regular(path, follow_link=True) as file:
             data = file.read(MAX_NOTE_BYTES + 1)
         size = max(1, len(data))
-        if len(data) > MAX_NOTE_BYTES:
-            yield Record(size=size, reason="longer than 64 MiB")
+        if len(data) > MAX_NOTE_BYTES or b"\0" in data:
+            reason = "not a text" if b"\0" in data else "longer than 64 MiB"
+            yield Record(size=size, reason=reason)
             return
         text = data.decode("utf-8-sig", "replace")
         if "\r" in text and not vault_notes.find_kind(text):
