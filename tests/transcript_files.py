@@ -11,9 +11,9 @@ from typing import Any
 
 from agent_memory.bootstrap.build_consent import build_consent
 from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
-from agent_memory.features.hooks.adapters.transcripts.codex import INDEX, CodexTranscript
-from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
+from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
+from agent_memory.features.hooks.adapters.transcripts.readers import build_readers
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.transcripts import TranscriptSource
 from agent_memory.features.hooks.services.backfill import Backfill, BackfillResult
@@ -204,10 +204,7 @@ class ImportHarness:
         here = worker or InlineWorker()
         repositories = GitRepositories(data)
         self.backfill = Backfill(
-            transcripts={
-                name: TranscriptFiles(here, parser, INDEX if name == "codex" else "")
-                for name, parser in PARSERS.items()
-            },
+            transcripts=build_readers(here),
             ingest=Ingest(log=self.log, secrets=_secrets(), on_record=self._on_record),
             resolver=ProjectResolver(
                 repositories=repositories,

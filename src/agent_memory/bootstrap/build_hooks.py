@@ -18,10 +18,7 @@ from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
 from agent_memory.features.hooks.adapters.agents.files import DiskFiles
 from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
-from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
-from agent_memory.features.hooks.adapters.transcripts.codex import INDEX, CodexTranscript
-from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
-from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
+from agent_memory.features.hooks.adapters.transcripts.readers import build_readers
 from agent_memory.features.hooks.model import installations
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
@@ -74,11 +71,7 @@ def build_hooks(
         ),
         spool=spool,
         backfill=Backfill(
-            transcripts={
-                "claude-code": TranscriptFiles(platform.worker, ClaudeCodeTranscript),
-                "codex": TranscriptFiles(platform.worker, CodexTranscript, INDEX),
-                "jsonl": TranscriptFiles(platform.worker, PlainTranscript),
-            },
+            transcripts=build_readers(platform.worker),
             ingest=log.ingest,
             resolver=memories.resolver,
             consent=consent,

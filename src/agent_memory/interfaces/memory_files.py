@@ -57,6 +57,7 @@ _YAML_START = re.compile(
     rb"(?:\s*(?:#[^\n]*\n)?)*+(?:-[ \t]+\{?)?[\"']?[a-z_]+[\"']?[ \t]*:(?:\s|\Z)"
 )
 _FLOW_START = re.compile(rb"[\s\[{]*[A-Za-z_]")
+_FRONT_LINE = re.compile(r"(?:[A-Za-z_][\w -]*:(?:\s|\Z)|\s|-\s|#|\Z)")
 _CODE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _OUR_ID = re.compile(rf"[a-z]+:(?P<hex>[0-9a-f]{{{memories.HEX_CHARS}}}):[0-9]{{1,4}}")
 # Many readers end a line here, though JSON does not.
@@ -577,16 +578,32 @@ def _parse_headed(text: str, namespace: str | None) -> list[Item]:
             "line 1, column 1: there are no entries: start each with front matter between lines"
             " `---`, or with a heading `## `"
         )
+    # Text in no section of the deepest level is a record too: nothing of the file is lost.
+    begin = _skip_front(lines)
+    sections = [(begin - 1, deepest, ""), *(each for each in headings if each[0] >= begin)]
     items: list[Item] = []
-    ends = [number for number, _, _ in headings[1:]] + [len(lines)]
-    for (number, level, title), end in zip(headings, ends, strict=True):
-        if level == deepest:
-            body = "\n".join(lines[number + 1 : end]).strip("\r\n").rstrip()
+    ends = [number for number, _, _ in sections[1:]] + [len(lines)]
+    for (number, level, title), end in zip(sections, ends, strict=True):
+        body = "\n".join(lines[number + 1 : end]).strip("\r\n").rstrip()
+        is_entry = level == deepest and number >= begin
+        if body or is_entry:
             try:
                 items.append(_draft({"summary": title, "content": body}, namespace))
             except InvalidInput as exc:
-                items.append(RejectedRecord(f"line {number + 1}", str(exc)))
+                items.append(RejectedRecord(f"line {max(number, begin) + 1}", str(exc)))
     return items
+
+
+def _skip_front(lines: list[str]) -> int:
+    """Return the number of lines of front matter, which is about the file and no record."""
+    if lines[0].rstrip() != "---":
+        return 0
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == "---":
+            return number + 1
+        if not _FRONT_LINE.match(line):
+            break
+    return 0
 
 
 def _headings(lines: list[str]) -> Iterator[tuple[int, int, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.hooks.adapters.transcripts import files
-from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
+from agent_memory.features.hooks.adapters.transcripts.files import JsonLines, TranscriptFiles
 from agent_memory.features.hooks.model.transcripts import CUT, Chunk, TranscriptEntry
 from agent_memory.features.hooks.ports import Transcripts
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES
@@ -34,7 +34,9 @@ def agent(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def reading(agent: str, worker: ProcessWorker) -> Transcripts:
-    return TranscriptFiles(worker, PARSERS[agent])
+    return TranscriptFiles(
+        worker, lambda source: PARSERS[agent](Path(source.path).stem), JsonLines()
+    )
 
 
 @pytest.fixture

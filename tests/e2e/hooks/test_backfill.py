@@ -143,7 +143,7 @@ class TestImporting:
         answer = memory("import", "--from", "claude-code")
         assert answer.code == OK
         assert "Recorded 0 events of 2 sessions" in answer.text
-        assert "8 already existed; lines refused: 1" in answer.text
+        assert "8 already existed; records refused: 1" in answer.text
         assert "aaaa1111.jsonl, line 17: not a JSON object" in answer.errors
 
     def test_other_agents(self, home: Home, memory: MemoryCommand) -> None:

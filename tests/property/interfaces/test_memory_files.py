@@ -131,6 +131,34 @@ class TestWhatIsWrittenIsReadAgain:
         assert memory_files.parse(data, format_) == expected
 
 
+_body_words = st.lists(
+    st.text(st.characters(categories=("L", "N")), min_size=1, max_size=8), max_size=4
+).map(" ".join)
+
+
+class TestMarkdownOfPeople:
+    @given(
+        before=_body_words,
+        sections=st.lists(
+            st.tuples(st.sampled_from(["# ", "## "]), _body_words.filter(bool), _body_words),
+            min_size=1,
+            max_size=5,
+        ),
+    )
+    @example(before="An introduction", sections=[("## ", "First", "One")])
+    @example(before="", sections=[("# ", "All", "Intro"), ("## ", "First", "")])
+    def test_no_text_is_lost(self, before: str, sections: list[tuple[str, str, str]]) -> None:
+        written = [before] + [f"{mark}{title}\n\n{body}" for mark, title, body in sections]
+        items = memory_files.parse("\n\n".join(written).encode(), "markdown", "research")
+        drafts = [item for item in items if isinstance(item, Draft)]
+        assert len(drafts) == len(items)
+        deepest = max(mark for mark, _, _ in sections)
+        expected = [(title, body) for mark, title, body in sections if body or mark == deepest]
+        found = [(draft.summary, draft.content) for draft in drafts]
+        assert found[bool(before) :] == expected
+        assert [content for _, content in found[: bool(before)]] == ([before] if before else [])
+
+
 class TestStandardReadersReadWhatIsWritten:
     @FEWER
     @given(st.lists(_memories(), max_size=3))

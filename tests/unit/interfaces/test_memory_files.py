@@ -473,13 +473,23 @@ class TestMarkdown:
             "# All of it\n\nIntro.\n\n## First ##\n\nOne.\n\n### Detail\n\n"
             "```sh\n## no heading\n```\n\n# Part two\n\n## About C#\nTwo.\n"
         )
-        first, second = memory_files.parse(text.encode(), "markdown", "research")
+        intro, first, second = memory_files.parse(text.encode(), "markdown", "research")
+        assert isinstance(intro, Draft)
+        assert (intro.summary, intro.content) == ("All of it", "Intro.")
         assert isinstance(first, Draft)
         assert first.namespace == "research"
         assert first.summary == "First"
         assert first.content == "One.\n\n### Detail\n\n```sh\n## no heading\n```"
         assert isinstance(second, Draft)
         assert (second.summary, second.content) == ("About C#", "Two.")
+
+    def test_text_before_the_first_heading_is_a_record(self) -> None:
+        text = "---\ntitle: Notes\ntags: [a]\n---\nWe use tabs.\n\n## First\n\nOne.\n"
+        before, first = memory_files.parse(text.encode(), "markdown", "research")
+        assert isinstance(before, Draft)
+        assert (before.summary, before.content) == ("We use tabs.", "We use tabs.")
+        assert isinstance(first, Draft)
+        assert first.summary == "First"
 
     def test_headings_of_the_first_level_serve_where_there_are_no_others(self) -> None:
         assert _summaries("# a\n\none\n\n# b\n### c\n", "markdown") == ["a", "b"]

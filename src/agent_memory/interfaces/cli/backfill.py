@@ -1,39 +1,62 @@
-"""`memory import --from`: record the events of an agent's transcripts."""
+"""`memory import --from`: record the events of past conversations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
+from agent_memory.features.hooks.model.import_sources import ImportSource, list_default_paths
+from agent_memory.features.hooks.model.transcripts import TranscriptSource
 from agent_memory.features.hooks.services.backfill import BackfillResult
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.kernel.errors import InvalidInput
 
-AGENTS = ("claude-code", "codex", "jsonl")
+PLAIN = ImportSource.JSONL.value
+SOURCES = tuple(source.value for source in ImportSource)
 _KIB = 1024
 _REASONS = 10
 _FOREIGN = {"format_": "--format", "namespace": "--namespace", "domain": "--domain"}
 
 
 def import_transcripts(
-    run: Invocation, agent: str, path: Path | None, *, dry_run: bool, include_excluded: bool
+    run: Invocation, name: str, path: Path | None, *, dry_run: bool, include_excluded: bool
 ) -> None:
+    """Record what is new in the files of a source: those at a path, else all of them."""
     _check_options(click.get_current_context())
+    paths = _find_paths(run, ImportSource(name), path)
+    record_files(run, name, paths, dry_run=dry_run, include_excluded=include_excluded)
+
+
+def record_files(
+    run: Invocation, name: str, paths: Sequence[Path], *, dry_run: bool, include_excluded: bool
+) -> None:
     service = run.services.backfill
-    folder = _find_transcripts(run, agent, path)
-    sources = service.list_sources(agent, str(folder))
+    sources = _list_sources(run, name, paths)
     size = sum(source.size for source in sources)
     with run.terminal.progress("Importing (KiB)", -(-size // _KIB)) as advance:
         result = service.import_sources(
-            agent,
+            name,
             sources,
             dry_run=dry_run,
             include_excluded=include_excluded,
             on_progress=lambda read: advance(-(-read // _KIB)),
         )
-    _show_result(run, result, folder, dry_run)
+    _show_result(run, result, paths, dry_run)
+
+
+def _list_sources(run: Invocation, name: str, paths: Sequence[Path]) -> list[TranscriptSource]:
+    """List the files at all paths. Raises InvalidInput if none has any."""
+    service = run.services.backfill
+    if len(paths) == 1:
+        return service.list_sources(name, str(paths[0]))
+    found: list[TranscriptSource] = []
+    for path in paths:
+        found += service.transcripts[name].list_sources(str(path))
+    if not found:
+        raise InvalidInput(f"there are no transcripts of {name} in {_join(paths)}")
+    return found
 
 
 def _check_options(context: click.Context) -> None:
@@ -42,29 +65,27 @@ def _check_options(context: click.Context) -> None:
             raise click.UsageError(f"{option} cannot be combined with --from, which records events")
 
 
-def _find_transcripts(run: Invocation, agent: str, path: Path | None) -> Path:
-    environ = run.terminal.call.environ
+def _find_paths(run: Invocation, source: ImportSource, path: Path | None) -> list[Path]:
+    call = run.terminal.call
     if path is not None:
-        path = run.terminal.call.cwd / _expand_home(path, environ)
+        path = call.cwd / _expand_home(path, call.environ)
         if not path.exists():
             raise InvalidInput(f"{path} does not exist")
-        return path
-    if agent == "jsonl":
-        raise click.UsageError("--from jsonl needs a FILE or folder")
-    folder = _default_folder(agent, environ)
-    if not folder.is_dir():
+        return [path]
+    places = list_default_paths(source, call.environ, _home(call.environ), call.cwd)
+    if not places:
+        raise click.UsageError(f"--from {source} needs a FILE or folder")
+    found = [place for place in places if place.is_dir()]
+    if not found:
+        wrong = "does not exist" if len(places) == 1 else "do not exist"
         raise InvalidInput(
-            f"{folder} does not exist: give the file or folder of the transcripts of {agent}"
+            f"{_join(places)} {wrong}: give the file or folder of the transcripts of {source}"
         )
-    return folder
+    return found
 
 
-def _default_folder(agent: str, environ: Mapping[str, str]) -> Path:
-    """Return the folder where the agent writes transcripts in the caller's environment."""
-    home = _home(environ)
-    if agent == "codex":
-        return Path(environ.get("CODEX_HOME") or home / ".codex") / "sessions"
-    return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"
+def _join(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))
 
 
 def _expand_home(path: Path, environ: Mapping[str, str]) -> Path:
@@ -80,8 +101,10 @@ def _home(environ: Mapping[str, str]) -> Path:
     return Path(home)
 
 
-def _show_result(run: Invocation, result: BackfillResult, folder: Path, dry_run: bool) -> None:
-    """Show what was recorded. Unreadable lines are normal in transcripts, and not a failure."""
+def _show_result(
+    run: Invocation, result: BackfillResult, paths: Sequence[Path], dry_run: bool
+) -> None:
+    """Show what was recorded. Unreadable records are normal in transcripts, and not a failure."""
     for reason in result.reasons[:_REASONS]:
         run.terminal.warn(f"warning: {rendering.plain(reason)}\n")
     if result.refused > _REASONS:
@@ -91,7 +114,7 @@ def _show_result(run: Invocation, result: BackfillResult, folder: Path, dry_run:
         {
             "success": True,
             "dry_run": dry_run,
-            "path": str(folder),
+            "path": _join(paths),
             "files": result.files,
             "lines": result.lines,
             "sessions": result.sessions,
@@ -106,10 +129,10 @@ def _show_result(run: Invocation, result: BackfillResult, folder: Path, dry_run:
         lambda: (
             f"\N{CHECK MARK} {verb} {rendering.count(result.created, 'event')} of"
             f" {rendering.count(result.sessions, 'session')} from"
-            f" {rendering.count(result.lines, 'line')} in"
+            f" {rendering.count(result.lines, 'record')} in"
             f" {rendering.count(result.files, 'file')}; {result.known:,} already existed"
             + (f"; titles and summaries: {result.described:,}" if result.described else "")
-            + (f"; lines refused: {result.refused:,}" if result.refused else "")
+            + (f"; records refused: {result.refused:,}" if result.refused else "")
             + (_describe_skipped(result.skipped) if result.skipped else "")
         ),
         essential=str(result.created),

@@ -8,14 +8,16 @@ import click
 from agent_memory.features.memories.model.memories import NAMESPACES, Draft, get_family
 from agent_memory.features.memories.services.transfer import TransferResult
 from agent_memory.interfaces import archive as archive_format
-from agent_memory.interfaces import memory_files
-from agent_memory.interfaces.cli import archive, backfill, rendering
+from agent_memory.interfaces import conversation_files, memory_files
+from agent_memory.interfaces.cli import archive, backfill, conversations, rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, invocation
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
+from agent_memory.platform import files
 
 MAX_BYTES = 64 << 20
+_HEAD_BYTES = 64 << 10
 SECONDS = 300.0
 
 
@@ -27,6 +29,7 @@ SECONDS = 300.0
         "memory import memories.yaml",
         "memory import notes.md --namespace learnings --dry-run",
         "memory import --from claude-code",
+        "memory import --from chatgpt ~/Downloads/chatgpt-export.zip --dry-run",
         "memory import everything.jsonl.gz",
     ),
 )
@@ -34,8 +37,9 @@ SECONDS = 300.0
 @click.option(
     "--from",
     "agent",
-    type=click.Choice(backfill.AGENTS),
-    help="Import an agent's transcripts. FILE is one file or folder; default: all of them.",
+    type=click.Choice(backfill.SOURCES),
+    help="Import the conversations of an agent or an export. FILE is a file or folder; default:"
+    " where the agent keeps them.",
 )
 @click.option(
     "--format",
@@ -75,11 +79,13 @@ def import_memories(
     include_excluded: bool,
     output: str | None,
 ) -> None:
-    """Import memories, transcripts of an agent, or an archive.
+    """Import memories, past conversations, or an archive.
 
-    FILE, or standard input, holds memories as YAML, JSON, JSON lines or Markdown. With --from, it
-    holds the transcripts of an agent. A FILE of `memory export --all` restores everything: events,
-    memories of all domains, knowledge and checkpoints. Records that already exist are skipped.
+    FILE, or standard input, holds memories as YAML, JSON, JSON lines or Markdown. A FILE of JSON
+    may hold events instead, as `memory export --conversations` writes them. With --from, FILE holds
+    the conversations of an agent or an export. A FILE of `memory export --all` restores everything:
+    events, memories of all domains, knowledge and checkpoints. Records that already exist are
+    skipped.
     """
     run.format = output
     if agent is not None:
@@ -95,6 +101,24 @@ def import_memories(
                 "FILE is an archive: leave out --format, --namespace and --domain"
             )
         archive.import_all(run, run.path(file), dry_run=dry_run)
+        return
+    head = b"" if file is None else _read_head(run.path(file))
+    if source := conversation_files.guess_source(head):
+        raise click.UsageError(f"FILE looks like an export of conversations: add --from {source}")
+    if (
+        file is not None
+        and format_ in (None, "json", "jsonl")
+        and conversation_files.is_conversation(file.name, head)
+    ):
+        if namespace or domain:
+            raise click.UsageError("FILE holds conversations: leave out --namespace and --domain")
+        backfill.record_files(
+            run,
+            backfill.PLAIN,
+            [run.path(file)],
+            dry_run=dry_run,
+            include_excluded=include_excluded,
+        )
         return
     services = run.services
     data = _read(run, file)
@@ -130,6 +154,14 @@ def import_memories(
     _show_result(run, result, unread, dry_run)
 
 
+def _read_head(path: Path) -> bytes:
+    try:
+        with files.open_regular(path, follow_link=True) as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:
+        return b""  # the reader of memories says what is wrong
+
+
 def _list_domains(drafts: Sequence[Draft], domain: str | None) -> set[str]:
     return {domain} if domain is not None else {PROJECT, *(_own_domain(draft) for draft in drafts)}
 
@@ -149,7 +181,8 @@ def _read(run: Invocation, file: Path | None) -> bytes:
     try:
         if not path.is_file():  # a device or pipe may have no end; standard input takes those
             wrong = "is not a file" if path.exists() else "does not exist"
-            raise InvalidInput(f"{path} {wrong}")
+            hint = "; for conversations, say whose: --from chatgpt" if path.is_dir() else ""
+            raise InvalidInput(f"{path} {wrong}{hint}")
         with path.open("rb") as opened:
             data = opened.read(MAX_BYTES + 1)
     except OSError as exc:
@@ -194,10 +227,23 @@ def _show_result(
         "memory export > memories.yaml",
         "memory export --format jsonl --domain user -o user.jsonl",
         "memory export --namespace decisions --format markdown",
+        "memory export --conversations --from 'last week' talks.md",
+        "memory export --conversations --format obsidian ~/vault",
         "memory export --all everything.jsonl.gz",
     ),
 )
 @click.argument("file", required=False, type=PathType())
+@click.option(
+    "--conversations",
+    "conversations_",
+    is_flag=True,
+    help="Write conversations instead of memories, to FILE or standard output: as markdown to read,"
+    " as jsonl for `memory import`, or as obsidian, a folder of notes.",
+)
+@click.option("--from", "since", default="", metavar="TIME", help="Conversations from this time.")
+@click.option(
+    "--to", "until", default="", metavar="TIME", help="To this time; a day is included whole."
+)
 @click.option(
     "--all",
     "all_",
@@ -208,8 +254,8 @@ def _show_result(
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(memory_files.FORMATS),
-    help="Default: from the name of the output file, else yaml.",
+    type=click.Choice((*memory_files.FORMATS, conversation_files.OBSIDIAN)),
+    help="Default: from the name of the output file, else yaml; of conversations, markdown.",
 )
 @click.option(
     "-o", "--output", type=PathType(), help="Write to this file, which must not exist yet."
@@ -221,6 +267,9 @@ def _show_result(
 def export(
     run: Invocation,
     file: Path | None,
+    conversations_: bool,
+    since: str,
+    until: str,
     all_: bool,
     format_: str | None,
     output: Path | None,
@@ -228,18 +277,28 @@ def export(
     domain: str,
     include_archived: bool,
 ) -> None:
-    """Export memories, or everything, for `memory import`.
+    """Export memories, conversations, or everything.
 
+    `memory import` takes all of it back, except Markdown of conversations, which is to be read.
     With --all, it writes a consistent copy of everything that is stored; docs/reference/archive.md
     describes the format.
     """
+    if conversations_:
+        if all_ or namespace or domain != "all" or include_archived or (file and output):
+            raise click.UsageError("--conversations takes only --format, --from, --to and a FILE")
+        conversations.export_conversations(run, file or output, format_, since, until)
+        return
+    if since or until:
+        raise click.UsageError("--from and --to need --conversations")
     if all_:
         if format_ or namespace or domain != "all" or (file and output):
             raise click.UsageError("--all takes only a FILE, or none for standard output")
         archive.export_all(run, file or output)
         return
     if file is not None:
-        raise click.UsageError("use -o FILE for memories; only --all takes FILE")
+        raise click.UsageError("use -o FILE for memories; only --all and --conversations take FILE")
+    if format_ == conversation_files.OBSIDIAN:
+        raise click.UsageError("--format obsidian needs --conversations")
     memories = [
         memory
         for memory in run.services.editor.list_all(resolve_domains(run, domain))

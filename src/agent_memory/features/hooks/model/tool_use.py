@@ -59,7 +59,7 @@ _OUR_COMMANDS = re.compile(
     r"(?:recall|context|list|show|today|log|sessions|status|export|query|doctor|consolidate)\b)"
 )
 _RESULTS = ("stdout", "stderr", "output", "content", "text", "result", "error")
-_WRITTEN = ("new_string", "content", "new_source", "plan")  # recorded to be searchable
+_WRITTEN = ("new_string", "newString", "content", "new_source", "plan")  # recorded to be searchable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import PurePath
 
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
 from agent_memory.features.log.model.metadata import is_description
@@ -92,10 +93,27 @@ class TranscriptEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptSource:
-    """A file with a transcript or a part of one."""
+    """A file with transcripts or a part of one.
+
+    `member` names a file inside the archive at `path`. `folder` is where the agent worked, if the
+    place of the file tells it.
+    """
 
     path: str
     size: int
+    member: str = ""
+    folder: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the file itself, without its folders."""
+        return PurePath(self.member or self.path).name
+
+    def describe_record(self, number: int) -> str:
+        """Name a record for the user, by the line of the file where it has lines."""
+        unit = "line" if self.name.endswith(".jsonl") else "record"
+        inner = f"/{self.member}" if self.member else ""
+        return f"{self.path}{inner}, {unit} {number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

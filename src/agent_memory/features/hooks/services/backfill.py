@@ -28,6 +28,7 @@ REASONS = 100
 _SHARED = ("cwd", "branch", "project")  # metadata that all events of a session have
 _ENDS = 10  # more than a session has at its end
 _TAIL_MS = 2 * transcripts.NEAR_MS
+_TURN_MS = 3_600_000  # the longest turn whose answers a hook tells at its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class Backfill:
         """Return the transcript files of a path. Raises InvalidInput if there are none."""
         sources = self.transcripts[agent].list_sources(path)
         if not sources:
-            raise InvalidInput(f"there are no transcripts (*.jsonl) in {path}")
+            raise InvalidInput(f"there are no transcripts of {agent} in {path}")
         return sources
 
     def import_sources(
@@ -157,6 +158,7 @@ class _LiveEvents:
     texts: dict[tuple[EventRole, str], dict[EventId, int]] = field(
         default_factory=lambda: defaultdict(dict)
     )
+    turns: dict[EventId, tuple[int, str]] = field(default_factory=dict)  # answers not claimed yet
 
     def add(self, event: Event) -> None:
         self.until_ms = max(self.until_ms, event.at_ms)
@@ -167,6 +169,8 @@ class _LiveEvents:
         elif event.text and event.event_id not in self.ids:
             self.ids.add(event.event_id)
             self.texts[_key(event)][event.event_id] = event.at_ms
+            if event.role is EventRole.ASSISTANT and "\n" in event.text:
+                self.turns[event.event_id] = (event.at_ms, event.text.strip())
 
     def claim(self, event: Event) -> bool:
         """Return whether one of them is the same event, and use it up.
@@ -179,9 +183,23 @@ class _LiveEvents:
         near = [(abs(at - event.at_ms), name) for name, at in alike.items()]
         distance, name = min(near, default=(transcripts.NEAR_MS + 1, EventId("")))
         if distance > transcripts.NEAR_MS:
-            return False
+            return self._claim_part(event)
         del alike[name]
         return True
+
+    def _claim_part(self, event: Event) -> bool:
+        """Return whether it is the next part of an answer, and use that up.
+
+        The hooks of Gemini CLI tell at the end of a turn all that was said in it, as one text.
+        """
+        said = event.text.strip()
+        for name, (at_ms, rest) in self.turns.items():
+            if not -transcripts.NEAR_MS <= at_ms - event.at_ms <= _TURN_MS:
+                continue
+            if event.role is EventRole.ASSISTANT and f"{rest}\n".startswith(f"{said}\n"):
+                self.turns[name] = (at_ms, rest[len(said) :].lstrip())
+                return True
+        return False
 
     def exclude(self, event: Event) -> None:
         """Exclude an event whose id is in the transcript: it cannot match another line."""
@@ -220,7 +238,7 @@ class _BackfillRun:
     def refuse(self, source: TranscriptSource, line: int, reason: str) -> None:
         self.refused += 1
         if len(self.reasons) < REASONS:
-            self.reasons.append(f"{source.path}, line {line}: {reason}")
+            self.reasons.append(f"{source.describe_record(line)}: {reason}")
 
     def flush(self) -> None:
         batch, self._batch, self._chars = self._batch, [], 0

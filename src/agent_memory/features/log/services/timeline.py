@@ -1,11 +1,13 @@
 """Timeline: reading recorded events by time, by id and by session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from agent_memory.features.log.model.events import Event, EventPage, check_millis, check_session_id
 from agent_memory.features.log.model.metadata import is_description
+from agent_memory.features.log.model.outlines import SessionOutline
 from agent_memory.features.log.ports import EventLog
+from agent_memory.features.log.services import paging
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 
@@ -36,6 +38,30 @@ class Timeline:
             ),
             after,
         )
+
+    def iter_events(self, start: int, end: int) -> Iterator[Event]:
+        """Yield all events with start <= time <= end, by time."""
+        for page in paging.iter_between(self.log, Millis(start), Millis(end)):
+            yield from page.events
+
+    def outline_sessions(self, start: int, end: int) -> list[SessionOutline]:
+        """Return the sessions with events in a time, by their first one. Reads all of these."""
+        found: dict[SessionId, SessionOutline] = {}
+        for event in self.iter_events(start, end):
+            if event.session_id not in found:
+                found[event.session_id] = SessionOutline(event.session_id, event.at_ms)
+            found[event.session_id].add(event)
+        return list(found.values())
+
+    def iter_session(self, session_id: str, start: int, end: int) -> Iterator[Event]:
+        """Yield the events of a session in a time."""
+        check_session_id(session_id)
+        before = Position(at_ms=Millis(max(0, start - 1)), event_id=EventId(""))
+        for event in paging.iter_session(self.log, SessionId(session_id), before):
+            if event.at_ms > end:
+                return
+            if event.at_ms >= start:
+                yield event
 
     def get_event(self, event_id: str) -> Event:
         event = self.log.get(EventId(event_id))

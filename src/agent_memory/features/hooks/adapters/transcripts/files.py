@@ -4,8 +4,9 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from agent_memory.features.hooks.model.transcripts import (
     Chunk,
@@ -13,76 +14,100 @@ from agent_memory.features.hooks.model.transcripts import (
     TranscriptEntry,
     TranscriptSource,
 )
-from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.errors import InvalidInput, WorkerClosed, WorkerFailed
 from agent_memory.kernel.json_fields import Fields
 from agent_memory.platform.ports import Worker
 
-CHUNK_BYTES = 1 << 20  # a chunk has at most this and one more line
+CHUNK_BYTES = 1 << 20  # a chunk has at most this and one more record
 CHUNK_LINES = 1_000
 MAX_LINE_BYTES = 32 << 20
+MAX_FILES = 100_000
+MAX_SEEN = 1_000_000  # files in folders that are searched
 SECONDS_PER_CHUNK = 60.0
 SUFFIX = ".jsonl"
 SUBAGENTS = "subagents"  # a folder inside one with the name of the session
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record of a file: a JSON object, or the reason why it has none.
+
+    `size` counts the bytes since the record before it. A record with neither fields nor a reason
+    is noise, such as an empty line.
+    """
+
+    size: int
+    fields: Fields | None = None
+    reason: str = ""
+
+
 class TranscriptParser(Protocol):
     """A parser of one transcript format.
 
-    It keeps state for later lines. It is sent to the worker and back with each chunk, so the state
-    must be small.
+    It keeps state for later records. It is sent to the worker and back with each chunk, so the
+    state must be small.
     """
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
-        """Return the entries of a line, or None for noise. Raises InvalidInput."""
+        """Return the entries of a record, or None for noise. Raises InvalidInput."""
+        ...
+
+
+class FileLayout(Protocol):
+    """Where an agent keeps its files, and how they are cut into records."""
+
+    def list_sources(self, path: Path, /) -> list[TranscriptSource]:
+        """Return the files at a path that exists, in the order in which they are read."""
+        ...
+
+    def read_records(self, source: TranscriptSource, offset: int, /) -> Iterator[Record]:
+        """Yield the records of a file after so many bytes. Raises OSError and InvalidInput."""
         ...
 
 
 class TranscriptFiles:
     def __init__(
-        self, worker: Worker, build_parser: Callable[[str], TranscriptParser], index: str = ""
+        self,
+        worker: Worker,
+        build_parser: Callable[[TranscriptSource], TranscriptParser],
+        layout: FileLayout,
     ) -> None:
-        """Take a function that builds the parser of a file from its name without the suffix.
-
-        `index` names a file with titles, beside the folder of the transcripts.
-        """
+        """Take a function that builds the parser of a file."""
         self._worker = worker
         self._build_parser = build_parser
-        self._index = index
+        self._layout = layout
 
     def list_sources(self, location: str, /) -> list[TranscriptSource]:
         path = Path(location)
         try:
-            if stat.S_ISREG(path.stat().st_mode):
-                return [
-                    *_to_sources([path]),
-                    *_to_sources(_list_files(path.with_suffix("") / SUBAGENTS)),
-                ]
+            mode = path.stat().st_mode
         except OSError as exc:
             raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
-        if not path.is_dir():
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise InvalidInput(f"{path} is neither a file nor a folder")
-        files = _list_files(path)
-        titles = {path.parent / self._index, path / self._index} if self._index else set()
-        transcripts = _to_sources([file for file in files if file not in titles])
-        # Titles come last: they are taken for sessions that are known.
-        return [*transcripts, *_to_sources(sorted(titles))] if transcripts else []
+        try:
+            return self._layout.list_sources(path)
+        except OSError as exc:
+            raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
 
     def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
-        parser, offset, number = self._build_parser(Path(source.path).stem), 0, 0
+        parser, offset, number = self._build_parser(source), 0, 0
         while True:
             try:
                 chunk, parser = self._worker.call(
                     read_chunk,
-                    source.path,
+                    self._layout,
+                    source,
                     offset,
                     number,
                     parser,
                     timeout_seconds=SECONDS_PER_CHUNK,
                 )
-            except OSError as exc:
-                yield Chunk(
-                    refused=(RejectedLine(line=number, reason=f"cannot read: {exc.strerror}"),)
-                )
+            except WorkerClosed:
+                raise
+            except (OSError, InvalidInput, WorkerFailed) as exc:
+                reason = exc.strerror if isinstance(exc, OSError) else exc
+                yield Chunk(refused=(RejectedLine(line=number, reason=f"cannot read: {reason}"),))
                 return
             if not chunk.lines:
                 return
@@ -91,58 +116,112 @@ class TranscriptFiles:
 
 
 def read_chunk(
-    path: str, offset: int, number: int, parser: TranscriptParser
+    layout: FileLayout,
+    source: TranscriptSource,
+    offset: int,
+    number: int,
+    parser: TranscriptParser,
 ) -> tuple[Chunk, TranscriptParser]:
-    """Read the next lines of a file after the first `number`; return the parser's new state too."""
+    """Read the next records after the first `number`; return the parser's new state too."""
     recorded: list[TranscriptEntry] = []
     refused: list[RejectedLine] = []
     noise = lines = size = 0
-    with Path(path).open("rb") as file:
-        file.seek(offset)
-        while size < CHUNK_BYTES and lines < CHUNK_LINES:
-            data = file.readline(MAX_LINE_BYTES)
-            if not data:
-                break
-            place = number + lines + 1
-            if len(data) == MAX_LINE_BYTES and not data.endswith(b"\n"):
-                size += len(data) + _skip_line(file.readline)
-                lines += 1
-                refused.append(RejectedLine(line=place, reason="longer than 32 MiB"))
-                continue
-            line = _parse_line(data)
-            if line is None and not data.endswith(b"\n"):
-                break  # the line is still being written: the next import reads it
-            lines += 1
-            size += len(data)
-            try:
-                if line is None:
-                    if data.strip():
-                        raise InvalidInput("not a JSON object")
-                    entries = None
-                else:
-                    entries = parser.parse_line(line, place)
-            except InvalidInput as exc:
-                refused.append(RejectedLine(line=place, reason=str(exc)))
-                continue
-            except RecursionError:
-                refused.append(RejectedLine(line=place, reason="nested too deeply"))
-                continue
-            if entries is None:
-                noise += 1
-            else:
-                recorded += entries
+    for record in layout.read_records(source, offset):
+        lines += 1
+        size += record.size
+        place = number + lines
+        try:
+            if record.reason:
+                raise InvalidInput(record.reason)
+            entries = None if record.fields is None else parser.parse_line(record.fields, place)
+        except InvalidInput as exc:
+            refused.append(RejectedLine(line=place, reason=str(exc)))
+        except RecursionError:
+            refused.append(RejectedLine(line=place, reason="nested too deeply"))
+        else:
+            noise += entries is None
+            recorded += entries or ()
+        if size >= CHUNK_BYTES or lines >= CHUNK_LINES:
+            break
     chunk = Chunk(
         recorded=tuple(recorded), refused=tuple(refused), noise=noise, lines=lines, size=size
     )
     return chunk, parser
 
 
-def _parse_line(data: bytes) -> Fields | None:
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """Files with a JSON object on each line: one for each session, and for each subagent.
+
+    `index` names a file with titles, beside the folder of the transcripts.
+    """
+
+    index: str = ""
+
+    def list_sources(self, path: Path, /) -> list[TranscriptSource]:
+        if path.is_file():
+            subagents = _list_lines(path.with_suffix("") / SUBAGENTS)
+            return [*_to_sources([path]), *_to_sources(subagents)]
+        files = _list_lines(path)
+        titles = {path.parent / self.index, path / self.index} if self.index else set()
+        transcripts = _to_sources([file for file in files if file not in titles])
+        # Titles come last: they are taken for sessions that are known.
+        return [*transcripts, *_to_sources(sorted(titles))] if transcripts else []
+
+    def read_records(self, source: TranscriptSource, offset: int, /) -> Iterator[Record]:
+        with Path(source.path).open("rb") as file:
+            file.seek(offset)
+            yield from read_lines(file)
+
+
+def read_lines(file: IO[bytes]) -> Iterator[Record]:
+    """Yield the lines of a file. A last line that is still being written is left out."""
+    while data := file.readline(MAX_LINE_BYTES):
+        if len(data) == MAX_LINE_BYTES and not data.endswith(b"\n"):
+            yield Record(size=len(data) + _skip_line(file.readline), reason="longer than 32 MiB")
+            continue
+        fields = parse_object(data)
+        if fields is None and not data.endswith(b"\n"):
+            return  # the next import reads it
+        reason = "not a JSON object" if fields is None and data.strip() else ""
+        yield Record(size=len(data), fields=fields, reason=reason)
+
+
+def parse_object(data: bytes) -> Fields | None:
     try:
         value = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     return Fields(value) if isinstance(value, dict) else None
+
+
+def walk_files(folder: Path, is_wanted: Callable[[Path], bool]) -> list[Path]:
+    """Return the regular files below a folder that are wanted, in order, without links.
+
+    Hidden folders are left out: they hold settings, caches and trash. Raises InvalidInput if there
+    are too many files.
+    """
+    files: list[Path] = []
+    seen = 0
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name != "node_modules"
+        )
+        seen += len(names)
+        for name in sorted(names):
+            path = Path(parent) / name
+            if is_wanted(path) and _is_regular(path):
+                files.append(path)
+        if len(files) > MAX_FILES or seen > MAX_SEEN:
+            raise InvalidInput(f"{folder} has too many files: give a folder in it")
+    return files
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False  # removed since it was listed
 
 
 def _skip_line(readline: Callable[[int], bytes]) -> int:
@@ -154,7 +233,7 @@ def _skip_line(readline: Callable[[int], bytes]) -> int:
     return size
 
 
-def _list_files(folder: Path) -> list[Path]:
+def _list_lines(folder: Path) -> list[Path]:
     return [
         Path(parent) / name
         for parent, _, names in os.walk(folder)

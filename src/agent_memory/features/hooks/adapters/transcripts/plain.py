@@ -1,11 +1,19 @@
-"""Plain transcripts of any agent: one JSON object per line, with the names of our event export."""
+"""Plain transcripts of any agent: JSON objects with the names of our event export."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import TypeVar
 
+from agent_memory.features.hooks.adapters.transcripts.files import JsonLines, Record
+from agent_memory.features.hooks.adapters.transcripts.json_files import read_elements
 from agent_memory.features.hooks.model import transcripts
-from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
+from agent_memory.features.hooks.model.transcripts import (
+    RecordKind,
+    TranscriptEntry,
+    TranscriptSource,
+)
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
@@ -18,6 +26,19 @@ _TYPES = {
     EventRole.TOOL: EventType.TOOL_RESULT,
     EventRole.SYSTEM: EventType.USER_MESSAGE,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEvents(JsonLines):
+    """Files with an event on each line, or one file with a list of events."""
+
+    def read_records(self, source: TranscriptSource, offset: int, /) -> Iterator[Record]:
+        if not source.name.endswith(".json"):
+            yield from JsonLines.read_records(self, source, offset)
+            return
+        with Path(source.path).open("rb") as file:
+            file.seek(offset)
+            yield from read_elements(file, offset)
 
 
 @dataclass(slots=True)
