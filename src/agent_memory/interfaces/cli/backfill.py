@@ -77,9 +77,10 @@ def _find_paths(run: Invocation, source: ImportSource, path: Path | None) -> lis
         raise click.UsageError(f"--from {source} needs a FILE or folder")
     found = [place for place in places if place.is_dir()]
     if not found:
-        wrong = "does not exist" if len(places) == 1 else "do not exist"
+        others = f" (nor {len(places) - 1} other usual places)" if len(places) > 1 else ""
         raise InvalidInput(
-            f"{_join(places)} {wrong}: give the file or folder of the transcripts of {source}"
+            f"{places[0]} does not exist{others}: give the file or folder of the transcripts of"
+            f" {source}"
         )
     return found
 

@@ -30,7 +30,8 @@ def export_conversations(
     run: Invocation, target: Path | None, format_: str | None, since: str, until: str
 ) -> None:
     """Write the conversations of a time to a target, or to standard output."""
-    to_output = target is None or str(target) == "-"
+    if target is not None and str(target) == "-":
+        target = None
     if format_ is None:
         suffix = "" if target is None else target.suffix.lower()
         format_ = _FORMATS_BY_SUFFIX.get(suffix, conversation_files.MARKDOWN)
@@ -38,17 +39,17 @@ def export_conversations(
         raise click.UsageError(
             f"--conversations are written as {', '.join(conversation_files.FORMATS)}, not {format_}"
         )
-    start = run.resolve_time(since)[0] if since else 0
-    end = run.resolve_time(until)[1] if until else MAX_MILLIS
+    start = max(0, run.resolve_time(since)[0]) if since else 0
+    end = min(run.resolve_time(until)[1], MAX_MILLIS) if until else MAX_MILLIS
     if start > end:
         raise click.UsageError("--from is after --to: swap them")
     if format_ == conversation_files.OBSIDIAN:
-        if target is None or to_output:
+        if target is None:
             raise click.UsageError("--format obsidian needs a folder: its notes are many files")
         _export_vault(run, run.path(target), start, end)
         return
     write = _list_lines if format_ == conversation_files.JSONL else _list_sections
-    if target is None or to_output:
+    if target is None:
         for piece in write(run, start, end):
             run.terminal.write(piece)
         return

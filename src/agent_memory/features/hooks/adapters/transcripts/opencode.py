@@ -246,8 +246,8 @@ def _add_message(talk: ConversationBuilder, message: Fields) -> None:
             _add_tool(talk, part, at_ms)
         elif _is_said(part):
             text = transcripts.strip_injected(part.text("text"))
-            began = _get_time(part, "start") or at_ms
-            talk.add(RecordKind.ANSWER, message.text("id"), text, began, model)
+            said_ms = _get_time(part, "end") or at_ms  # as a hook tells it
+            talk.add(RecordKind.ANSWER, message.text("id"), text, said_ms, model)
 
 
 def _add_tool(talk: ConversationBuilder, part: Fields, at_ms: int | None) -> None:
