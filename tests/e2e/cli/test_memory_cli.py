@@ -766,7 +766,7 @@ class TestStatus:
         )
         assert re.search(
             r"\nIndex: [\d.]+ [KM]?B \| Last Sync: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n"
-            r"Recall: by words; no LLM\n$",
+            r"Recall: by words; no LLM\nRecording: on\n$",
             text,
         )
         assert counted.text("status", "--format", "quiet") == "5\n"
@@ -790,6 +790,13 @@ class TestStatus:
             "notes_waiting": 0,
             "feature_tier": "core",
             "contents": None,
+            "recording": {
+                "recorded": True,
+                "reason": "on",
+                "detail": "",
+                "until_ms": None,
+                "text": "on",
+            },
             "verified": None,
         }
 

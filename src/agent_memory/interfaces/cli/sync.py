@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import click
 
+from agent_memory.features.hooks.model.consent import Consent
 from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
@@ -118,7 +119,7 @@ def _render_synced(synced: SyncResult) -> str:
 def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     """Count your memories by kind, age and use.
 
-    The last line says whether hooks record in this folder, and if not, why.
+    The line `Recording` says whether hooks record in this folder, and if not, why.
     """
     stats, domains = run.services.memory_stats, resolve_domains(run, domain)
     caller = get_caller(run)
@@ -140,15 +141,15 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
                 "problems": list(verified.problems),
             },
         },
-        lambda: "\n".join(
-            (*_as_text(counted, verified, verbose), f"Recording: {describe_consent(recording)}")
-        ),
+        lambda: "\n".join(_as_text(counted, recording, verified, verbose)),
         essential=str(counted.total),
     )
     return 1 if verified is not None and verified.problems else 0
 
 
-def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool) -> Iterator[str]:
+def _as_text(
+    counted: MemoryCounts, recording: Consent, verified: MemoryCheck | None, verbose: bool
+) -> Iterator[str]:
     families: dict[str, int] = {}
     for name, count in counted.by_domain.items():
         families[get_family(name)] = families.get(get_family(name), 0) + count
@@ -170,6 +171,7 @@ def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool)
     when = "never" if last is None else rendering.format_zoned(last)
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
     yield f"Recall: {FEATURES[counted.features]}"
+    yield f"Recording: {describe_consent(recording)}"
     if counted.indexes.vectors_waiting:
         yield f"Meaning: {describe_embedding(counted.indexes)}"
     if counted.contents is not None:
