@@ -767,7 +767,7 @@ class TestStatus:
         )
         assert re.search(
             r"\nIndex: [\d.]+ [KM]?B \| Last Sync: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n"
-            r"Recall: by words; no LLM\n"
+            r"Recall: by words; no LLM\nRecording: on\n"
             r"Injected: [^\n]+\n$",
             text,
         )
@@ -794,6 +794,13 @@ class TestStatus:
             "to_review": 0,
             "feature_tier": "core",
             "contents": None,
+            "recording": {
+                "recorded": True,
+                "reason": "on",
+                "detail": "",
+                "until_ms": None,
+                "text": "on",
+            },
             "verified": None,
         }
 

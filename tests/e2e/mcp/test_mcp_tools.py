@@ -327,9 +327,10 @@ class TestTools:
     def test_settings_that_let_something_out_can_be_read_only(self, harness: McpHarness) -> None:
         key = "hooks.stop.push_remote"
         assert harness.call("memory_configure", key=key)["settings"][0]["value"] is False
-        code, message = harness.fail("memory_configure", key=key, value=True)
-        assert code == -32002
-        assert "only the user" in message
+        for name, value in ((key, "true"), ("hooks.mode", "all"), ("hooks.exclude", "")):
+            code, message = harness.fail("memory_configure", key=name, value=value)
+            assert code == -32002
+            assert "only the user" in message
 
     def test_what_awaits_review_is_seen_and_not_accepted(self, harness: McpHarness) -> None:
         services = harness.app.services

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import click
 
+from agent_memory.features.hooks.model.consent import Consent
 from agent_memory.features.injections.model.injections import DayCount
 from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
@@ -122,7 +123,7 @@ def _render_synced(synced: SyncResult) -> str:
 def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     """Count your memories by kind, age and use.
 
-    The last line says whether hooks record in this folder, and if not, why.
+    The line `Recording` says whether hooks record in this folder, and if not, why.
     """
     stats, domains = run.services.memory_stats, resolve_domains(run, domain)
     caller = get_caller(run)
@@ -146,19 +147,18 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
                 "problems": list(verified.problems),
             },
         },
-        lambda: "\n".join(
-            (
-                *_as_text(counted, days, verified, verbose),
-                f"Recording: {describe_consent(recording)}",
-            )
-        ),
+        lambda: "\n".join(_as_text(counted, days, recording, verified, verbose)),
         essential=str(counted.total),
     )
     return 1 if verified is not None and verified.problems else 0
 
 
 def _as_text(
-    counted: MemoryCounts, days: Sequence[DayCount], verified: MemoryCheck | None, verbose: bool
+    counted: MemoryCounts,
+    days: Sequence[DayCount],
+    recording: Consent,
+    verified: MemoryCheck | None,
+    verbose: bool,
 ) -> Iterator[str]:
     families: dict[str, int] = {}
     for name, count in counted.by_domain.items():
@@ -181,6 +181,7 @@ def _as_text(
     when = "never" if last is None else rendering.format_zoned(last)
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
     yield f"Recall: {FEATURES[counted.features]}"
+    yield f"Recording: {describe_consent(recording)}"
     yield f"Injected: {describe_days(days)}"
     if counted.indexes.vectors_waiting:
         yield f"Meaning: {describe_embedding(counted.indexes)}"
