@@ -20,6 +20,7 @@ from agent_memory.features.hooks.model.preferences import HookOptions, ReplyForm
 from agent_memory.features.hooks.ports import HookLog, HookPreferences
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.recent_calls import RecentCalls
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.log.model.events import check_session_id
@@ -58,6 +59,7 @@ class HookHandling:
     preferences: HookPreferences
     log: HookLog
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
+    recent: RecentCalls = field(default_factory=RecentCalls)
     background: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(2, "after-hook")
     )
@@ -85,6 +87,8 @@ class HookHandling:
         if call.kind not in options.enabled:
             return ""
         check_session_id(call.session)
+        if self.recent.is_repeat(call):
+            return ""
         task = self._build_task(call, caller, options)
         recorded = self._record(task)
         context = self._build_context(task, reply)
@@ -106,7 +110,7 @@ class HookHandling:
 
         def record(call: HookCall) -> None:
             folder = self.preferences.find_folder(call, "/")
-            if self._is_excluded(call, folder):
+            if self._is_excluded(call, folder) or self.recent.is_repeat(call):
                 return
             caller = Caller(folder=folder, environ=os.environ)
             options = self.preferences.load_options(caller.environ, caller.folder)

@@ -1,9 +1,14 @@
 """Codex: hooks in JSON, MCP servers in TOML."""
 
+from typing import Any
+
 from agent_memory.features.hooks.adapters.agents import toml_config
 from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.model.installations import (
+    MARKETPLACE,
+    PLUGIN,
     Agent,
+    AgentPlugin,
     ConfigFile,
     DesiredConfig,
     EditedConfig,
@@ -24,6 +29,8 @@ EVENTS = (
     "SessionEnd",
 )
 SWITCHES = ("hooks", "codex_hooks")  # the second is the earlier name
+_NAME = f"{PLUGIN}@{MARKETPLACE}"
+OWN_PLUGIN = AgentPlugin(name=_NAME, removal=f"codex plugin remove {_NAME}")
 
 
 class CodexInstaller(JsonInstaller):
@@ -52,7 +59,9 @@ class CodexInstaller(JsonInstaller):
         switched = features if isinstance(features, dict) else {}
         off = next((name for name in SWITCHES if switched.get(name) is False), "")
         return InstalledEntries(
-            servers=toml_config.find_servers(settings), off=f"features.{off} = false" if off else ""
+            servers=toml_config.find_servers(settings),
+            off=f"features.{off} = false" if off else "",
+            plugin=_find_plugin(settings),
         )
 
     def get_advice(self, target: InstallTarget, /) -> str:
@@ -61,3 +70,9 @@ class CodexInstaller(JsonInstaller):
             f"Start a new session of Codex{trust}, enter /hooks and trust them:"
             " Codex runs no hook before that."
         )
+
+
+def _find_plugin(settings: dict[str, Any]) -> AgentPlugin | None:
+    plugins = settings.get("plugins")
+    entry = plugins.get(OWN_PLUGIN.name) if isinstance(plugins, dict) else None
+    return OWN_PLUGIN if isinstance(entry, dict) and entry.get("enabled") is True else None
