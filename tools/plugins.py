@@ -18,6 +18,7 @@ from agent_memory.features.hooks.adapters.agents.hook_lists import HOOKS
 from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.adapters.agents.server_tables import NAMES, SERVERS
 from agent_memory.features.hooks.model.installations import MARKETPLACE, PLUGIN, Launcher
+from agent_memory.features.hooks.model.transcripts import COMMAND_MARKER
 from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, NAMESPACES
 
 ROOT = Path(__file__).parent.parent
@@ -106,9 +107,12 @@ def _build_gemini() -> Iterator[tuple[str, str]]:
     yield f"{folder}/skills/{SKILL}/SKILL.md", _render_skill()
     for name in COMMANDS:
         description, body = _read_text(name, arguments="{{args}}")
+        # Hooks get the whole text as the prompt, and record what is outside of the marker.
+        marked = f"<{COMMAND_MARKER}>\n{body}</{COMMAND_MARKER}>"
+        prompt = f"/{PLUGIN}:{name} {{{{args}}}}\n\n{marked}\n"
         yield (
             f"{folder}/commands/{PLUGIN}/{name}.toml",
-            f'description = {json.dumps(description)}\nprompt = """\n{body}"""\n',
+            f'description = {json.dumps(description)}\nprompt = """\n{prompt}"""\n',
         )
 
 

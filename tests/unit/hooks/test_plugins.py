@@ -20,6 +20,7 @@ from agent_memory.features.hooks.model.installations import (
     Launcher,
     is_our_command,
 )
+from agent_memory.features.hooks.model.transcripts import OWN_MARKERS, strip_injected
 from agent_memory.interfaces.mcp.tools import TOOLS
 
 ROOT = Path(__file__).parents[3]
@@ -80,7 +81,7 @@ def test_marketplaces_lead_to_plugins() -> None:
 
 @plugins
 def test_texts_name_tools_that_exist(name: str) -> None:
-    known = {*TOOLS, "memory_context"}
+    known = {*TOOLS, *OWN_MARKERS}
     for path in (PLUGINS / name).rglob("*"):
         if path.suffix in (".md", ".toml"):
             assert set(re.findall(r"\bmemory_\w+", path.read_text())) <= known
@@ -100,4 +101,6 @@ def test_commands_take_arguments() -> None:
     for name in ("recall", "why"):
         assert "$ARGUMENTS" in (PLUGINS / f"claude-code/commands/{name}.md").read_text()
         command = tomllib.loads((PLUGINS / f"gemini/commands/memory/{name}.toml").read_text())
-        assert "{{args}}" in command["prompt"]
+        prompt = command["prompt"].replace("{{args}}", "the lamp")
+        assert strip_injected(prompt) == f"/memory:{name} the lamp"
+        assert ": the lamp\n" in prompt
