@@ -31,7 +31,7 @@ DESCRIPTION = (
     " Needs the program `memory` on PATH."
 )
 # Codex passes a server only the variables that are named; these say where the memory is.
-FOLDER_VARIABLES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
+FOLDER_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
 
 TEXTS = Path(__file__).with_name("plugin_texts")  # each has its description in the first line
 SKILL = "recall-and-capture"
