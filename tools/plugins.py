@@ -158,30 +158,22 @@ def _render_json(value: object) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def find_stale(fresh: dict[str, str]) -> list[str]:
-    """Return the files that are missing, differ, or are in a plugin and not generated."""
-    stale = [
-        name
-        for name, text in fresh.items()
-        if not (ROOT / name).exists() or (ROOT / name).read_text() != text
-    ]
-    kept = (path for path in (ROOT / FOLDER).rglob("*") if path.is_file())
-    return stale + [
-        name for path in kept if (name := path.relative_to(ROOT).as_posix()) not in fresh
-    ]
-
-
 def main() -> None:
     if sys.argv[1:] not in ([], ["--check"]):
         sys.exit("usage: tools/plugins.py [--check]")
-    fresh = build_files()
+    fresh = {ROOT / name: text for name, text in build_files().items()}
+    old = {path for path in (ROOT / FOLDER).rglob("*") if path.is_file()} - fresh.keys()
     if not sys.argv[1:]:
-        for name, text in fresh.items():
-            path = ROOT / name
+        for path in old:
+            path.unlink()
+        for path, text in fresh.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-    if stale := find_stale(fresh):
-        sys.exit(f"not current: {', '.join(stale)}; run tools/plugins.py and commit the result")
+        return
+    stale = [path for path, text in fresh.items() if not path.exists() or path.read_text() != text]
+    if stale or old:
+        names = ", ".join(str(path.relative_to(ROOT)) for path in (*stale, *old))
+        sys.exit(f"not current: {names}; run tools/plugins.py and commit the result")
 
 
 if __name__ == "__main__":

@@ -280,6 +280,9 @@ def _check_plugin(
         advice = f"add the folder of `{PROGRAM}` to PATH where you start {state.title}"
         yield _problem(state.agent, text, advice)
         return
+    if plugin.distrust:
+        advice = "start it in a terminal and trust them: until then nothing is recorded"
+        yield _warning(state.agent, plugin.distrust, advice)
     yield _check_hook(state.agent, state.agent, Launcher(), _strip_environment(environ))
 
 

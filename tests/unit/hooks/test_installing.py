@@ -374,6 +374,22 @@ class TestPlugin:
         (user.home / ".claude/settings.json").write_text(text)
         assert user.scopes()[0].plugin is None
 
+    def test_codex_must_trust_its_hooks(self, user: User) -> None:
+        enable_plugin(user, Agent.CODEX)
+        path = user.home / ".codex/config.toml"
+        plugin = user.scopes(Agent.CODEX)[0].plugin
+        assert plugin is not None
+        assert "does not trust" in plugin.distrust
+        trusted = "".join(
+            f'[hooks.state."memory@agent-memory:hooks/hooks.json:{event}:0:0"]\n'
+            f'trusted_hash = "sha256:5a"\n'
+            for event in CodexInstaller.events
+        )
+        path.write_text(path.read_text() + trusted)
+        plugin = user.scopes(Agent.CODEX)[0].plugin
+        assert plugin is not None
+        assert plugin.distrust == ""
+
     def test_a_project_can_have_it(self, user: User) -> None:
         (user.root / ".claude").mkdir()
         text = '{"enabledPlugins": {"memory@agent-memory": true}}'

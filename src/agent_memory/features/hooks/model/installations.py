@@ -50,6 +50,7 @@ class AgentPlugin:
 
     name: str  # as the agent lists it
     removal: str  # the command that removes it
+    distrust: str = ""  # why the agent does not run its hooks yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

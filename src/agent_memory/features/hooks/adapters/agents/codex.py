@@ -1,5 +1,6 @@
 """Codex: hooks in JSON, MCP servers in TOML."""
 
+from dataclasses import replace
 from typing import Any
 
 from agent_memory.features.hooks.adapters.agents import toml_config
@@ -16,6 +17,7 @@ from agent_memory.features.hooks.model.installations import (
     InstallScope,
     InstallTarget,
 )
+from agent_memory.kernel.json_fields import Fields
 
 # Not PostCompact: Codex sends it without the summary, which only the transcript has.
 EVENTS = (
@@ -75,4 +77,11 @@ class CodexInstaller(JsonInstaller):
 def _find_plugin(settings: dict[str, Any]) -> AgentPlugin | None:
     plugins = settings.get("plugins")
     entry = plugins.get(OWN_PLUGIN.name) if isinstance(plugins, dict) else None
-    return OWN_PLUGIN if isinstance(entry, dict) and entry.get("enabled") is True else None
+    if not isinstance(entry, dict) or entry.get("enabled") is not True:
+        return None
+    section = Fields(settings).fields("hooks").value("state")
+    states = section if isinstance(section, dict) else {}
+    trusted = [name for name in states if name.startswith(f"{OWN_PLUGIN.name}:")]
+    if len(trusted) >= len(EVENTS):
+        return OWN_PLUGIN
+    return replace(OWN_PLUGIN, distrust="Codex does not trust the hooks of the plugin yet")
