@@ -30,6 +30,7 @@ check: $(READY) docs
 	$(BIN)/python tools/proto.py --check
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/terminal_picture.py --check
+	$(BIN)/python tools/plugins.py --check
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict  # --quiet would hide the warnings that --strict counts
@@ -39,6 +40,7 @@ proto: $(READY)
 
 reference: $(READY)
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/plugins.py
 	$(BIN)/python tools/terminal_picture.py
 
 bench: $(READY)
@@ -66,6 +68,7 @@ soak: $(READY)
 interop: $(READY)
 	tools/interop
 	tools/interop-mcp
+	tools/interop-plugins
 
 clean:
 	rm -rf $(VENV) .demo build dist

@@ -15,9 +15,12 @@ from typing import Any
 from agent_memory import __version__, config
 from agent_memory.bootstrap import build_consent, build_hooks, build_memories, build_toc
 from agent_memory.features.hooks.model.installations import (
+    PROGRAM,
     Agent,
+    AgentPlugin,
     AgentState,
     InstallStatus,
+    Launcher,
     ScopeState,
 )
 from agent_memory.features.memories.services.project_resolver import Caller
@@ -149,12 +152,15 @@ def _check_daemon(
             return _problem("daemon", f"it does not start (exit code {code})", advice)
     else:
         running.close()
-    return _check_hook("daemon", Agent.CLAUDE_CODE, environ)
+    launcher = build_hooks.build_installing().launcher
+    return _check_hook("daemon", Agent.CLAUDE_CODE, launcher, environ)
 
 
-def _check_hook(subject: str, agent: Agent, environ: Mapping[str, str]) -> CheckResult:
-    """Run a hook of this installation as an agent does, with an event that is not recorded."""
-    words = build_hooks.build_installing().launcher.hook_words(agent)
+def _check_hook(
+    subject: str, agent: Agent, launcher: Launcher, environ: Mapping[str, str]
+) -> CheckResult:
+    """Run a hook as an agent does, with an event that is not recorded."""
+    words = launcher.hook_words(agent)
     ran = _run(words, environ, json.dumps({"hook_event_name": CHECK}))
     answer = _json(ran.out)
     output = answer.get("hookSpecificOutput", {}) if isinstance(answer, dict) else {}
@@ -255,6 +261,8 @@ def _check_agent(
     repair = f"memory install {state.agent} --{installed.scope}"
     if installed.problem:
         yield _problem(state.agent, installed.problem)
+    if installed.plugin is not None:
+        yield from _check_plugin(state, installed.plugin, environ)
     if installed.standing is InstallStatus.ABSENT:
         return
     if installed.off:
@@ -269,8 +277,26 @@ def _check_agent(
         text = f"its {installed.scope} settings call another installation"
         yield _warning(state.agent, text, repair)
     # Run no other command: a repository can contain a file that names any program.
-    if build_hooks.build_installing().launcher.hook(state.agent) in installed.commands:
-        yield _check_hook(state.agent, state.agent, _strip_environment(environ))
+    launcher = build_hooks.build_installing().launcher
+    if launcher.hook(state.agent) in installed.commands:
+        yield _check_hook(state.agent, state.agent, launcher, _strip_environment(environ))
+
+
+def _check_plugin(
+    state: AgentState, plugin: AgentPlugin, environ: Mapping[str, str]
+) -> Iterator[CheckResult]:
+    if any(scope.standing is not InstallStatus.ABSENT for scope in state.scopes):
+        text = f"the plugin {plugin.name} and `memory install` have the same hooks"
+        yield _warning(state.agent, text, plugin.removal)
+    if shutil.which(PROGRAM, path=environ.get("PATH")) is None:
+        text = f"the plugin {plugin.name} runs `{PROGRAM}`, which is not on PATH"
+        advice = f"add the folder of `{PROGRAM}` to PATH where you start {state.title}"
+        yield _problem(state.agent, text, advice)
+        return
+    if plugin.distrust:
+        advice = "start it in a terminal and trust them: until then nothing is recorded"
+        yield _warning(state.agent, plugin.distrust, advice)
+    yield _check_hook(state.agent, state.agent, Launcher(), _strip_environment(environ))
 
 
 def _strip_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -290,7 +316,7 @@ def _is_used(state: AgentState) -> bool:
 
 
 def _is_installed(state: AgentState) -> bool:
-    return any(scope.standing is not InstallStatus.ABSENT for scope in state.scopes)
+    return any(scope.standing is not InstallStatus.ABSENT or scope.plugin for scope in state.scopes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

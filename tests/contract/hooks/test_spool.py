@@ -81,6 +81,10 @@ class TestAnySpool:
         spool.put(WHOLE)
         assert read_all(spool) == [WHOLE]
 
+    def test_the_origin_is_kept(self, spool: Spool) -> None:
+        spool.put(replace(WHOLE, plugin=True))
+        assert read_all(spool) == [replace(WHOLE, plugin=True)]
+
     def test_the_oldest_first(self, spool: Spool) -> None:
         for number in (5, 1, 12, 3):
             spool.put(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
@@ -201,6 +205,7 @@ class TestFolder:
             {"about": None},
             {"about": {"agent": 1}},
             {"folder": {}},
+            {"plugin": "yes"},
             {"from_a_newer_version": True},
         ],
     )

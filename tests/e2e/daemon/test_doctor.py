@@ -1,6 +1,7 @@
 """`memory doctor`: what works is told, what does not is told with what to do."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,22 @@ class TestAgents:
         code, found = examined(home, HOME=str(tmp_path))
         assert code == 0
         assert "answers a hook" in found["claude-code"][0]["said"]
+
+    def test_has_our_plugin(self, home: Home, tmp_path: Path) -> None:
+        (tmp_path / ".claude").mkdir()
+        settings = {"enabledPlugins": {"memory@agent-memory": True}}
+        (tmp_path / ".claude/settings.json").write_text(json.dumps(settings))
+        code, found = examined(home, HOME=str(tmp_path), PATH="/usr/bin:/bin")
+        assert code == 1
+        assert "`memory`, which is not on PATH" in found["claude-code"][0]["said"]
+        scripts = str(Path(sys.executable).parent)
+        code, found = examined(home, HOME=str(tmp_path), PATH=f"{scripts}:/usr/bin:/bin")
+        assert code == 0
+        assert "answers a hook" in found["claude-code"][0]["said"]
+        home.run("memory", "install", "claude-code", env={"HOME": str(tmp_path)})
+        _, found = examined(home, HOME=str(tmp_path), PATH=f"{scripts}:/usr/bin:/bin")
+        first = found["claude-code"][0]
+        assert first["advice"] == "claude plugin uninstall memory@agent-memory"
 
     def test_calls_what_is_gone(self, home: Home, tmp_path: Path) -> None:
         home.run("memory", "install", "gemini", env={"HOME": str(tmp_path)})

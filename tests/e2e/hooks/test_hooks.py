@@ -20,7 +20,7 @@ from agent_memory.interfaces.hooks.outputs import MAX_CONTEXT_CHARS
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import LAUNCHER, Answer, Home, patch_launcher, wait_until
 from tests.git_repositories import build_environ, clone_repository, make_repository
-from tests.hook_inputs import CLAUDE_CODE, CURSOR, SAMPLES, SIMPLE, encode_input
+from tests.hook_inputs import CLAUDE_CODE, CURSOR, GEMINI, SAMPLES, SIMPLE, encode_input
 from tests.memory_client import Client
 from tests.memory_commands import MemoryCommand
 from tests.search_client import Search, connect
@@ -191,6 +191,23 @@ class TestASession:
             "Twice.",
             "Twice.",
         ]
+
+    def test_a_plugin_beside_installed_hooks_adds_nothing(
+        self, session: Session, client: Client
+    ) -> None:
+        """Gemini CLI has no ids, and the same time for both hooks."""
+        start, prompt = (
+            encode_input(GEMINI[event], session_id=session.name, cwd=str(session.folder))
+            for event in ("SessionStart", "BeforeAgent")
+        )
+        words = ("auto", "--agent", "gemini")
+        first, second = (session.run(start, *words, *more) for more in ((), ("--plugin",)))
+        assert "additionalContext" in first.json()["hookSpecificOutput"]
+        assert second.json() == {}
+        for more in (("--plugin",), ()):
+            session.run(prompt, *words, *more)
+        types = [event.event_type for event in list_events(client, session.name)]
+        assert sorted(types) == sorted((pb.EVENT_TYPE_SESSION_START, pb.EVENT_TYPE_USER_MESSAGE))
 
     def test_the_simpler_stop_ends_the_session(self, session: Session, client: Client) -> None:
         assert session.simple("Stop") == {"additionalContext": "", "suppressSystemPrompt": True}

@@ -337,3 +337,56 @@ class TestDraining:
         handling.drain_pool.shutdown()
         assert parts.calls.count("drain") == 2
         assert call in parts.recorded
+
+    def test_what_two_hooks_left_is_recorded_once(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        call = make_call(HookKind.SESSION_END)
+        parts.pending = [call, replace(call, nonce="n2", plugin=True)]
+        handling.drain()
+        finish(handling)
+        assert parts.recorded == [call]
+        assert parts.calls == ["drain", "capture_session"]
+
+
+class TestPluginBesideInstalledHooks:
+    """An agent that has both makes each call twice."""
+
+    @pytest.mark.parametrize("is_plugin_first", [True, False])
+    def test_a_call_is_recorded_and_answered_once(
+        self, handling: HookHandling, parts: FakeParts, is_plugin_first: bool
+    ) -> None:
+        first = make_call(HookKind.SESSION_START, plugin=is_plugin_first)
+        second = replace(first, nonce="n2", at_ms=1_500, plugin=not is_plugin_first)
+        answers = [handling.handle(call, CALLER, REPLY) for call in (first, second)]
+        assert [answer.context for answer in answers] == ["<memory_context/>", ""]
+        assert parts.recorded == [first]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"plugin": False},
+            {"text": "other words"},
+            {"call_id": "t2"},
+            {"session": "s2"},
+            {"kind": HookKind.TOOL_FAILURE},
+            {"at_ms": 10_000},
+        ],
+    )
+    def test_another_call_is_recorded_too(
+        self, handling: HookHandling, parts: FakeParts, change: dict[str, Any]
+    ) -> None:
+        installed = make_call(HookKind.TOOL)
+        other = replace(installed, **{"nonce": "n2", "plugin": True, **change})
+        for call in (installed, other):
+            handling.handle(call, CALLER, REPLY)
+        assert parts.recorded == [installed, other]
+
+    def test_equal_calls_of_one_agent_are_paired(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        """Two tools give the same result, and two hooks report each."""
+        installed, plugin = make_call(HookKind.TOOL), make_call(HookKind.TOOL, plugin=True)
+        for call in (installed, plugin, plugin, installed):
+            handling.handle(call, CALLER, REPLY)
+        assert len(parts.recorded) == 2

@@ -509,6 +509,7 @@ class TestOurOwnCommands:
         [
             ("claude-code/PostToolUse/Bash", "mcp__memory__memory_recall"),
             ("claude-code/PostToolUse/Bash", "mcp__agent-memory__memory_timeline"),
+            ("claude-code/PostToolUse/Bash", "mcp__plugin_memory_memory__memory_recall"),
             ("gemini/AfterTool", "mcp_memory_memory_recall"),
             ("gemini/AfterTool", "mcp_agent-memory_memory_expand"),
             ("codex/PostToolUse", "memory__memory_recall"),

@@ -319,3 +319,79 @@ class TestState:
         assert user.standings()[0] is InstallStatus.OUTDATED
         user.install()
         assert user.standings()[0] is InstallStatus.INSTALLED
+
+
+def enable_plugin(user: User, agent: Agent) -> None:
+    """Write what the agent writes when our plugin is installed."""
+    path, text = {
+        Agent.CLAUDE_CODE: (
+            ".claude/settings.json",
+            '{"enabledPlugins": {"memory@agent-memory": true}}',
+        ),
+        Agent.CODEX: (".codex/config.toml", '[plugins."memory@agent-memory"]\nenabled = true\n'),
+        Agent.GEMINI: (
+            ".gemini/extensions/agent-memory/.gemini-extension-install.json",
+            '{"source": "/src/plugins/gemini", "type": "local"}',
+        ),
+    }[agent]
+    (user.home / path).parent.mkdir(parents=True, exist_ok=True)
+    (user.home / path).write_text(text)
+
+
+class TestPlugin:
+    @pytest.mark.parametrize(
+        ("agent", "removal"),
+        [
+            (Agent.CLAUDE_CODE, "claude plugin uninstall memory@agent-memory"),
+            (Agent.CODEX, "codex plugin remove memory@agent-memory"),
+            (Agent.GEMINI, "gemini extensions uninstall agent-memory"),
+        ],
+    )
+    def test_it_is_reported(self, user: User, agent: Agent, removal: str) -> None:
+        assert user.scopes(agent)[0].plugin is None
+        assert not any("plugin" in note for note in user.install(agent).notes)
+        user.uninstall(agent)
+        enable_plugin(user, agent)
+        first, second = user.scopes(agent)
+        assert first.plugin is not None
+        assert (first.plugin.removal, first.standing) == (removal, InstallStatus.ABSENT)
+        assert second.plugin is None
+        before = user.files()
+        assert any(removal in note for note in user.install(agent).notes)
+        assert any(removal in note for note in user.uninstall(agent).notes)
+        assert user.files() == before
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '{"enabledPlugins": {"memory@agent-memory": false}}',
+            '{"enabledPlugins": {"memory@elsewhere": true}}',
+            '{"enabledPlugins": ["memory@agent-memory"]}',
+        ],
+    )
+    def test_a_disabled_one_and_others_are_not_ours(self, user: User, text: str) -> None:
+        (user.home / ".claude").mkdir()
+        (user.home / ".claude/settings.json").write_text(text)
+        assert user.scopes()[0].plugin is None
+
+    def test_codex_must_trust_its_hooks(self, user: User) -> None:
+        enable_plugin(user, Agent.CODEX)
+        path = user.home / ".codex/config.toml"
+        plugin = user.scopes(Agent.CODEX)[0].plugin
+        assert plugin is not None
+        assert "does not trust" in plugin.distrust
+        trusted = "".join(
+            f'[hooks.state."memory@agent-memory:hooks/hooks.json:{event}:0:0"]\n'
+            f'trusted_hash = "sha256:5a"\n'
+            for event in CodexInstaller.events
+        )
+        path.write_text(path.read_text() + trusted)
+        plugin = user.scopes(Agent.CODEX)[0].plugin
+        assert plugin is not None
+        assert plugin.distrust == ""
+
+    def test_a_project_can_have_it(self, user: User) -> None:
+        (user.root / ".claude").mkdir()
+        text = '{"enabledPlugins": {"memory@agent-memory": true}}'
+        (user.root / ".claude/settings.json").write_text(text)
+        assert user.scopes()[1].plugin is not None

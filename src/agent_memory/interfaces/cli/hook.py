@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.hooks.model.installations import PLUGIN_FLAG, Agent
 from agent_memory.interfaces.cli.commands import Command
 
 AGENTS = tuple(agent.value for agent in Agent)
@@ -25,7 +25,12 @@ AGENTS = tuple(agent.value for agent in Agent)
 @click.option(
     "--agent", type=click.Choice(AGENTS), help="The agent, if the input does not name it."
 )
-def hook(name: str, source: Path | None, output: Path | None, agent: str | None) -> None:
+@click.option(
+    PLUGIN_FLAG, is_flag=True, help="The call comes from a plugin, and perhaps from `install` too."
+)
+def hook(
+    name: str, source: Path | None, output: Path | None, agent: str | None, plugin: bool
+) -> None:
     """Record an agent's hook call, and answer with memories.
 
     Reads one JSON object, writes one, and always exits with 0. `memory install` makes an agent

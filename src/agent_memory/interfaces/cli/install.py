@@ -182,6 +182,7 @@ def _state(state: AgentState) -> dict[str, Any]:
                 "files": list(scope.files),
                 "commands": list(scope.commands),
                 "off": scope.off,
+                "plugin": scope.plugin.name if scope.plugin else "",
                 "problem": scope.problem,
             }
             for scope in state.scopes
@@ -199,6 +200,7 @@ def _states(states: list[AgentState]) -> Iterator[str]:
                 scope.standing is not InstallStatus.ABSENT
                 or scope.problem
                 or scope.off
+                or scope.plugin
                 or (scope.scope is InstallScope.USER and state.present)
             ):
                 yield f"{'':<{width}}  {scope.scope}: {_standing(state, scope)}"
@@ -210,4 +212,6 @@ def _standing(state: AgentState, scope: ScopeState) -> str:
     if scope.problem:
         return rendering.plain(scope.problem)
     standing = _STANDINGS[scope.standing].format(agent=state.agent, scope=scope.scope)
+    if scope.plugin:
+        standing += f"; the plugin {scope.plugin.name} is"
     return f"{standing}; but {scope.off} switches all hooks off" if scope.off else standing

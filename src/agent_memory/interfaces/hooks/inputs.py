@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from agent_memory.features.hooks.model import descriptions, tool_use, transcripts
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
-from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.hooks.model.installations import PLUGIN_FLAG, Agent
 from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
@@ -81,6 +81,7 @@ class Delivery:
     nonce: str
     at_ms: int
     data: bytes
+    plugin: bool = False
 
     @classmethod
     def parse(
@@ -103,6 +104,7 @@ class Delivery:
             nonce=nonce,
             at_ms=at_ms,
             data=data,
+            plugin=PLUGIN_FLAG in words,
         )
 
     @classmethod
@@ -198,6 +200,7 @@ def _build_call(kind: HookKind, event: str, fields: Fields, delivery: Delivery) 
         folder=_get_folder(fields) or delivery.folder,
         branch=fields.text("git_branch"),
         decisions=_get_decisions(fields),
+        plugin=delivery.plugin,
         about={
             "agent": _get_agent(event, fields, delivery.agent),
             **{name: value for name, value in about.items() if value},

@@ -29,8 +29,9 @@ class SpoolFolder:
         digest = hashlib.sha256(call.nonce.encode("utf-8", "replace")).hexdigest()[:32]
         name = f"{call.at_ms:013}-{digest}{_SUFFIX}"
         stored = {_STORED_NAMES.get(field, field): value for field, value in asdict(call).items()}
-        if not call.title:
-            del stored["title"]  # earlier versions do not know it
+        for field in ("title", "plugin"):  # earlier versions do not know them
+            if not stored[field]:
+                del stored[field]
         data = json.dumps(stored).encode()
         try:
             make_folder(self._folder)
@@ -90,6 +91,7 @@ def _parse_call(stored: dict[str, Any]) -> HookCall:
         *call.decisions,
         *call.about.values(),
     ]
-    if type(call.at_ms) is not int or not all(isinstance(text, str) for text in texts):
+    has_types = type(call.at_ms) is int and type(call.plugin) is bool
+    if not has_types or not all(isinstance(text, str) for text in texts):
         raise ValueError("a field has the wrong type")
     return call

@@ -42,7 +42,8 @@ class HookCall:
 
     `call_id` is the agent's own id of it; if the agent has none, the nonce of the delivery tells
     calls apart. `text` is the prompt, the answer, a tool's result or the summary of a conversation,
-    `title` the title that the user has given the session. `about` becomes metadata.
+    `title` the title that the user has given the session. `about` becomes metadata. `plugin` says
+    that a plugin made the call: hooks that are installed as well make it a second time.
     """
 
     kind: HookKind
@@ -56,6 +57,7 @@ class HookCall:
     folder: str = ""
     branch: str = ""  # as the agent reports it; most do not
     decisions: tuple[str, ...] = ()
+    plugin: bool = False
     about: Mapping[str, str] = field(default_factory=dict)
 
     @property

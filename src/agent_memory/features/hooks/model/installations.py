@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 PROGRAM, HOOK, SERVE = "memory", "hook", "serve"
 SCRIPT, PACKAGE = "launch.py", "agent_memory"
+PLUGIN, MARKETPLACE, PLUGIN_FLAG = "memory", "agent-memory", "--plugin"
 _BEFORE_A_PROGRAM = ("env", "exec")
 _NOTHING = "echo '{}'"  # if our program is gone, Python exits with 2, which agents take as a veto
 _NEVER_FAILS = (["||", "true"], ["||", ":"], ["||", "echo", "{}"])
@@ -44,25 +45,39 @@ class McpServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launcher:
-    """The fastest way to run a command of this installation, by absolute paths."""
+class AgentPlugin:
+    """Our plugin in an agent. It has the same hooks and MCP server as an installation."""
 
-    python: str
-    script: str
+    name: str  # as the agent lists it
+    removal: str  # the command that removes it
+    distrust: str = ""  # why the agent does not run its hooks yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """The fastest way to run a command of this installation, by absolute paths.
+
+    Without paths it is that of a plugin, which is the same on every machine: the program on PATH.
+    """
+
+    python: str = ""
+    script: str = ""
 
     def hook(self, agent: Agent) -> str:
         """Return the shell command of a hook, the same for every event: the input names it."""
         return f"{shlex.join(self.hook_words(agent))} || {_NOTHING}"
 
     def hook_words(self, agent: Agent) -> tuple[str, ...]:
-        return (*self._words(HOOK), "auto", "--agent", agent)
+        origin = () if self.python else (PLUGIN_FLAG,)
+        return (*self._words(HOOK), "auto", "--agent", agent, *origin)
 
     def server(self) -> McpServer:
         command, *args = self._words(SERVE)
         return McpServer(command=command, args=tuple(args))
 
     def _words(self, verb: str) -> tuple[str, ...]:
-        return (self.python, "-I", "-S", self.script, PROGRAM, verb)
+        start = (self.python, "-I", "-S", self.script) if self.python else ()
+        return (*start, PROGRAM, verb)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +98,15 @@ class InstallTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """A config file of an agent, and which of our entries belong there."""
+    """A config file of an agent, and which of our entries belong there.
+
+    A `plugin` file is the agent's own, and exists if our plugin is installed.
+    """
 
     path: str
     hooks: bool = False
     servers: bool = False
+    plugin: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +132,7 @@ class InstalledEntries:
     hooks: tuple[str, ...] = ()
     servers: tuple[McpServer, ...] = ()
     off: str = ""
+    plugin: AgentPlugin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +168,7 @@ class ScopeState:
     commands: tuple[str, ...] = ()  # ours, without duplicates
     off: str = ""
     distrust: str = ""  # why the agent does not run our hooks yet
+    plugin: AgentPlugin | None = None  # which has hooks of its own
     problem: str = ""
 
 

@@ -45,7 +45,7 @@ _HEADER_CHARS = 500  # Codex writes the exit code before the output
 _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path", "cmd")
 _OUR_TOOLS = re.compile(
     r"recall"  # of agents that the daemon runs
-    r"|mcp__(?:agent-)?memory__.*"
+    r"|mcp__(?:plugin_memory_)?(?:agent-)?memory__.*"
     # With the server's name as Gemini CLI and Codex write it, or without it, as Cursor does.
     r"|(?:mcp_)?(?:(?:agent-)?memory__?)?memory_"
     r"(?:capture|configure|consolidate|expand|forget|recall|status|sync|timeline)"

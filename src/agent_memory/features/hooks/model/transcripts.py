@@ -14,7 +14,14 @@ from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
 NEAR_MS = 10_000  # the most between a hook call and the transcript line of the same event
 IMPORTED = "imported"
-OWN_MARKERS = ("memory_context", "related_memories", "capture_detected", "auto_captured")
+COMMAND_MARKER = "memory_command"  # the text of a plugin's command, where it is sent as the prompt
+OWN_MARKERS = (
+    "memory_context",
+    "related_memories",
+    "capture_detected",
+    "auto_captured",
+    COMMAND_MARKER,
+)
 CUT = "\n[... cut: the whole text had more than 1 MiB]"
 # Gemini CLI wraps what hooks inject, ours and others', and repeats it in its next prompt.
 _WRAPPERS = ("hook_context",)

@@ -22,6 +22,7 @@ from agent_memory.features.hooks.ports import HookLog, HookPreferences
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.recent_calls import RecentCalls
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.injections.model.injections import NOTHING, Injection
@@ -76,6 +77,7 @@ class HookHandling:
     consent: RecordingConsent
     log: HookLog
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
+    recent: RecentCalls = field(default_factory=RecentCalls)
     background: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(2, "after-hook")
     )
@@ -109,6 +111,8 @@ class HookHandling:
         if call.kind not in options.enabled:
             return SILENCE
         check_session_id(call.session)
+        if self.recent.is_repeat(call):
+            return SILENCE
         task = self._build_task(call, caller, options)
         recorded = self._record(task)
         injection = self._build_context(task, reply)
@@ -136,6 +140,7 @@ class HookHandling:
 
         def load(call: HookCall) -> tuple[Caller, HookOptions]:
             folder = self.preferences.find_folder(call, "/")
+
             caller = Caller(folder=folder, environ=os.environ)
             return caller, self.preferences.load_options(caller.environ, caller.folder)
 
@@ -147,7 +152,7 @@ class HookHandling:
 
         def record(call: HookCall) -> None:
             caller, options = load(call)
-            if self._is_excluded(call, caller.folder):
+            if self._is_excluded(call, caller.folder) or self.recent.is_repeat(call):
                 return
             task = self._build_task(call, caller, options)
             self._record(task).result()

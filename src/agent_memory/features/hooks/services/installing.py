@@ -50,7 +50,8 @@ class Installing:
         """Remove all our entries from an agent."""
         target = self._resolve_target(scope, caller)
         result = self._apply_changes(agent, target, NOTHING, dry_run=dry_run)
-        return replace(result, notes=tuple(self._note_shared_files(agent, target)))
+        notes = (*self._note_plugin(agent, caller), *self._note_shared_files(agent, target))
+        return replace(result, notes=notes)
 
     def state(self, caller: Caller, *, mcp: bool) -> list[AgentState]:
         """Return the state of our entries in every agent. Unreadable files are reported."""
@@ -80,16 +81,16 @@ class Installing:
         try:
             entries = [self._find_entries(setup, file) for file in files]
             commands = tuple(dict.fromkeys(_list_commands(entries)))
-            off = next((entry.off for entry in entries if entry.off), "")
-            if not commands:
-                return replace(absent, off=off)
-            return replace(
+            state = replace(
                 absent,
-                standing=self._find_status(agent, target, entries, mcp=mcp),
-                commands=commands,
-                off=off,
-                distrust=setup.find_distrust(target, self.files.read),
+                off=next((entry.off for entry in entries if entry.off), ""),
+                plugin=next((entry.plugin for entry in entries if entry.plugin), None),
             )
+            if not commands:
+                return state
+            standing = self._find_status(agent, target, entries, mcp=mcp)
+            distrust = setup.find_distrust(target, self.files.read)
+            return replace(state, standing=standing, commands=commands, distrust=distrust)
         except ConfigError as exc:
             return replace(absent, problem=str(exc))
 
@@ -153,7 +154,20 @@ class Installing:
                     f"Hooks are installed at {state.scope} level too, and {setup.title} may run"
                     f" both: remove those with `memory uninstall {agent} --{state.scope}`."
                 )
+            if state.plugin is not None:
+                yield (
+                    f"The plugin {state.plugin.name} has the same hooks. Nothing is recorded twice,"
+                    f" but one of the two is enough: `{state.plugin.removal}` removes the plugin."
+                )
         yield from self._note_shared_files(agent, target)
+
+    def _note_plugin(self, agent: Agent, caller: Caller) -> Iterator[str]:
+        for state in self._get_state(agent, caller, mcp=False).scopes:
+            if state.plugin is not None:
+                yield (
+                    f"The plugin {state.plugin.name} stays and has the same hooks:"
+                    f" `{state.plugin.removal}` removes it."
+                )
 
     def _note_shared_files(self, agent: Agent, target: InstallTarget) -> Iterator[str]:
         """Report our entries in shared files, which we do not change."""

@@ -5,7 +5,10 @@ from pathlib import PurePath
 from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer
 from agent_memory.features.hooks.model.installations import (
+    MARKETPLACE,
+    PLUGIN,
     Agent,
+    AgentPlugin,
     ConfigFile,
     InstallScope,
     InstallTarget,
@@ -25,6 +28,8 @@ EVENTS = (
     "SubagentStop",
     "SessionEnd",
 )
+_NAME = f"{PLUGIN}@{MARKETPLACE}"
+OWN_PLUGIN = AgentPlugin(name=_NAME, removal=f"claude plugin uninstall {_NAME}")
 
 
 class ClaudeCodeInstaller(JsonInstaller):
@@ -64,3 +69,9 @@ class ClaudeCodeInstaller(JsonInstaller):
     def find_switch(self, root: JsonContainer) -> str:
         off = root.get("disableAllHooks")
         return "disableAllHooks = true" if off is not None and off.value is True else ""
+
+    def find_plugin(self, root: JsonContainer) -> AgentPlugin | None:
+        piece = root.get("enabledPlugins")
+        enabled = {} if piece is None else piece.value
+        is_on = isinstance(enabled, dict) and enabled.get(OWN_PLUGIN.name) is True
+        return OWN_PLUGIN if is_on else None

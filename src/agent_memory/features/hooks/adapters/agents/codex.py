@@ -1,11 +1,16 @@
 """Codex: hooks in JSON, MCP servers in TOML."""
 
+from dataclasses import replace
 from pathlib import PurePath
+from typing import Any
 
 from agent_memory.features.hooks.adapters.agents import toml_config
 from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.model.installations import (
+    MARKETPLACE,
+    PLUGIN,
     Agent,
+    AgentPlugin,
     ConfigFile,
     DesiredConfig,
     EditedConfig,
@@ -29,6 +34,8 @@ EVENTS = (
 )
 SETTINGS = "config.toml"
 SWITCHES = ("hooks", "codex_hooks")  # the second is the earlier name
+_NAME = f"{PLUGIN}@{MARKETPLACE}"
+OWN_PLUGIN = AgentPlugin(name=_NAME, removal=f"codex plugin remove {_NAME}")
 
 
 class CodexInstaller(JsonInstaller):
@@ -57,7 +64,9 @@ class CodexInstaller(JsonInstaller):
         switched = features if isinstance(features, dict) else {}
         off = next((name for name in SWITCHES if switched.get(name) is False), "")
         return InstalledEntries(
-            servers=toml_config.find_servers(settings), off=f"features.{off} = false" if off else ""
+            servers=toml_config.find_servers(settings),
+            off=f"features.{off} = false" if off else "",
+            plugin=_find_plugin(settings),
         )
 
     def find_distrust(self, target: InstallTarget, read: ReadText, /) -> str:
@@ -83,3 +92,16 @@ class CodexInstaller(JsonInstaller):
             f"Start a new session of Codex{trust}, enter /hooks and trust them:"
             " Codex runs no hook before that."
         )
+
+
+def _find_plugin(settings: dict[str, Any]) -> AgentPlugin | None:
+    plugins = settings.get("plugins")
+    entry = plugins.get(OWN_PLUGIN.name) if isinstance(plugins, dict) else None
+    if not isinstance(entry, dict) or entry.get("enabled") is not True:
+        return None
+    section = Fields(settings).fields("hooks").value("state")
+    states = section if isinstance(section, dict) else {}
+    trusted = [name for name in states if name.startswith(f"{OWN_PLUGIN.name}:")]
+    if len(trusted) >= len(EVENTS):
+        return OWN_PLUGIN
+    return replace(OWN_PLUGIN, distrust="Codex does not trust the hooks of the plugin yet")

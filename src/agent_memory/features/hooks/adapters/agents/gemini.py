@@ -8,10 +8,21 @@ from agent_memory.features.hooks.adapters.agents.json_config import (
     build_group,
 )
 from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer
-from agent_memory.features.hooks.model.installations import Agent, ConfigFile, InstallTarget
+from agent_memory.features.hooks.model.installations import (
+    MARKETPLACE,
+    Agent,
+    AgentPlugin,
+    ConfigFile,
+    InstalledEntries,
+    InstallScope,
+    InstallTarget,
+)
 
 EVENTS = ("SessionStart", "BeforeAgent", "AfterAgent", "AfterTool", "PreCompress", "SessionEnd")
 NAME = "agent-memory"  # the agent lists it, and can switch it off, under this name
+# Its commands are in a folder called memory; its own name must differ from those of others.
+OWN_PLUGIN = AgentPlugin(name=MARKETPLACE, removal=f"gemini extensions uninstall {MARKETPLACE}")
+_RECORD = f"extensions/{OWN_PLUGIN.name}/.gemini-extension-install.json"
 
 
 class GeminiInstaller(JsonInstaller):
@@ -24,6 +35,16 @@ class GeminiInstaller(JsonInstaller):
 
     def get_folder(self, target: InstallTarget, /) -> str:
         return str(PurePath(target.read_override("GEMINI_CLI_HOME") or target.home) / self.folder)
+
+    def list_shared_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
+        if target.scope is InstallScope.PROJECT:
+            return ()
+        return (ConfigFile(path=str(PurePath(self.get_folder(target)) / _RECORD), plugin=True),)
+
+    def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
+        if file.plugin:
+            return InstalledEntries(plugin=OWN_PLUGIN if text else None)
+        return super().find_entries(file, text)
 
     def build_entry(self, event: str, command: str) -> Json:
         timeout = TIMEOUT_SECONDS * 1000

@@ -9,6 +9,7 @@ from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
 from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer, JsonDocument
 from agent_memory.features.hooks.model.installations import (
     Agent,
+    AgentPlugin,
     ConfigFile,
     DesiredConfig,
     EditedConfig,
@@ -74,6 +75,7 @@ class JsonInstaller:
             hooks=self.lists.find_commands(root) if file.hooks else (),
             servers=server_tables.find_servers(root) if file.servers else (),
             off=self.find_switch(root) if file.hooks else "",
+            plugin=self.find_plugin(root) if file.hooks else None,
         )
 
     def find_distrust(self, _target: InstallTarget, _read: ReadText, /) -> str:
@@ -95,6 +97,10 @@ class JsonInstaller:
     def find_switch(self, _root: JsonContainer) -> str:
         """Return the setting that switches all hooks off, if there is one."""
         return ""
+
+    def find_plugin(self, _root: JsonContainer) -> AgentPlugin | None:
+        """Return our plugin if the file enables it."""
+        return None
 
 
 def build_group(event: str, handler: Json) -> Json:
