@@ -17,6 +17,7 @@ from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
 from agent_memory.features.hooks.adapters.agents.hook_lists import HOOKS
 from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.adapters.agents.server_tables import NAMES, SERVERS
+from agent_memory.features.hooks.adapters.agents.toml_config import FORWARDED
 from agent_memory.features.hooks.model.installations import MARKETPLACE, PLUGIN, Launcher
 from agent_memory.features.hooks.model.transcripts import COMMAND_MARKER
 from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, NAMESPACES
@@ -30,8 +31,6 @@ DESCRIPTION = (
     "Records every session on your own machine and brings back what was said, decided and learned."
     " Needs the program `memory` on PATH."
 )
-# Codex passes a server only the variables that are named; these say where the memory is.
-FOLDER_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
 
 TEXTS = Path(__file__).with_name("plugin_texts")  # each has its description in the first line
 SKILL = "recall-and-capture"
@@ -89,7 +88,7 @@ def _build_codex() -> Iterator[tuple[str, str]]:
     yield f"{folder}/hooks/hooks.json", _render_json(_build_hooks(installer))
     yield (
         f"{folder}/.mcp.json",
-        _render_json(_build_servers(installer, env_vars=list(FOLDER_VARIABLES))),
+        _render_json(_build_servers(installer, env_vars=list(FORWARDED))),
     )
     yield f"{folder}/skills/{SKILL}/SKILL.md", _render_skill()
     for name, words in COMMANDS.items():
