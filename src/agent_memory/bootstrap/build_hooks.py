@@ -15,6 +15,7 @@ from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
 from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
 from agent_memory.features.hooks.adapters.agents.files import DiskFiles
 from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
+from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
 from agent_memory.features.hooks.adapters.transcripts.codex import INDEX, CodexTranscript
@@ -25,6 +26,7 @@ from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.context_keeping import ContextKeeping
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.hooks.services.recording import HookRecorder
@@ -38,6 +40,7 @@ logger = structlog.get_logger()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksFeature:
     handling: HookHandling
+    last_contexts: LastContextFolder
     spool: SpoolFolder
     backfill: Backfill
 
@@ -50,6 +53,7 @@ def build_hooks(
 ) -> HooksFeature:
     spool, own = SpoolFolder(platform.folders.spool), platform.folders.summarizer
     excluded = ExcludedFolder(frozenset({own, own.resolve()}))
+    last_contexts = LastContextFolder(platform.folders.last_contexts)
     return HooksFeature(
         handling=HookHandling(
             recording=HookRecorder(ingest=log.ingest, resolver=memories.resolver),
@@ -59,10 +63,12 @@ def build_hooks(
             ),
             remote_sync=memories.remote_sync,
             spooling=Spooling(spool=spool, secrets=platform.secrets),
+            keeping=ContextKeeping(contexts=last_contexts, secrets=platform.secrets),
             preferences=preferences,
             log=logger,
             excluded=excluded,
         ),
+        last_contexts=last_contexts,
         spool=spool,
         backfill=Backfill(
             transcripts={

@@ -12,8 +12,11 @@ from agent_memory import __version__
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.backups.adapters.snapshots import DataSnapshots
-from agent_memory.features.backups.model.backups import Retention, select_outdated
-from agent_memory.features.backups.services.backups import UPGRADES_KEPT
+from agent_memory.features.backups.model.backups import (
+    UPGRADES_KEPT,
+    Retention,
+    select_outdated,
+)
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.operations.adapters import salvage
 from agent_memory.features.operations.services.admin import Admin

@@ -17,7 +17,6 @@ from agent_memory.interfaces.cli.backend import Backend, RestoreOptions, StartOp
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, StorageLocked
@@ -162,9 +161,9 @@ def main(program: str, arguments: list[str]) -> int:
         columns=columns,
         lines=lines,
     )
-    terminal = Terminal(call, ProcessChannel(), CancelToken())
+    runner = Runner(PROGRAMS, _backend(), __version__, Observer())
     try:
-        return Runner(PROGRAMS, _backend(), __version__, Observer()).run(call, terminal)
+        return runner.run(call, ProcessChannel(), CancelToken())
     except KeyboardInterrupt:
         return command_client.INTERRUPTED
     except BrokenPipeError:
@@ -191,9 +190,7 @@ def _run_daemon(options: StartOptions) -> int:
                 "storage.path": None if options.db_path is None else str(options.db_path),
                 "log.level": options.log_level,
             },
-            ready_fd=options.ready_fd,
             by_itself=options.auto,
-            replace=options.replace,
         )
     )
 

@@ -11,6 +11,7 @@ import pytest
 from agent_memory import config
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.memories.model.projects import MemoryLocation
@@ -40,6 +41,7 @@ class FakeParts:
     logged: list[str] = field(default_factory=list)
     recorded: list[HookCall] = field(default_factory=list)
     pending: list[HookCall] = field(default_factory=list)
+    kept: list[tuple[LastContext, int]] = field(default_factory=list)
 
     # Preferences.
 
@@ -98,6 +100,14 @@ class FakeParts:
         self.calls.append("sync")
         return []
 
+    # The last contexts.
+
+    def get_epoch(self) -> int:
+        return 7
+
+    def keep(self, context: LastContext, epoch: int) -> None:
+        self.kept.append((context, epoch))
+
     # The spool.
 
     def drain(self, record: Any, _on_failure: object, _is_closing: object) -> int:
@@ -121,6 +131,7 @@ def handling(parts: FakeParts) -> Iterator[HookHandling]:
         auto_capture=fake,
         remote_sync=fake,
         spooling=fake,
+        keeping=fake,
         preferences=parts,
         log=parts,
     )
@@ -142,12 +153,24 @@ class TestAnswers:
         assert parts.recorded == [call]
         assert parts.logged == ["hook.settings_ignored"]
 
+    def test_the_context_of_a_session_is_kept_for_the_next_one(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        call = make_call(HookKind.SESSION_START, about={"agent": "codex"}, folder="/work/lantern")
+        text = handling.handle(call, CALLER, LISTING)
+        finish(handling)
+        ((kept, epoch),) = parts.kept
+        assert (kept.text, kept.folder, kept.agent) == (text, "/work/lantern", "codex")
+        assert (kept.simple, kept.at_ms, epoch) == (True, 1, 7)
+
     def test_a_kind_that_is_off_is_not_recorded(
         self, handling: HookHandling, parts: FakeParts
     ) -> None:
         parts.options = replace(OPTIONS, enabled=frozenset({HookKind.STOP}))
         assert handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY) == ""
+        finish(handling)
         assert parts.recorded == []
+        assert parts.kept == []
 
     def test_the_agents_that_the_daemon_runs_are_not_recorded(
         self, handling: HookHandling, parts: FakeParts

@@ -16,10 +16,12 @@ from agent_memory.features.hooks.model import notices
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, withhold_call
 from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
 from agent_memory.features.hooks.ports import HookLog, HookPreferences
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.context_keeping import ContextKeeping
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.log.model.events import check_session_id
@@ -30,7 +32,7 @@ from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked
-from agent_memory.kernel.ids import PROJECT
+from agent_memory.kernel.ids import PROJECT, Millis
 
 FETCH_SECONDS = 1.2  # the longest that the start of a session waits for a remote
 ASKPASS = ("SSH_ASKPASS", "GIT_ASKPASS")
@@ -55,6 +57,7 @@ class HookHandling:
     auto_capture: AutoCapture
     remote_sync: RemoteSync
     spooling: Spooling
+    keeping: ContextKeeping
     preferences: HookPreferences
     log: HookLog
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
@@ -185,7 +188,18 @@ class HookHandling:
         if not tokens:
             return ""
         request = ContextRequest(guidance=options.guidance, tokens=tokens)
-        return self.injection.build_for_start(task.call.session, task.place, request)
+        epoch = self.keeping.get_epoch()
+        text = self.injection.build_for_start(task.call.session, task.place, request)
+        context = LastContext(
+            folder=task.caller.folder,
+            environ=task.caller.environ,
+            agent=task.call.about.get("agent", ""),
+            simple=reply.lists_captures,  # only the simple contract does
+            at_ms=Millis(task.call.at_ms),
+            text=text,
+        )
+        self.background.submit(self._run_logged, lambda: self.keeping.keep(context, epoch))
+        return text
 
     def _answer_prompt(self, task: HookTask) -> str:
         call, options = task.call, task.options
