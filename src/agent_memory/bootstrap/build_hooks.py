@@ -1,15 +1,13 @@
-"""Build hooks: answering them, importing transcripts, installing them into agents."""
+"""Build what surrounds hooks: importing transcripts, installing hooks into agents."""
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
+from agent_memory.bootstrap.build_handling import HandlingFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
-from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCodeInstaller
 from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
 from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
@@ -22,19 +20,10 @@ from agent_memory.features.hooks.adapters.transcripts.codex import INDEX, CodexT
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
 from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
 from agent_memory.features.hooks.model import installations
-from agent_memory.features.hooks.model.exclusions import ExcludedFolder
-from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.backfill import Backfill
-from agent_memory.features.hooks.services.context_injection import ContextInjection
-from agent_memory.features.hooks.services.context_keeping import ContextKeeping
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
-from agent_memory.features.hooks.services.recording import HookRecorder
-from agent_memory.features.hooks.services.spooling import Spooling
-from agent_memory.interfaces.hooks import preferences
 from agent_memory.platform import priority
-
-logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,30 +35,12 @@ class HooksFeature:
 
 
 def build_hooks(
-    platform: Platform,
-    log: LogFeature,
-    memories: MemoriesFeature,
-    recall: RecallFeature,
+    platform: Platform, log: LogFeature, memories: MemoriesFeature, handling: HandlingFeature
 ) -> HooksFeature:
-    spool, own = SpoolFolder(platform.folders.spool), platform.folders.summarizer
-    excluded = ExcludedFolder(frozenset({own, own.resolve()}))
-    last_contexts = LastContextFolder(platform.folders.last_contexts)
     return HooksFeature(
-        handling=HookHandling(
-            recording=HookRecorder(ingest=log.ingest, resolver=memories.resolver),
-            injection=ContextInjection(context=recall.context, recall=recall.recall),
-            auto_capture=AutoCapture(
-                log=log.events, capture=memories.capture, recall=recall.recall
-            ),
-            remote_sync=memories.remote_sync,
-            spooling=Spooling(spool=spool, secrets=platform.secrets),
-            keeping=ContextKeeping(contexts=last_contexts, secrets=platform.secrets),
-            preferences=preferences,
-            log=logger,
-            excluded=excluded,
-        ),
-        last_contexts=last_contexts,
-        spool=spool,
+        handling=handling.handling,
+        last_contexts=handling.last_contexts,
+        spool=handling.spool,
         backfill=Backfill(
             transcripts={
                 "claude-code": TranscriptFiles(platform.worker, ClaudeCodeTranscript),
@@ -79,7 +50,7 @@ def build_hooks(
             ingest=log.ingest,
             resolver=memories.resolver,
             lower_priority=priority.lower,
-            excluded=excluded,
+            excluded=handling.excluded,
         ),
     )
 

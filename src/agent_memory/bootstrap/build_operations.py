@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from agent_memory.bootstrap.build_answers import AnswersFeature
 from agent_memory.bootstrap.build_forgetting import ForgettingFeature
 from agent_memory.bootstrap.build_hooks import HooksFeature
 from agent_memory.bootstrap.build_index import IndexFeature
@@ -52,6 +53,7 @@ def build_operations(
     memories: MemoriesFeature,
     knowledge: KnowledgeFeature,
     recall: RecallFeature,
+    answers: AnswersFeature,
     hooks: HooksFeature,
 ) -> OperationsFeature:
     jobs = Jobs(scheduler=scheduler)
@@ -82,7 +84,7 @@ def build_operations(
         verification=Verification(
             check_store=check_store,
             index_checks=index_checks,
-            memory_stats=recall.memory_stats,
+            memory_stats=answers.memory_stats,
             indexes=recall.indexes,
             rebuild=toc.rebuild,
         ),

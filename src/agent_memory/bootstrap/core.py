@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory import __version__
-from agent_memory.bootstrap.build_hooks import HooksFeature, build_hooks
+from agent_memory.bootstrap.build_handling import HandlingFeature, build_handling
 from agent_memory.bootstrap.build_index import IndexFeature, build_index
 from agent_memory.bootstrap.build_knowledge import KnowledgeFeature, build_knowledge
 from agent_memory.bootstrap.build_log import LogFeature, build_log
 from agent_memory.bootstrap.build_memories import MemoriesFeature, build_memories
 from agent_memory.bootstrap.build_platform import Platform, build_platform
 from agent_memory.bootstrap.build_recall import RecallFeature, build_recall
-from agent_memory.bootstrap.build_toc import TocFeature, build_toc
 from agent_memory.bootstrap.build_tracing import build_span_exporter
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import Settings
 from agent_memory.features.operations.ports import SpanExporter
+from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.hooks.answering import HookAnswerer
@@ -32,12 +32,12 @@ class Core:
     platform: Platform
     wake_ups: WakeUps
     log: LogFeature
-    toc: TocFeature
+    toc: StoredToc
     index: IndexFeature
     memories: MemoriesFeature
     knowledge: KnowledgeFeature
     recall: RecallFeature
-    hooks: HooksFeature
+    hooks: HandlingFeature
     bridge: Bridge
     spans: SpanExporter | None
     observer: Observer
@@ -85,12 +85,12 @@ def build_core(
     observer = Observer(spans)
 
     log = build_log(platform, wake_ups)
-    toc = build_toc(platform, log)
+    toc = StoredToc(platform.store)
     index = build_index(platform)
     memories = build_memories(platform, log, index, wake_ups)
     knowledge = build_knowledge(platform, log, wake_ups)
     recall = build_recall(platform, log, toc, memories, knowledge, index)
-    hooks = build_hooks(platform, log, memories, recall)
+    hooks = build_handling(platform, log, memories, recall)
     return Core(
         platform=platform,
         wake_ups=wake_ups,

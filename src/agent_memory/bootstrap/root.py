@@ -8,9 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_memory import __version__
+from agent_memory.bootstrap.build_answers import build_answers
 from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
+from agent_memory.bootstrap.build_hooks import build_hooks
 from agent_memory.bootstrap.build_interfaces import (
     Features,
     GrpcInterface,
@@ -25,6 +27,7 @@ from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_runs import build_runs
 from agent_memory.bootstrap.build_store import offline_admin
 from agent_memory.bootstrap.build_streaming import build_streaming
+from agent_memory.bootstrap.build_toc import build_toc
 from agent_memory.bootstrap.core import Core
 from agent_memory.config import HttpSettings
 from agent_memory.features.memories.services.project_resolver import Caller
@@ -125,9 +128,12 @@ class App:
 def build(core: Core) -> App:
     """Build the rest of the daemon around its core."""
     platform, settings = core.platform, core.platform.settings
-    log, toc, index, memories = core.log, core.toc, core.index, core.memories
-    knowledge, recall, hooks, wake_ups = core.knowledge, core.recall, core.hooks, core.wake_ups
+    log, index, memories, knowledge = core.log, core.index, core.memories, core.knowledge
+    recall, wake_ups = core.recall, core.wake_ups
 
+    toc = build_toc(platform, log, core.toc)
+    answers = build_answers(platform, log, toc, memories, knowledge, recall)
+    hooks = build_hooks(platform, log, memories, core.hooks)
     graphs = build_checkpoints(platform)
     forgetting = build_forgetting(platform, log, toc, memories, knowledge, recall, hooks)
     changes = build_streaming(log, memories)
@@ -141,13 +147,14 @@ def build(core: Core) -> App:
         knowledge=knowledge,
         graphs=graphs,
         recall=recall,
+        answers=answers,
         hooks=hooks,
         forgetting=forgetting,
         backups=build_backups(platform, log, memories, knowledge, graphs, scheduler, wake_ups),
         changes=changes,
         runs=build_runs(platform, log, memories, knowledge, recall),
         operations=build_operations(
-            platform, scheduler, log, toc, index, memories, knowledge, recall, hooks
+            platform, scheduler, log, toc, index, memories, knowledge, recall, answers, hooks
         ),
     )
     wake_ups.connect(scheduler, changes, hooks.handling)

@@ -8,7 +8,13 @@ import gc
 import sys
 from pathlib import Path
 
-gc.disable()  # until the daemon is ready: it would search what is being loaded, and find nothing
+# What follows is a tenth of a start each. The collector would search what is being loaded, and find
+# nothing: it begins when the daemon is ready. And structlog loads rich if it can, for consoles.
+gc.disable()
+sys.modules["rich"] = None  # type: ignore[assignment]
+import structlog  # noqa: E402, F401
+
+del sys.modules["rich"]
 
 from agent_memory.daemon.daemon import DaemonOptions, run  # noqa: E402
 

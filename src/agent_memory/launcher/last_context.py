@@ -134,16 +134,16 @@ def read_answer(place: SessionPlace, now_ms: int) -> bytes | None:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             kept = parse_object(os.read(file, MAX_BYTES + 1))
+            at_ms = os.fstat(file).st_mtime_ns // 1_000_000
         finally:
             os.close(file)
     except OSError:
         return None
-    text, at_ms = kept.get("text"), kept.get("at_ms")
+    text = kept.get("text")
     if (
         kept.get("key") != place.build_key()
         or kept.get("marks") != place.read_marks(os.environ)
         or not isinstance(text, str)
-        or not isinstance(at_ms, int)
     ):
         return None
     return render_answer(mark_age(text, now_ms - at_ms), simple=place.simple)

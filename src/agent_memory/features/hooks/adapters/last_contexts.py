@@ -27,7 +27,6 @@ class LastContextFolder:
         kept = {
             "key": place.build_key(),
             "marks": place.read_marks(context.environ),
-            "at_ms": context.at_ms,
             "text": context.text,
         }
         data = json.dumps(kept).encode()

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_memory.kernel.ids import Millis
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastContext:
@@ -15,5 +13,4 @@ class LastContext:
     environ: Mapping[str, str]
     agent: str
     simple: bool
-    at_ms: Millis
     text: str

@@ -32,7 +32,7 @@ from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked
-from agent_memory.kernel.ids import PROJECT, Millis
+from agent_memory.kernel.ids import PROJECT
 
 FETCH_SECONDS = 1.2  # the longest that the start of a session waits for a remote
 ASKPASS = ("SSH_ASKPASS", "GIT_ASKPASS")
@@ -195,7 +195,6 @@ class HookHandling:
             environ=task.caller.environ,
             agent=task.call.about.get("agent", ""),
             simple=reply.lists_captures,  # only the simple contract does
-            at_ms=Millis(task.call.at_ms),
             text=text,
         )
         self.background.submit(self._run_logged, lambda: self.keeping.keep(context, epoch))
