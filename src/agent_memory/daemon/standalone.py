@@ -37,6 +37,7 @@ class ProcessControl:
         running = command_client.connect(str(folders.data))
         if running is not None:
             running.close()
+            starting.wait_until_ready(str(folders.data))
             say(f"Daemon is already running (PID {runtime_files.find_lock_holder(folders)})\n")
             if _as_arguments(options) or options.config is not None:
                 command_client.complain(

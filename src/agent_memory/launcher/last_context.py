@@ -153,7 +153,7 @@ def mark_age(text: str, age_ms: int) -> str:
     """Write the age into a context, before the end of its outermost element."""
     inside, _, end = text.rpartition("\n")
     age = describe_age(age_ms)
-    return f"{inside}\n  <as_of>{age} ago: memory was still starting</as_of>\n{end}"
+    return f"{inside}\n  <as_of>{age} ago: memory did not answer in time</as_of>\n{end}"
 
 
 def describe_age(age_ms: int) -> str:

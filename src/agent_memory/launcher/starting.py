@@ -63,6 +63,7 @@ def start(
         running = None if read_announcement(folder) == replace else connect(folder)
         if running is not None:
             running.close()
+            wait_until_ready(folder)
             return 0
         marker = os.path.join(folder, "start-failed")
         failures, code, message = read_failed_start(marker)
@@ -172,6 +173,15 @@ def acquire_lock(lock: int) -> bool:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(POLL_SECONDS)
+
+
+def wait_until_ready(folder: str) -> None:
+    """Wait for the record that a daemon writes when all of it is loaded, as long as a start may
+    take."""
+    deadline = time.monotonic() + START_MILLIS / 1000
+    record = os.path.join(folder, "daemon.json")
+    while not os.path.exists(record) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
 
 
 def read_failed_start(marker: str) -> tuple[int, int, str]:

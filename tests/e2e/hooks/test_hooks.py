@@ -702,7 +702,7 @@ class TestWithoutADaemon:
 
             context = begin()
             assert "Burn oil in the lamp" in context
-            assert "<as_of>less than a minute ago: memory was still starting</as_of>" in context
+            assert "<as_of>less than a minute ago: memory did not answer in time</as_of>" in context
             assert begin(cwd=str(other.folder), project_path=str(other.folder)) is None
             assert begin(env={"MEMORY_HOOKS__ENABLED": "false"}) is None
             wait_until(lambda: not home.processes(), "the calls are in the spool")
