@@ -46,6 +46,7 @@ reference: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench.ingest
 	$(BIN)/python -m bench.launch
+	$(BIN)/python -m bench.cold_start
 	$(BIN)/python -m bench.toc $(if $(DATA),$(DATA)/transcripts)
 	$(if $(DATA),$(BIN)/python -m bench.toc_quality $(DATA)/locomo-dev)
 	$(BIN)/python -m bench.capture

@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 
 from agent_memory.bootstrap import root
+from agent_memory.bootstrap.core import build_core
 from agent_memory.config import Settings
 from agent_memory.features.index.model import documents, embeddings
 from agent_memory.features.log.model.events import Event
@@ -69,7 +70,7 @@ async def _measure(plan: Plan) -> None:
     rounds = count()
     with tempfile.TemporaryDirectory(prefix="bench-embedding-") as name:
         folder = Path(name)
-        app = root.build(Settings(), folder / "db", folder, folder / "own")
+        app = root.build(build_core(Settings(), folder / "db", folder, folder / "own"))
         try:
             for load, scene in (("idle", _idle), ("one core busy", _busy)):
                 with scene():

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_memory.features.backups.adapters import restoring, sources
+from agent_memory.features.backups.adapters import restore_journal, restoring, sources
 from agent_memory.features.backups.adapters.snapshots import DataSnapshots
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store import families, schema
@@ -155,7 +155,7 @@ def kill_restores(folder: Path) -> int:
 def _kill_restore(step: int, template: Path, backup: Path, data: Path) -> bool:
     shutil.copytree(template, data)
     killed = is_killed_at(step, lambda: restore(data, backup))
-    restoring.finish(data)  # as a daemon does before it opens the store
+    restore_journal.finish(data)  # as a daemon does before it opens the store
     found = run_forked(lambda: count(data))
     assert found in ((OLD, NEW) if killed else (NEW,)), (step, found)
     assert (data / "key").read_text() == f"key of {found}\n", step
@@ -174,11 +174,11 @@ def _kill_restore(step: int, template: Path, backup: Path, data: Path) -> bool:
 def cut_off(data: Path, backup: Path) -> int:
     """Leave a data folder in the middle of the renames of a restore."""
     step = 1
-    while not (data / restoring.JOURNAL).exists():
+    while not (data / restore_journal.JOURNAL).exists():
         assert is_killed_at(step, lambda: restore(data, backup))
         step += 1
-    assert is_killed_at(3, lambda: restoring.finish(data))  # some of them are done
-    assert (data / restoring.JOURNAL).exists()
+    assert is_killed_at(3, lambda: restore_journal.finish(data))  # some of them are done
+    assert (data / restore_journal.JOURNAL).exists()
     return step
 
 

@@ -15,6 +15,7 @@ from agent_memory.features.forgetting.adapters.traces import StoredTraces
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Selection
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.purging import Purging
+from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.injections.adapters.ledger_store import StoredLedger
 from agent_memory.features.injections.services.injections import Injections
@@ -114,6 +115,7 @@ def build_harness(
             store=GuardedMaintenance(engine, store),
             traces=StoredTraces(store, lambda: [folder]),
             discard_vectors=lambda: shutil.rmtree(folder / "index" / "vectors", ignore_errors=True),
+            discard_contexts=LastContextFolder(folder / "last-contexts").clear,
         ),
         toc_lock=threading.Lock(),
     )

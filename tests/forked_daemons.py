@@ -20,12 +20,12 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from agent_memory.daemon import daemon, doctor, standalone
+from agent_memory.daemon import daemon, doctor, serving, standalone
 from agent_memory.interfaces.cli import remote
 
 COMMAND_SECONDS = 60.0
 _TICK = 0.005
-_LOADED_LATE = (doctor, remote)  # by the commands that need it; here for all of them
+_LOADED_LATE = (doctor, remote, serving)  # by what needs them; here for all
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _ROOT = Path(__file__).parents[1]
 

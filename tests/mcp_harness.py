@@ -15,6 +15,7 @@ from mcp_types import CallToolResult, ServerNotification, TextContent, TextResou
 
 from agent_memory import config
 from agent_memory.bootstrap import root
+from agent_memory.bootstrap.core import build_core
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
@@ -115,7 +116,9 @@ class McpHarness:
         self._loop.close()
 
     async def _build_app(self) -> root.App:
-        return root.build(self.settings, self.folder / "db", self.folder, self.folder / "config")
+        return root.build(
+            build_core(self.settings, self.folder / "db", self.folder, self.folder / "config")
+        )
 
     async def _build_factory(self, dependencies: McpDependencies) -> McpServerFactory:
         return McpServerFactory(dependencies)

@@ -206,13 +206,15 @@ async def _serve(data: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     entrance = _entrance(data)
     server = CommandServer(
-        Runner({"memory": programs}, backend, __version__, Observer()).run,
         lambda _call, given: HookAnswer(given),
         version=__version__,
         on_newer=stop.set,
+        beat_seconds=BEAT_SECONDS,
+    )
+    server.open(
+        Runner({"memory": programs}, backend, __version__, Observer()).run,
         busy=entrance.is_busy,
         pipe=_pipe(entrance),
-        beat_seconds=BEAT_SECONDS,
     )
     socket = data / "commands.sock"
     await server.listen(socket)

@@ -22,15 +22,17 @@ from agent_memory.features.backups.services.backups import BackupPlan, Backups
 from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.services.graphs import Graphs
+from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.operations.adapters import cron
 from agent_memory.features.operations.adapters.cron import CronScheduler, ScheduledJob
-from agent_memory.features.operations.services.jobs import BACKUP
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.kernel.errors import ConfigError, InvalidInput
+from agent_memory.kernel.jobs import BACKUP
+from agent_memory.launcher import last_context
 from agent_memory.platform import durable
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store.committer import CommittedStore
@@ -85,6 +87,7 @@ def restore(
     on_progress: Callable[[int], None],
 ) -> RestoreResult:
     """Bring a backup back, into a data folder that the caller has locked."""
+    LastContextFolder(data / last_context.FOLDER).clear()  # they belong to the store as it is now
     index = folder_beside(db_path, "index")
     return restoring.restore(
         backup, data=data, db_path=db_path, index=index, force=force, on_progress=on_progress

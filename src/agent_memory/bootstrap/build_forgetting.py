@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_memory.bootstrap.build_hooks import HooksFeature
 from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
@@ -40,13 +41,21 @@ def build_forgetting(
     knowledge: KnowledgeFeature,
     recall: RecallFeature,
     injections: InjectionsFeature,
+    hooks: HooksFeature,
 ) -> ForgettingFeature:
     folders, store = platform.folders, platform.store
 
     def list_folders() -> Sequence[Path]:
         """List every folder in which bytes of an event could be left."""
         damaged = damage.list_folders(folders.db_path)
-        return [folders.db_path, folders.index, folders.logs, folders.spool, *damaged]
+        return [
+            folders.db_path,
+            folders.index,
+            folders.logs,
+            folders.spool,
+            folders.last_contexts,
+            *damaged,
+        ]
 
     purging = Purging(
         indexes=recall.indexes,
@@ -58,6 +67,7 @@ def build_forgetting(
             {families.GRAPH_CHECKPOINTS: [KeySpan(*span) for span in graph_layout.SPANS]},
         ),
         discard_vectors=lambda: shutil.rmtree(folders.index / "vectors", ignore_errors=True),
+        discard_contexts=hooks.last_contexts.clear,
     )
     memory_forgetting = MemoryForgetting(
         editor=memories.editor,

@@ -1,12 +1,17 @@
 """Build the search indexes: words always, meanings where an embedder is set."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.config import EmbedderSettings
 from agent_memory.features.index.adapters import index_folder
+from agent_memory.features.index.adapters.bge import Bge
+from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.stored_term_vectors import StoredTermVectors
+from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.ports import Embedder, EmbeddingQueue, TermVectors, VectorIndex
 from agent_memory.platform.store import schema
 
@@ -42,8 +47,26 @@ def build_index(platform: Platform) -> IndexFeature:
 
 def _build_vectors(platform: Platform) -> VectorParts | None:
     folder = platform.folders.index / "vectors"
-    if platform.settings.embedder.provider == "none" and not folder.exists():
+    embedder = _build_embedder(platform.settings.embedder)
+    if embedder is None:
+        if folder.exists():
+            FlatVectors.outdate(folder)
         return None
-    from agent_memory.bootstrap import build_models
+    return VectorParts(
+        index=FlatVectors(folder, embedder.model),
+        embedder=embedder,
+        queue=StoredEmbeddingQueue(platform.store),
+        load_embedder=embedder.load if isinstance(embedder, Bge) else None,
+    )
 
-    return build_models.build_vectors(platform.settings, platform.store, folder)
+
+def _build_embedder(settings: EmbedderSettings) -> Embedder | None:
+    if settings.provider == "none":
+        return None
+    if settings.provider in ("bge", "minilm"):
+        return Bge()
+    # Late: its HTTP client takes 30 ms to load, and few use it.
+    from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
+
+    key = os.environ.get(settings.api_key_env, "") if settings.api_key_env else ""
+    return OpenAiEmbedder(base_url=settings.base_url, model=settings.model, api_key=key)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_memory import __version__
+from agent_memory.bootstrap.build_answers import AnswersFeature
 from agent_memory.bootstrap.build_backups import BackupsFeature
 from agent_memory.bootstrap.build_forgetting import ForgettingFeature
 from agent_memory.bootstrap.build_hooks import HooksFeature, build_installing
@@ -61,6 +62,7 @@ class Features:
     graphs: Graphs
     recall: RecallFeature
     injections: InjectionsFeature
+    answers: AnswersFeature
     hooks: HooksFeature
     forgetting: ForgettingFeature
     backups: BackupsFeature
@@ -83,19 +85,19 @@ def build_services(platform: Platform, features: Features) -> Services:
         rebuild=features.toc.rebuild,
         background_rebuild=features.toc.background_rebuild,
         recall=features.recall.recall,
-        opening=features.recall.opening,
+        opening=features.answers.opening,
         context=features.recall.context,
         indexes=features.recall.indexes,
         capture=features.memories.capture,
         editor=features.memories.editor,
         resolver=features.memories.resolver,
         remote_sync=features.memories.remote_sync,
-        memory_stats=features.recall.memory_stats,
+        memory_stats=features.answers.memory_stats,
         consolidation=features.memories.consolidation,
-        reasoning=features.recall.reasoning,
+        reasoning=features.answers.reasoning,
         transfer=features.memories.transfer,
         injections=features.injections.injections,
-        provenance=features.injections.provenance,
+        provenance=features.answers.provenance,
         backfill=features.hooks.backfill,
         consent=features.hooks.consent,
         hook_handling=features.hooks.handling,

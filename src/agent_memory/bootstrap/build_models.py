@@ -2,16 +2,9 @@
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
-from agent_memory.bootstrap.build_index import VectorParts
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.config import Settings
-from agent_memory.features.index.adapters.bge import Bge
-from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
-from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
-from agent_memory.features.index.adapters.vectors import FlatVectors
-from agent_memory.features.index.ports import Embedder
 from agent_memory.features.recall.adapters.reasoner import LlmReasoner
 from agent_memory.features.runs.adapters.completions import Completions
 from agent_memory.features.runs.adapters.web.pages import HttpPages
@@ -22,23 +15,9 @@ from agent_memory.platform.llm.chat import AnthropicChat, Chat, OpenAiChat
 from agent_memory.platform.llm.command_chat import CommandChat
 from agent_memory.platform.llm.leased_chat import LeasedChat
 from agent_memory.platform.llm.leases import LeasableServer
-from agent_memory.platform.ports import OrderedStore
 
 COMMAND_SECONDS = 120.0  # an agent starts, thinks and answers in 10 to 60
 COMMAND_BATCH_SECONDS = 120.0  # jobs hold the lock of the table of contents meanwhile
-
-
-def build_vectors(settings: Settings, store: OrderedStore, folder: Path) -> VectorParts | None:
-    embedder = _build_embedder(settings)
-    if embedder is None:
-        FlatVectors.outdate(folder)
-        return None
-    return VectorParts(
-        index=FlatVectors(folder, embedder.model),
-        embedder=embedder,
-        queue=StoredEmbeddingQueue(store),
-        load_embedder=embedder.load if isinstance(embedder, Bge) else None,
-    )
 
 
 def build_summarizer(
@@ -68,16 +47,6 @@ def build_reasoner(platform: Platform, budget: StoredTokenBudget) -> LlmReasoner
         context_tokens=settings.llama.context_size if local else Limits().context_tokens,
         daily_tokens=settings.summarizer.daily_token_budget,
     )
-
-
-def _build_embedder(settings: Settings) -> Embedder | None:
-    chosen = settings.embedder
-    if chosen.provider == "none":
-        return None
-    if chosen.provider in ("bge", "minilm"):
-        return Bge()
-    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
-    return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
 
 
 def _build_chat(platform: Platform, name: str, *, in_background: bool) -> Chat:

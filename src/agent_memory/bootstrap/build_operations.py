@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from agent_memory import __version__
+from agent_memory.bootstrap.build_answers import AnswersFeature
 from agent_memory.bootstrap.build_forgetting import ForgettingFeature
 from agent_memory.bootstrap.build_hooks import HooksFeature
 from agent_memory.bootstrap.build_index import IndexFeature
@@ -18,29 +18,19 @@ from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.bootstrap.build_toc import TocFeature
 from agent_memory.bootstrap.wake_ups import WakeUps
-from agent_memory.config import Settings
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.operations.adapters import salvage
 from agent_memory.features.operations.adapters.cron import CronScheduler, ScheduledJob
 from agent_memory.features.operations.adapters.job_store import StoredJobs
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
-from agent_memory.features.operations.ports import SpanExporter
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
-from agent_memory.features.operations.services.jobs import (
-    CRONS,
-    OUTBOX,
-    REBUILD,
-    ROLLUP,
-    SEGMENTS,
-    Check,
-    Jobs,
-    JobTasks,
-)
+from agent_memory.features.operations.services.jobs import Check, Jobs, JobTasks
 from agent_memory.features.operations.services.metrics import Metrics
 from agent_memory.features.operations.services.verification import VECTORS, WORDS, Verification
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
-from agent_memory.kernel.errors import AgentMemoryError, ConfigError, FeatureUnavailable
+from agent_memory.kernel.errors import AgentMemoryError
+from agent_memory.kernel.jobs import CRONS, OUTBOX, REBUILD, ROLLUP, SEGMENTS
 from agent_memory.kernel.status import StoreCheck
 
 logger = structlog.get_logger()
@@ -64,6 +54,7 @@ def build_operations(
     memories: MemoriesFeature,
     knowledge: KnowledgeFeature,
     recall: RecallFeature,
+    answers: AnswersFeature,
     hooks: HooksFeature,
 ) -> OperationsFeature:
     jobs = Jobs(scheduler=scheduler)
@@ -94,7 +85,7 @@ def build_operations(
         verification=Verification(
             check_store=check_store,
             index_checks=index_checks,
-            memory_stats=recall.memory_stats,
+            memory_stats=answers.memory_stats,
             indexes=recall.indexes,
             rebuild=toc.rebuild,
         ),
@@ -156,25 +147,6 @@ def build_scheduler(
         platform.clock,
         enabled=platform.settings.scheduler.enabled,
     )
-
-
-def build_span_exporter(settings: Settings) -> SpanExporter | None:
-    endpoint = settings.telemetry.otlp_endpoint
-    if not endpoint:
-        return None
-    if not endpoint.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"telemetry.otlp_endpoint is {endpoint!r}: give an address as"
-            " http://localhost:4318/v1/traces"
-        )
-    try:
-        from agent_memory.features.operations.adapters.otel import OtelSpans
-    except ImportError as exc:
-        raise FeatureUnavailable(
-            "telemetry.otlp_endpoint is set, and OpenTelemetry is not installed:"
-            " pip install 'agent-memory[otel]'"
-        ) from exc
-    return OtelSpans(endpoint, __version__)
 
 
 def _new_secret() -> str:

@@ -13,7 +13,7 @@ from agent_memory.bootstrap.build_secrets import build_secrets
 from agent_memory.bootstrap.build_store import open_for_reading, open_store
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.config import LlamaSettings, Settings
-from agent_memory.features.backups.adapters import restoring
+from agent_memory.features.backups.adapters import restore_journal
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import FeatureUnavailable
@@ -58,7 +58,7 @@ def build_platform(
 ) -> Platform:
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
-    if not read_only and restoring.finish(folders.data):
+    if not read_only and restore_journal.finish(folders.data):
         log.warning("restore.finished", data=str(folders.data))
     secrets = build_secrets(settings.security)
     clock = SystemClock()

@@ -11,9 +11,6 @@ import structlog
 from agent_memory import __version__
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.features.backups.adapters.record import BackupRecord
-from agent_memory.features.backups.adapters.snapshots import DataSnapshots
-from agent_memory.features.backups.model.backups import Retention, select_outdated
-from agent_memory.features.backups.services.backups import UPGRADES_KEPT
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.operations.adapters import salvage
 from agent_memory.features.operations.services.admin import Admin
@@ -111,6 +108,14 @@ def _back_up_before(
     db_path: Path, number: int, maintenance: StoreMaintenance, history: BackupRecord | None
 ) -> None:
     """Keep the store as it is before a migration changes it, and remove older ones of these."""
+    # Late: migrations are rare, and archives take 30 ms to load.
+    from agent_memory.features.backups.adapters.snapshots import DataSnapshots
+    from agent_memory.features.backups.model.backups import (
+        UPGRADES_KEPT,
+        Retention,
+        select_outdated,
+    )
+
     snapshots = DataSnapshots(
         checkpoint=maintenance.copy_to,
         db_path=db_path,

@@ -40,8 +40,8 @@ class TocFeature:
     journal: WorkJournal
 
 
-def build_toc(platform: Platform, log: LogFeature) -> TocFeature:
-    toc, lock = StoredToc(platform.store), TurnLock()
+def build_toc(platform: Platform, log: LogFeature, toc: StoredToc) -> TocFeature:
+    lock = TurnLock()
     extractive = ExtractiveSummarizer(platform.worker)
     summarizer = _build_summarizer(platform, extractive)
     segmenting = Segmenter(

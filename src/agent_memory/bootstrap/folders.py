@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_memory.launcher import last_context
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonFolders:
@@ -25,6 +27,10 @@ class DaemonFolders:
     @property
     def spool(self) -> Path:
         return self.data / "spool"
+
+    @property
+    def last_contexts(self) -> Path:
+        return self.data / last_context.FOLDER
 
     @property
     def summarizer(self) -> Path:

@@ -1,4 +1,5 @@
-"""Composition root: builds every feature, in the order in which they stand on each other."""
+"""Composition root: builds every feature around the core, in the order in which they stand on each
+other."""
 
 import asyncio
 import threading
@@ -8,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory import __version__
+from agent_memory.bootstrap.build_answers import build_answers
 from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
 from agent_memory.bootstrap.build_hooks import build_hooks
-from agent_memory.bootstrap.build_index import LEXICAL, IndexFeature, build_index
-from agent_memory.bootstrap.build_injections import build_injections
+from agent_memory.bootstrap.build_index import LEXICAL
 from agent_memory.bootstrap.build_interfaces import (
     Features,
     GrpcInterface,
@@ -23,40 +24,26 @@ from agent_memory.bootstrap.build_interfaces import (
     build_mcp_server,
     build_services,
 )
-from agent_memory.bootstrap.build_knowledge import build_knowledge
-from agent_memory.bootstrap.build_log import build_log
-from agent_memory.bootstrap.build_memories import build_memories
-from agent_memory.bootstrap.build_operations import (
-    build_operations,
-    build_scheduler,
-    build_span_exporter,
-)
-from agent_memory.bootstrap.build_platform import Platform, build_platform
-from agent_memory.bootstrap.build_recall import build_recall
+from agent_memory.bootstrap.build_operations import build_operations, build_scheduler
+from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_runs import build_runs
 from agent_memory.bootstrap.build_store import offline_admin
 from agent_memory.bootstrap.build_streaming import build_streaming
 from agent_memory.bootstrap.build_toc import build_toc
-from agent_memory.bootstrap.folders import DaemonFolders, folder_beside
-from agent_memory.bootstrap.wake_ups import WakeUps
+from agent_memory.bootstrap.core import Core, build_core
+from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.config import HttpSettings, Settings
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters import salvage
 from agent_memory.features.operations.adapters.cron import CronScheduler
-from agent_memory.features.operations.ports import SpanExporter
-from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.guard import BearerGuard
-from agent_memory.interfaces.hook_answers import HookAnswer
-from agent_memory.interfaces.hooks.answering import HookAnswerer
-from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
-from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
 from agent_memory.kernel.errors import (
     EmbedderFailed,
@@ -77,19 +64,18 @@ PRELOAD_SECONDS = 2.0  # by then the command that started the daemon has its ans
 class App:
     """The daemon's parts that start, serve and close. Build it on the event loop that serves it."""
 
-    platform: Platform
+    core: Core
     features: Features
-    index: IndexFeature
     scheduler: CronScheduler
     services: Services
-    bridge: Bridge
-    observer: Observer
-    spans: SpanExporter | None
     http: HttpInterface
     grpc: GrpcInterface
-    hook_answerer: HookAnswerer
     mcp: LazyMcpServer
     mcp_dependencies: McpDependencies
+
+    @property
+    def platform(self) -> Platform:
+        return self.core.platform
 
     def list_damages(self) -> Sequence[Damage]:
         platform = self.platform
@@ -106,7 +92,7 @@ class App:
             status=status,
             serve=serve,
         )
-        return Runner(PROGRAMS, backend, __version__, self.observer)
+        return Runner(PROGRAMS, backend, __version__, self.core.observer)
 
     def build_http(self, settings: HttpSettings, status: Callable[[], DaemonStatus]) -> Gate:
         self.services.access.list()  # read the keys here, where waiting for the store is harmless
@@ -123,22 +109,10 @@ class App:
         caller = Caller(folder=str(call.cwd), environ=call.environ)
         await self.mcp.serve_pipe(caller, reader, writer, ending)
 
-    def answer_hook(self, call: CommandCall, payload: bytes) -> HookAnswer:
-        return self.hook_answerer.answer(
-            Delivery.parse_frame(
-                call.arguments,
-                payload,
-                folder=str(call.cwd),
-                environ=call.environ,
-                nonce=call.nonce,
-                now=self.platform.clock.now,
-            )
-        )
-
     def preload_embedder(self) -> None:
         """Load the embedder's model a moment after the start, in a thread of its own, so that the
         first question does not wait for it."""
-        vectors = self.index.vectors
+        vectors = self.core.index.vectors
         if vectors is None or vectors.load_embedder is None:
             return
         load = vectors.load_embedder
@@ -153,52 +127,28 @@ class App:
         timer.start()
 
     def close(self) -> None:
-        """Close everything, in the reverse of the order in which work flows; the store last."""
-        platform, memories = self.platform, self.features.memories
+        """Close everything, in the reverse of the order in which work flows."""
         try:
             self.features.changes.close()
-            platform.programs.close()
+            self.platform.programs.close()  # jobs may wait for them
             self.scheduler.close()
-            memories.repositories.close()
-            self.features.hooks.handling.close()
-            platform.closing.close()
-            platform.model.close()
-            memories.notes.flush()
-            self.bridge.close()
-            platform.worker.close()
-            self.index.lexical.close()
         finally:
-            platform.store.close()
-        if self.spans is not None:
-            self.spans.close()  # after all else: a collector may take its time
+            self.core.close()
 
 
-def build(
-    settings: Settings,
-    db_path: Path,
-    data: Path,
-    own_files: Path,
-    private: Sequence[Path] = (),
-    *,
-    read_only: bool = False,
-) -> App:
-    """Build the daemon. `own_files` holds what users write, `private` is what else agents must keep
-    out of. If `read_only`, build its services over the files of another daemon."""
-    folders = DaemonFolders(db_path=db_path, data=data, own_files=own_files, private=tuple(private))
-    platform = build_platform(settings, folders, read_only=read_only)
-    wake_ups, bridge, spans = WakeUps(), Bridge(), build_span_exporter(settings)
-    observer = Observer(spans)
+def build(core: Core) -> App:
+    """Build the rest of the daemon around its core."""
+    platform, settings = core.platform, core.platform.settings
+    log, index, memories, knowledge = core.log, core.index, core.memories, core.knowledge
+    recall, injections, wake_ups = core.recall, core.injections, core.wake_ups
 
-    log = build_log(platform, wake_ups)
-    toc = build_toc(platform, log)
-    index = build_index(platform)
-    memories = build_memories(platform, log, index, wake_ups)
-    knowledge = build_knowledge(platform, log, wake_ups)
+    toc = build_toc(platform, log, core.toc)
+    answers = build_answers(platform, log, toc, memories, knowledge, recall, injections)
+    hooks = build_hooks(platform, log, memories, core.hooks)
     graphs = build_checkpoints(platform)
-    recall = build_recall(platform, log, toc, memories, knowledge, index)
-    injections = build_injections(platform, recall)
-    hooks = build_hooks(platform, log, memories, recall, injections)
-    forgetting = build_forgetting(platform, log, toc, memories, knowledge, recall, injections)
+    forgetting = build_forgetting(
+        platform, log, toc, memories, knowledge, recall, injections, hooks
+    )
     changes = build_streaming(log, memories)
     scheduler = build_scheduler(
         platform, log, toc, memories, knowledge, recall, injections, forgetting, changes, wake_ups
@@ -211,35 +161,31 @@ def build(
         graphs=graphs,
         recall=recall,
         injections=injections,
+        answers=answers,
         hooks=hooks,
         forgetting=forgetting,
         backups=build_backups(platform, log, memories, knowledge, graphs, scheduler, wake_ups),
         changes=changes,
         runs=build_runs(platform, log, memories, knowledge, recall),
         operations=build_operations(
-            platform, scheduler, log, toc, index, memories, knowledge, recall, hooks
+            platform, scheduler, log, toc, index, memories, knowledge, recall, answers, hooks
         ),
     )
     wake_ups.connect(scheduler, changes, hooks.handling)
     platform.watchers.append(wake_ups.on_store_health)
 
     services = build_services(platform, features)
-    mcp_dependencies = build_mcp_dependencies(settings, services, bridge, observer)
-    mcp = build_mcp_server(mcp_dependencies, settings, folders.data / "mcp-used")
-    http_dependencies = build_http_dependencies(settings, services, bridge, observer)
+    mcp_dependencies = build_mcp_dependencies(settings, services, core.bridge, core.observer)
+    mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
+    http_dependencies = build_http_dependencies(settings, services, core.bridge, core.observer)
     bearer = BearerGuard(features.operations.access)
     return App(
-        platform=platform,
+        core=core,
         features=features,
-        index=index,
         scheduler=scheduler,
         services=services,
-        bridge=bridge,
-        observer=observer,
-        spans=spans,
         http=HttpInterface(platform, http_dependencies, mcp, bearer),
-        grpc=GrpcInterface(platform, features, bridge, observer),
-        hook_answerer=HookAnswerer(hooks.handling, __version__, observer),
+        grpc=GrpcInterface(platform, features, core.bridge, core.observer),
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )
@@ -261,7 +207,7 @@ def build_reader(
     link_files(db_path, linked)
     link_files(folder_beside(db_path, "index") / LEXICAL, folder_beside(linked, "index") / LEXICAL)
     try:
-        return build(settings, linked, data, own_files, read_only=True)
+        return build(build_core(settings, linked, data, own_files, read_only=True))
     except (StorageFailed, IndexFailed):
         if tries == 1:  # else the daemon may have removed a file just now
             raise

@@ -2,8 +2,8 @@
 
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.operations.ports import Scheduler
-from agent_memory.features.operations.services.jobs import CRONS, OUTBOX, REBUILD, ROLLUP, SEGMENTS
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.kernel.jobs import CRONS, OUTBOX, REBUILD, ROLLUP, SEGMENTS
 from agent_memory.kernel.status import StoreHealth
 
 

@@ -1,8 +1,50 @@
-"""Run the daemon in the foreground: `python -m agent_memory.daemon`."""
+"""Run the daemon in the foreground: `python -m agent_memory.daemon`.
 
+The launcher starts daemons this way, because loading all commands would take longer than the store.
+"""
+
+import argparse
+import gc
 import sys
+from pathlib import Path
 
-from agent_memory.daemon.daemon import DaemonOptions, run
+# What follows is a tenth of a start each. The collector would search what is being loaded, and find
+# nothing: it begins when the daemon is ready. And structlog loads rich if it can, for consoles.
+gc.disable()
+sys.modules["rich"] = None  # type: ignore[assignment]
+import structlog  # noqa: E402, F401
+
+del sys.modules["rich"]
+
+from agent_memory.daemon.daemon import DaemonOptions, run  # noqa: E402
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m agent_memory.daemon", description=__doc__)
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--http-port", type=int)
+    parser.add_argument("--db-path")
+    parser.add_argument("--log-level")
+    parser.add_argument("--ready-fd", type=int)
+    parser.add_argument("--auto", action="store_true")
+    parser.add_argument("--replace", action="store_true")
+    options = parser.parse_args(arguments)
+    return run(
+        DaemonOptions(
+            config_file=options.config,
+            flags={
+                "grpc.port": options.port,
+                "http.port": options.http_port,
+                "storage.path": options.db_path,
+                "log.level": options.log_level,
+            },
+            ready_fd=options.ready_fd,
+            by_itself=options.auto,
+            replace=options.replace,
+        )
+    )
+
 
 if __name__ == "__main__":
-    sys.exit(run(DaemonOptions(flags={})))
+    sys.exit(main(sys.argv[1:]))

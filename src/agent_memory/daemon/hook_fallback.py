@@ -6,11 +6,8 @@ with the hook's input on standard input.
 """
 
 import contextlib
-import fcntl
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 from agent_memory import config
 from agent_memory.bootstrap.build_consent import build_consent
@@ -62,7 +59,7 @@ def notify_daemon(config_file: str | None) -> None:
     except PermissionError:
         return
     if connection is None:
-        start_later(Path(folder), config_file)
+        starting.Starter(config_file).start(folder)  # without waiting for it
         return
     request = command_client.hello("hook", ["hook", DRAIN]) + command_client.frame(
         command_client.HOOK_INPUT, b"0\n"
@@ -71,28 +68,6 @@ def notify_daemon(config_file: str | None) -> None:
         command_client.send(
             connection, request
         )  # lost: the next daemon reads the spool when it starts
-
-
-def start_later(folder: Path, config_file: str | None) -> None:
-    """Start a daemon without waiting for it; not while one starts, nor after a failed start."""
-    if starting.read_failed_start(str(folder / "start-failed"))[2]:
-        return
-    lock = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    finally:
-        os.close(lock)
-    launcher = str(Path(__file__).parent.with_name("launch.py"))
-    command = [sys.executable, "-I", "-S", launcher, "memory", "hook", command_client.START_DAEMON]
-    subprocess.Popen(  # noqa: S603  ourselves
-        [*command, *(("--config", config_file) if config_file else ())],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 if __name__ == "__main__":

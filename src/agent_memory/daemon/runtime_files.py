@@ -135,20 +135,25 @@ def find_lock_holder(folders: Folders) -> int | None:
     return None
 
 
-def announce(folders: Folders, record: DaemonRecord) -> None:
-    """Publish the daemon's addresses. Launchers follow the link. The record comes last, so that a
-    client that finds it finds the rest."""
-    write_whole(Path(record.socket).with_name("daemon.pid"), f"{record.pid}\n")
+def announce_socket(folders: Folders, socket: Path) -> None:
+    """Publish the command socket: launchers follow the link. Hooks are answered from then on, and
+    other commands wait until the daemon is ready."""
     link = folders.data / "daemon.sock"
     draft = link.with_name("daemon.sock.new")
     draft.unlink(missing_ok=True)
-    draft.symlink_to(record.socket)
+    draft.symlink_to(socket)
     draft.replace(link)
+
+
+def announce(folders: Folders, record: DaemonRecord) -> None:
+    """Publish the addresses of a daemon that is ready. The record comes last, so that a client that
+    finds it finds the rest."""
+    write_whole(Path(record.socket).with_name("daemon.pid"), f"{record.pid}\n")
     write_whole(folders.data / "daemon.json", json.dumps(asdict(record), indent=2) + "\n")
 
 
 def withdraw(folders: Folders, sockets: Path) -> None:
-    """Remove everything that `announce` published. Only the holder of the lock may call this."""
+    """Remove everything that a daemon has published. Only the holder of the lock may call this."""
     for path in (
         folders.data / "daemon.json",
         folders.data / "daemon.sock",

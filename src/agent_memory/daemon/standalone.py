@@ -18,7 +18,6 @@ from agent_memory.interfaces.cli.backend import Backend, RestoreOptions, StartOp
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
@@ -40,6 +39,7 @@ class ProcessControl:
         running = command_client.connect(str(folders.data))
         if running is not None:
             running.close()
+            starting.wait_until_ready(str(folders.data))
             say(f"Daemon is already running (PID {runtime_files.find_lock_holder(folders)})\n")
             if _as_arguments(options) or options.config is not None:
                 command_client.complain(
@@ -167,10 +167,10 @@ def main(program: str, arguments: list[str], *, read_only: bool = False) -> int:
         columns=columns,
         lines=lines,
     )
-    terminal = Terminal(call, ProcessChannel(), CancelToken())
     try:
         with _open_reader() if read_only else contextlib.nullcontext(_backend()) as backend:
-            return Runner(PROGRAMS, backend, __version__, Observer()).run(call, terminal)
+            runner = Runner(PROGRAMS, backend, __version__, Observer())
+            return runner.run(call, ProcessChannel(), CancelToken())
     except AgentMemoryError as exc:
         command_client.complain(f"error: {exc}\n")
         return get_codes(exc).exit
@@ -219,9 +219,7 @@ def _run_daemon(options: StartOptions) -> int:
                 "storage.path": None if options.db_path is None else str(options.db_path),
                 "log.level": options.log_level,
             },
-            ready_fd=options.ready_fd,
             by_itself=options.auto,
-            replace=options.replace,
         )
     )
 

@@ -1,4 +1,4 @@
-"""The status of background jobs, and the part of it that is stored."""
+"""The background jobs: their names, their times, and their status."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -6,6 +6,19 @@ from enum import IntEnum
 from agent_memory.kernel.ids import Millis
 
 NEVER = Millis(0)
+
+SEGMENTS = "segment-summarizer"
+ROLLUP = "hourly-rollup"
+OUTBOX = "outbox-processor"
+REBUILD = "contents-rebuild"
+BACKUP = "backup"
+
+CRONS = {
+    ROLLUP: "0 0 * * * *",
+    SEGMENTS: "0 */15 * * * *",
+    OUTBOX: "0 * * * * *",
+    REBUILD: "0 0 * * * *",
+}
 
 
 class JobOutcome(IntEnum):

@@ -66,7 +66,6 @@ HOOKS_OWN_SECONDS = (
 HOOK_TRIES = 3
 MAX_HOOK_BYTES = 8 << 20
 READ_ONLY = "--read-only"  # of the standalone module: read the store of a running daemon
-START_DAEMON = "start-daemon"  # in place of a hook's name; starts a daemon in the background
 
 # The tables below repeat parts of the command trees, which take too long to load here.
 # tests/unit/launcher/test_command_tables.py compares them with the trees.
@@ -329,10 +328,9 @@ def run_hook(arguments: list[str]) -> int:
     """Send an agent's hook to the daemon and write the answer for the agent.
 
     A hook must never block its agent: it always answers in time, with valid JSON and exit code 0.
-    If no daemon answers, the input goes to the spool for the next one.
+    If no daemon answers, the input goes to the spool for the next one. The start of a session also
+    starts a daemon and waits for it; if that takes too long, it gets the last known context.
     """
-    if hook_name(arguments) == START_DAEMON:
-        return start(arguments)
     data = b""
     answer: bytes | None = None
     try:
@@ -357,12 +355,22 @@ def run_hook(arguments: list[str]) -> int:
             (own for word, own in HOOKS_OWN_SECONDS if word in data), HOOK_SECONDS
         )
         allow(answer_seconds)
-        answer = deadline.wait(lambda: ask_daemon(*call, data))
+        answer = deadline.wait(lambda: ask_daemon(*call, data, connect))
+        place = None
+        if answer is None and may_start_session(arguments, data):
+            from . import last_context, starting
+
+            place = last_context.parse_start(arguments, data)
+            if place is not None:
+                connect_or_start = starting.Starter(config_file(arguments)).connect
+                answer = deadline.wait(lambda: ask_daemon(*call, data, connect_or_start))
         if answer is None and data:
             allow(spool_seconds)
             from . import hook_spool
 
             hook_spool.store(*call, data, deadline)
+            if place is not None:
+                answer = last_context.read_answer(place, call[2])
         allow(0)
     except BaseException as exc:
         try_write_error(
@@ -407,7 +415,18 @@ def input_descriptor(path: str | None) -> int:
     return 0
 
 
-def ask_daemon(arguments: list[str], nonce: str, at_ms: int, data: bytes) -> bytes | None:
+def may_start_session(arguments: list[str], data: bytes) -> bool:
+    """Tell whether it is worth loading what parses the input."""
+    return b'"SessionStart"' in data or hook_name(arguments) == "session-start"
+
+
+def ask_daemon(
+    arguments: list[str],
+    nonce: str,
+    at_ms: int,
+    data: bytes,
+    connect: "Callable[[str], _socket.socket | None]",
+) -> bytes | None:
     """Return the daemon's answer, or None if no daemon runs or it makes way for this version."""
     call = hello("hook", arguments, nonce) + frame(HOOK_INPUT, b"%d\n" % at_ms + data)
     folder = data_folder()

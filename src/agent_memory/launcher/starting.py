@@ -6,6 +6,8 @@ import select
 import sys
 import time
 
+import _socket
+
 from .command_client import (
     CHUNK,
     NOT_SENT,
@@ -24,6 +26,8 @@ DAEMON_ENVIRONMENT_PREFIXES = ("LC_", "XDG_", "MEMORY_")
 
 START_MILLIS = 20_000
 CONFIG_ERROR = 3
+STARTER_POLL_SECONDS = 0.005
+MAX_DESCRIPTORS = 1_024  # more than an agent leaves open for its hooks
 LONGEST_WAIT = 60  # seconds between two tries of commands to start a daemon
 
 
@@ -59,6 +63,7 @@ def start(
         running = None if read_announcement(folder) == replace else connect(folder)
         if running is not None:
             running.close()
+            wait_until_ready(folder)
             return 0
         marker = os.path.join(folder, "start-failed")
         failures, code, message = read_failed_start(marker)
@@ -88,6 +93,75 @@ def start(
         os.close(lock)
 
 
+class Starter:
+    """Starts a daemon in the background for a hook, which cannot wait until it is ready."""
+
+    def __init__(self, config: str | None) -> None:
+        self.config = config
+        self.child = 0
+
+    def connect(self, folder: str) -> "_socket.socket | None":
+        """Connect to the daemon. If none runs, start one and wait until it accepts connections; the
+        caller's alarm limits the time. Return None if none can be started."""
+        while True:
+            connection = connect(folder)
+            if connection is not None:
+                return connection
+            if not self.child and not self.start(folder):
+                return None
+            if self.child:
+                ended, status = os.waitpid(self.child, os.WNOHANG)
+                if ended:
+                    self.child = 0
+                    if status:
+                        return None
+            time.sleep(STARTER_POLL_SECONDS)
+
+    def start(self, folder: str) -> bool:
+        """Start a daemon, unless another process does. Return False after a failed start that
+        commands wait for."""
+        try:
+            if is_starting(folder):
+                return True
+        except OSError:  # the data folder cannot be used
+            return False
+        if read_failed_start(os.path.join(folder, "start-failed"))[2]:
+            return False
+        child = os.fork()
+        if child:
+            self.child = child
+            return True
+        code = STORAGE_ERROR
+        try:
+            leave_caller()
+            code = start(self.config, by_hand=False)
+        finally:
+            os._exit(code)
+
+
+def is_starting(folder: str) -> bool:
+    """Tell whether a process holds the lock of starts."""
+    os.makedirs(folder, 0o700, exist_ok=True)
+    path = os.path.join(folder, "start.lock")
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def leave_caller() -> None:
+    """Keep nothing of the caller: it may wait for the end of its streams, or end our group."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.closerange(3, MAX_DESCRIPTORS)
+
+
 def acquire_lock(lock: int) -> bool:
     """Wait for the lock as long as a start may take. Return whether we hold it."""
     deadline = time.monotonic() + START_MILLIS / 1000
@@ -99,6 +173,15 @@ def acquire_lock(lock: int) -> bool:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(POLL_SECONDS)
+
+
+def wait_until_ready(folder: str) -> None:
+    """Wait for the record that a daemon writes when all of it is loaded, as long as a start may
+    take."""
+    deadline = time.monotonic() + START_MILLIS / 1000
+    record = os.path.join(folder, "daemon.json")
+    while not os.path.exists(record) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
 
 
 def read_failed_start(marker: str) -> tuple[int, int, str]:
@@ -133,12 +216,9 @@ def spawn(
 ) -> tuple[int, str]:
     """Start a daemon process. Return 0 when it is ready, or its exit code and its message."""
     readable, writable = os.pipe()
-    arguments = [sys.executable, "-I", "-m", "agent_memory.daemon.standalone"]
+    arguments = [sys.executable, "-I", "-m", "agent_memory.daemon", "--ready-fd", "3", *options]
     if config:
-        arguments += ["memory-daemon", "--config", config, "start"]
-    else:
-        arguments += ["memory-daemon", "start"]
-    arguments += ["--foreground", "--ready-fd", "3", *options]
+        arguments += ["--config", config]
     if not by_hand:
         arguments += ["--auto"]
     if replace:

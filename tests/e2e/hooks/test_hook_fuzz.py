@@ -18,10 +18,8 @@ import uvloop
 from structlog.testing import capture_logs
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import root
-from agent_memory.interfaces.cli.frames import CommandCall
+from agent_memory.bootstrap.core import Core, build_core
 from agent_memory.interfaces.cli.server import CommandServer
-from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import AUTO, Delivery
 from agent_memory.kernel.errors import InvalidInput
@@ -124,7 +122,7 @@ class Server:
             hook: command_client.hello("hook", ["hook", hook], NONCE.decode()) for hook in HOOKS
         }
         self._nonces = itertools.count()
-        self._app, self._commands = self._run(self._start(folder))
+        self._core, self._commands = self._run(self._start(folder))
 
     def ask_all(self, cases: Iterator[Case]) -> list[str]:
         """Send cases in parallel until one fails; return the names of the refused ones."""
@@ -154,7 +152,7 @@ class Server:
 
     def spool_all(self, cases: Iterator[Case]) -> None:
         """Put the cases into the spool, as without a daemon, then drain it."""
-        hooks = self._app.features.hooks.handling
+        hooks = self._core.hooks.handling
         with capture_logs(processors=[structlog.processors.format_exc_info]) as logs:
             for number, case in enumerate(cases):
                 delivery = Delivery(
@@ -179,20 +177,18 @@ class Server:
         try:
             self._run(self._commands.stop(SECONDS))
         finally:
-            self._app.close()
+            self._core.close()
             self._loop.close()
 
-    async def _start(self, folder: Path) -> tuple[root.App, CommandServer]:
+    async def _start(self, folder: Path) -> tuple[Core, CommandServer]:
         settings = config.Settings(
             scheduler=config.SchedulerSettings(enabled=False),
             embedder=config.EmbedderSettings(provider="none"),
         )
-        built = root.build(settings, folder / "db", folder, folder / "config")
-        commands = CommandServer(
-            _no_command, built.answer_hook, version=__version__, on_newer=lambda: None
-        )
+        core = build_core(settings, folder / "db", folder, folder / "config")
+        commands = CommandServer(core.answer_hook, version=__version__, on_newer=lambda: None)
         await commands.listen(self._socket)
-        return built, commands
+        return core, commands
 
     async def _ask(self, case: Case) -> bool:
         """Check the answer; return whether the case was refused."""
@@ -220,10 +216,10 @@ class Server:
     def _finish(self) -> None:
         """Wait for the work after the answers, until both its threads meet; then index."""
         meeting = threading.Barrier(2)
-        pool = self._app.features.hooks.handling.background
+        pool = self._core.hooks.handling.background
         for each in [pool.submit(meeting.wait) for _ in range(2)]:
             each.result(SECONDS)
-        while self._app.services.indexes.keep_up(lambda: None):
+        while self._core.recall.indexes.keep_up(lambda: None):
             pass
 
     def _run(self, work: Any) -> Any:
@@ -258,10 +254,6 @@ def _frames(said: bytes, case: Case) -> Iterator[tuple[bytes, bytes]]:
 
 def _describe(faults: Sequence[Any]) -> str:
     return "\n".join(f"{each['event']}: {each.get('exception', each)}" for each in faults[:3])
-
-
-def _no_command(_call: CommandCall, _terminal: Terminal) -> int:
-    raise AssertionError("a hook is no command")
 
 
 @pytest.fixture(scope="module")

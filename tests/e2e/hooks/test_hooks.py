@@ -1,6 +1,7 @@
 """`memory hook` as agents call it: real launchers, a real daemon, real repositories."""
 
 import json
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -676,6 +677,59 @@ class TestWithoutADaemon:
             assert [each.text.split()[0] for each in found] == ["The", "[decision]"]
             assert [each.timestamp_ms for each in found] == [int(each.name[:13]) for each in files]
             assert (spool / "0000000000000-damaged.json.damaged").exists()
+
+    def test_the_start_of_a_session_starts_one_and_has_its_context(self, patient: Path) -> None:
+        with Home() as home:
+            repository = make_repository(home.work / "lantern")
+            session = Session(home, repository.folder, "first", patient)
+            home.serve()
+            session.memory.capture("decisions", "Burn oil in the lamp")
+            home.stop(signal.SIGKILL)
+            for _ in range(2):
+                context = session.claude("SessionStart")
+                assert "Burn oil in the lamp" in context
+                assert "as_of" not in context
+                wait_until((home.data / "daemon.json").exists, "the daemon is ready")
+            assert home.ready_count() == 2
+            assert not (home.data / "spool").exists()
+            with connect(home) as client:
+                assert len(client.all_events()) == 2
+
+    @pytest.mark.parametrize("agents", [True, False])
+    def test_if_none_can_start_it_has_the_last_known_context(
+        self, patient: Path, agents: bool
+    ) -> None:
+        with Home() as home:
+            repository = make_repository(home.work / "lantern")
+            other = make_repository(home.work / "other")
+            session = Session(home, repository.folder, "first", patient)
+
+            def begin(**more: Any) -> Any:
+                if agents:
+                    return session.claude("SessionStart", **more)
+                return session.simple("SessionStart", **more)["additionalContext"] or None
+
+            home.serve()
+            session.memory.capture("decisions", "Burn oil in the lamp")
+            assert "Burn oil" in begin()
+            kept = home.data / "last-contexts"
+            wait_until(lambda: kept.exists() and any(kept.glob("*.json")), "it is kept")
+            home.stop(signal.SIGKILL)
+            (home.data / "start-failed").write_text("5 4\nerror: the last start has failed\n")
+
+            context = begin()
+            assert "Burn oil in the lamp" in context
+            assert "<as_of>less than a minute ago: memory did not answer in time</as_of>" in context
+            assert begin(cwd=str(other.folder), project_path=str(other.folder)) is None
+            assert begin(env={"MEMORY_HOOKS__ENABLED": "false"}) is None
+            wait_until(lambda: not home.processes(), "the calls are in the spool")
+            assert len(list((home.data / "spool").glob("*.json"))) == 2
+
+            (home.data / "start-failed").unlink()
+            home.serve()
+            wait_until(lambda: not list((home.data / "spool").glob("*")), "the spool is drained")
+            with connect(home) as client:
+                assert len(client.all_events()) == 3
 
     def test_ten_at_once_start_one_daemon_and_are_all_recorded(self) -> None:
         with Home() as home:

@@ -174,6 +174,16 @@ class TestAnEvent:
         assert holding(keeping, WORDS) == []
         assert not any(WORDS.decode() in text for text in list_texts(keeping.parts.ask("marigold")))
 
+    def test_no_context_is_kept_that_a_session_was_given(
+        self, keeping: ForgettingHarness, folder: Path
+    ) -> None:
+        keeping.take_in(*HARBOUR)
+        kept = folder / "last-contexts"
+        kept.mkdir()
+        (kept / "0123abcd.json").write_text(f'{{"text": "{WORDS.decode()}"}}')
+        assert keeping.forget(event_id=DOOMED.event_id).proof.found_in == ()
+        assert list(kept.iterdir()) == []
+
     def test_its_term_vector_is_in_no_file(self, keeping: ForgettingHarness, folder: Path) -> None:
         (document,) = documents.from_event(DOOMED)
         hashes = term_vectors.build(document).hashes.tobytes()

@@ -13,6 +13,7 @@ from agent_memory import config
 from agent_memory.features.hooks.model.consent import GIVEN, Consent, ConsentReason
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, build_events
+from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
 from agent_memory.features.hooks.services.handling import SILENCE, HookHandling
 from agent_memory.features.injections.model.injections import Injection
@@ -48,6 +49,7 @@ class FakeParts:
     full: Exception | None = None  # of the ledger
     entered: list[tuple[Injection, dict[str, str]]] = field(default_factory=list)
     decisions: dict[str, Consent] = field(default_factory=dict)  # by session
+    kept: list[tuple[LastContext, int]] = field(default_factory=list)
 
     # Preferences.
 
@@ -119,6 +121,14 @@ class FakeParts:
             raise self.full
         self.entered.append((injection, where))
 
+    # The last contexts.
+
+    def get_epoch(self) -> int:
+        return 7
+
+    def keep(self, context: LastContext, epoch: int) -> None:
+        self.kept.append((context, epoch))
+
     # The spool.
 
     def drain(self, record: Any, _on_failure: object, _is_closing: object, is_held: Any) -> int:
@@ -144,6 +154,7 @@ def handling(parts: FakeParts) -> Iterator[HookHandling]:
         auto_capture=fake,
         remote_sync=fake,
         spooling=fake,
+        keeping=fake,
         preferences=parts,
         consent=fake,
         log=parts,
@@ -172,14 +183,28 @@ class TestAnswers:
     ) -> None:
         call = replace(make_call(HookKind.SESSION_START), session="s", about={"source": source})
         handling.handle(call, CALLER, REPLY)
+        finish(handling)
         assert parts.own == own
+        assert len(parts.kept) == (0 if own else 1)
+
+    def test_the_context_of_a_session_is_kept_for_the_next_one(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        call = make_call(HookKind.SESSION_START, about={"agent": "codex"}, folder="/work/lantern")
+        reply = handling.handle(call, CALLER, LISTING)
+        finish(handling)
+        ((kept, epoch),) = parts.kept
+        assert (kept.text, kept.folder, kept.agent) == (reply.context, "/work/lantern", "codex")
+        assert (kept.simple, epoch) == (True, 7)
 
     def test_a_kind_that_is_off_is_not_recorded(
         self, handling: HookHandling, parts: FakeParts
     ) -> None:
         parts.options = replace(OPTIONS, enabled=frozenset({HookKind.STOP}))
         assert handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY).context == ""
+        finish(handling)
         assert parts.recorded == []
+        assert parts.kept == []
 
     def test_the_agents_that_the_daemon_runs_are_not_recorded(
         self, handling: HookHandling, parts: FakeParts

@@ -1,4 +1,5 @@
-"""Ports of hooks: the spool, preferences, the log, transcripts, and the agents' config files."""
+"""Ports of hooks: the spool, the last contexts, preferences, the log, transcripts, and the agents'
+config files."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
@@ -13,6 +14,7 @@ from agent_memory.features.hooks.model.installations import (
     InstalledEntries,
     InstallTarget,
 )
+from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.features.hooks.model.transcripts import Chunk, TranscriptSource
 from agent_memory.kernel.ids import Millis
@@ -43,6 +45,26 @@ class Spool(Protocol):
         ...
 
     def remove(self, name: str, /) -> None: ...
+
+
+class LastContexts(Protocol):
+    """The last context of each project and agent, for sessions that start without a daemon."""
+
+    def get_epoch(self) -> int:
+        """Return a number that changes with every `clear`."""
+        ...
+
+    def keep(self, context: LastContext, epoch: int, /) -> None:
+        """Replace the context of its place; an empty one only removes it.
+
+        Do nothing if the epoch has ended: the context may hold what was forgotten meanwhile. Raises
+        StorageFailed.
+        """
+        ...
+
+    def clear(self) -> None:
+        """Remove all contexts, and end the epoch. Raises StorageFailed."""
+        ...
 
 
 class HookPreferences(Protocol):

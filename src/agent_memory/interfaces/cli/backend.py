@@ -94,9 +94,7 @@ class StartOptions:
     db_path: Path | None = None
     log_level: str | None = None
     config: Path | None = None
-    ready_fd: int | None = None
     auto: bool = False
-    replace: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

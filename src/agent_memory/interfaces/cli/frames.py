@@ -8,6 +8,7 @@ import asyncio
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from agent_memory.kernel.errors import InvalidInput
 
@@ -36,6 +37,28 @@ class CommandCall:
     nonce: str = ""
     version: str = ""
     protocol: str = PROTOCOL.decode()
+
+
+class Channel(Protocol):
+    """The streams of a caller: frames to a launcher, or the descriptors of this process."""
+
+    def out(self, data: bytes, /) -> None: ...
+
+    def err(self, data: bytes, /) -> None: ...
+
+    def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
+        """Return one line with its newline, or nothing at the end of input."""
+        ...
+
+    def ask_key(self, prompt: bytes, /) -> bytes:
+        """Return one key, or nothing at the end of input."""
+        ...
+
+    def read(self) -> bytes:
+        """Return some of standard input, or nothing at its end."""
+        ...
+
+    def page(self, data: bytes, /) -> None: ...
 
 
 def encode(kind: bytes, payload: bytes = b"") -> bytes:

@@ -85,9 +85,7 @@ def memory_daemon() -> None:
 @click.option("--http-port", type=click.IntRange(0, 65535), help="HTTP port; 0 picks a free one.")
 @click.option("--db-path", type=PathType(), help="Folder of the database.")
 @_log_level_option
-@click.option("--ready-fd", type=int, hidden=True)
 @click.option("--auto", is_flag=True, hidden=True)
-@click.option("--replace", is_flag=True, hidden=True)
 @invocation
 def start(
     run: Invocation,
@@ -95,9 +93,7 @@ def start(
     port: int | None,
     http_port: int | None,
     db_path: Path | None,
-    ready_fd: int | None,
     auto: bool,
-    replace: bool,
 ) -> int:
     """Start the daemon in the background.
 
@@ -110,9 +106,7 @@ def start(
         db_path=None if db_path is None else run.path(db_path),
         log_level=run.log_level,
         config=run.config_file,
-        ready_fd=ready_fd,
         auto=auto,
-        replace=replace,
     )
     return run.backend.require_control().start(options, run.terminal.write)
 

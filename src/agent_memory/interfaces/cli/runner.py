@@ -9,11 +9,12 @@ from click.shell_completion import get_completion_class, split_arg_string
 
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.interfaces.cli.frames import CommandCall
+from agent_memory.interfaces.cli.frames import Channel, CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import OK, Observer
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
 from agent_memory.kernel import tracing
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled
 from agent_memory.kernel.tracing import Interface
 
@@ -29,10 +30,10 @@ class Runner:
     version: str
     observer: Observer
 
-    def run(self, call: CommandCall, terminal: Terminal) -> int:
+    def run(self, call: CommandCall, channel: Channel, cancelled: CancelToken) -> int:
         """Run a command, record it in the metrics, and return its exit code."""
         began = time.perf_counter()
-        code = self._run(call, terminal)
+        code = self._run(call, Terminal(call, channel, cancelled))
         self.observer.record(
             Interface.CLI,
             self._find_command(call),

@@ -11,14 +11,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli import frames
-from agent_memory.interfaces.cli.frames import CommandCall
-from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.cli.frames import Channel, CommandCall
 from agent_memory.interfaces.hook_answers import HookAnswer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
@@ -41,7 +40,7 @@ HOOK_INPUT_SECONDS = 5.0
 MCP = "mcp"  # in place of a program; the connection is handed to PipeHandler
 MAX_PIPES = 256
 
-CommandHandler = Callable[[CommandCall, Terminal], int]
+CommandHandler = Callable[[CommandCall, Channel, CancelToken], int]
 HookHandler = Callable[[CommandCall, bytes], HookAnswer]
 
 
@@ -60,8 +59,17 @@ class PipeHandler(Protocol):
         ...
 
 
+class CallHandlers(NamedTuple):
+    """What a daemon that is ready serves besides hooks. `busy` tells whether it has other work."""
+
+    run: CommandHandler
+    busy: Callable[[], bool]
+    pipe: PipeHandler | None
+
+
 class CommandServer:
-    """Calls `run` for every command, `hook` for every hook and `pipe` for every MCP client.
+    """Calls `hook` for every hook and, once it is open, `run` for every command and `pipe` for
+    every MCP client: those that come earlier wait.
 
     A hook gets all of its input at once and cannot ask for more.
 
@@ -74,25 +82,21 @@ class CommandServer:
 
     def __init__(
         self,
-        run: CommandHandler,
         hook: HookHandler,
         *,
         version: str,
         on_newer: Callable[[], None],
-        busy: Callable[[], bool] = lambda: False,
-        pipe: PipeHandler | None = None,
         beat_seconds: float = BEAT_SECONDS,
     ) -> None:
-        self._run = run
         self._hook = hook
-        self._pipe = pipe
+        self._handlers: CallHandlers | None = None
+        self._settled = asyncio.Event()  # it is open, or ends without having been
         self._beat_seconds = beat_seconds
         self._pipes: dict[_CallerConnection, asyncio.Task[None] | None] = {}
         self._ending = asyncio.Event()
         self._hook_threads = ThreadPoolExecutor(HOOK_THREADS, "hook")
         self._version = version
         self._on_newer = on_newer
-        self._busy = busy
         self._outdated = False
         self._server: asyncio.Server | None = None
         self._connections: set[_CallerConnection] = set()
@@ -106,11 +110,23 @@ class CommandServer:
             self._serve, socket, backlog=listening.BACKLOG
         )
 
+    def open(
+        self,
+        run: CommandHandler,
+        *,
+        busy: Callable[[], bool] = lambda: False,
+        pipe: PipeHandler | None = None,
+    ) -> None:
+        """Serve commands and MCP clients from now on."""
+        self._handlers = CallHandlers(run, busy, pipe)
+        self._settled.set()
+
     async def stop(self, grace_seconds: float) -> None:
         """Accept no more calls. Wait for running ones, then cancel them, then abandon them."""
         if self._server is not None:
             self._server.close()
         self._ending.set()
+        self._settled.set()
         await asyncio.sleep(SETTLE_SECONDS)  # let connections that were just accepted begin
         for give_up in (_CallerConnection.cancel, _CallerConnection.abandon):
             try:
@@ -144,7 +160,7 @@ class CommandServer:
             self._calls.discard(connection)
             if not self._connections:
                 self._idle.set()
-            if self._outdated and not self._calls and not self._busy():
+            if self._outdated and not self._is_busy():
                 self._on_newer()
 
     async def _answer(
@@ -159,8 +175,7 @@ class CommandServer:
         call = frames.parse_call(payload)
         if versions.release(call.version) > versions.release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
-            busy = bool(self._calls) or self._busy()
-            if not busy or call.protocol != frames.PROTOCOL.decode():
+            if not self._is_busy() or call.protocol != frames.PROTOCOL.decode():
                 await connection.send(frames.encode(frames.UPGRADE))
                 self._on_newer()
                 return
@@ -176,22 +191,53 @@ class CommandServer:
                 " are not compatible: run `memory-daemon stop`, or install one of them again"
             )
             return
-        if call.program == MCP and self._pipe is not None:
-            await self._hand_over(self._pipe, call, connection, reader, writer)
+        if call.program == HOOK:
+            if await self._has_room(connection):
+                await self._answer_hook(connection, reader, call)
             return
+        handlers = await self._wait_for_handlers(connection)
+        if handlers is None:
+            # The start has failed. The caller starts the next one, and learns why.
+            await connection.send(frames.encode(frames.UPGRADE))
+        elif call.program == MCP and handlers.pipe is not None:
+            await self._hand_over(handlers.pipe, call, connection, reader, writer)
+        elif await self._has_room(connection):
+            await self._run_command(handlers.run, connection, reader, call)
+
+    def _is_busy(self) -> bool:
+        return bool(self._calls) or (self._handlers is not None and self._handlers.busy())
+
+    async def _has_room(self, connection: "_CallerConnection") -> bool:
+        """Count a call that begins. Refuse it, and return False, if too many are running."""
         if len(self._calls) >= MAX_COMMANDS:
             await connection.refuse(
                 f"{MAX_COMMANDS} commands are running, the limit: try again later"
             )
-            return
+            return False
         self._calls.add(connection)
-        if call.program == HOOK:
-            await self._answer_hook(connection, reader, call)
-            return
+        return True
+
+    async def _wait_for_handlers(self, connection: "_CallerConnection") -> CallHandlers | None:
+        """Wait until the server is open. Return None if it ends before."""
+        if not self._settled.is_set():
+            connection.beat(self._beat_seconds)
+            try:
+                await self._settled.wait()
+            finally:
+                connection.stop_beating()
+        return self._handlers
+
+    async def _run_command(
+        self,
+        run: CommandHandler,
+        connection: "_CallerConnection",
+        reader: asyncio.StreamReader,
+        call: CommandCall,
+    ) -> None:
         watch = asyncio.create_task(self._watch(connection, reader))
         connection.beat(self._beat_seconds)
         threading.Thread(
-            target=self._command, args=(connection, call), name="command", daemon=True
+            target=self._command, args=(run, connection, call), name="command", daemon=True
         ).start()
         try:
             await connection.send_all()
@@ -247,11 +293,13 @@ class CommandServer:
         except (OSError, asyncio.IncompleteReadError, InvalidInput):
             connection.leave()
 
-    def _command(self, connection: "_CallerConnection", call: CommandCall) -> None:
+    def _command(
+        self, run: CommandHandler, connection: "_CallerConnection", call: CommandCall
+    ) -> None:
         """Run one command, in its own thread."""
         code = 1
         try:
-            code = self._run(call, Terminal(call, connection, connection.cancelled))
+            code = run(call, connection, connection.cancelled)
         except AgentMemoryError as exc:
             code = get_codes(exc).exit
         except Exception:

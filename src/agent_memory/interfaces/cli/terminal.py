@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -15,33 +14,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agent_memory.interfaces.cli.frames import CommandCall
+from agent_memory.interfaces.cli.frames import Channel, CommandCall
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, InvalidInput
 
 DEFAULT_COLUMNS = 80
-
-
-class Channel(Protocol):
-    """The streams of a caller: frames to a launcher, or the descriptors of this process."""
-
-    def out(self, data: bytes, /) -> None: ...
-
-    def err(self, data: bytes, /) -> None: ...
-
-    def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
-        """Return one line with its newline, or nothing at the end of input."""
-        ...
-
-    def ask_key(self, prompt: bytes, /) -> bytes:
-        """Return one key, or nothing at the end of input."""
-        ...
-
-    def read(self) -> bytes:
-        """Return some of standard input, or nothing at its end."""
-        ...
-
-    def page(self, data: bytes, /) -> None: ...
 
 
 class Terminal:

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
 SECONDS = 2.0
@@ -32,6 +31,9 @@ def fetch_status(
     url: str, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
 ) -> int:
     """Return the status of a GET, or 0 if there is no answer."""
+    # Late: it takes 10 ms to load, and few daemons have a server to ask.
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
     try:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -1,40 +1,27 @@
 """Restore a backup: verify it, copy it beside the data, and rename it into place.
 
 What was there before is moved aside, never removed. The renames are written down before the first
-of them. Where a restore is killed in between, `finish` does the rest, and every daemon calls it
-before it opens its store.
+of them (`restore_journal`).
 """
 
-import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent_memory.features.backups.adapters import files, sources
+from agent_memory.features.backups.adapters import files, restore_journal, sources
+from agent_memory.features.backups.adapters.restore_journal import RestoreMove
 from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import Manifest, RestoreResult
 from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput, StorageFailed
-from agent_memory.platform.durable import sync_folder, write_atomic
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine
 
-JOURNAL = "restoring.json"
 SPARE_BYTES = 64 << 20
 _STAGING = ".restore-"
 _CONFIG = "[core]\n\tbare = true\n\trepositoryformatversion = 0\n\tfilemode = true\n"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Move:
-    """A rename into place, and where what is there now is moved to."""
-
-    staged: str
-    target: str
-    aside: str
 
 
 def restore(
@@ -48,7 +35,7 @@ def restore(
 ) -> RestoreResult:
     """Bring a backup into a data folder that the caller has locked. `on_progress` is called with
     the number of files; it may raise to stop, and then nothing has changed."""
-    finish(data)
+    restore_journal.finish(data)
     source = sources.open_backup(backup)
     manifest = source.manifest
     if manifest.schema > schema.VERSION:
@@ -103,13 +90,13 @@ def restore(
             for part in manifest.parts
             for move in _moves(staged[part] / part, part, data, db_path, aside)
         ]
-        moves.append(_Move(staged="", target=str(index), aside=str(aside / "index")))
-        _write_down(data, moves)
+        moves.append(RestoreMove(staged="", target=str(index), aside=str(aside / "index")))
+        restore_journal.write(data, moves)
     except BaseException:
         for root in set(staged.values()):
             shutil.rmtree(root, ignore_errors=True)
         raise
-    finish(data)
+    restore_journal.finish(data)
     return RestoreResult(
         manifest=manifest,
         source=str(source.path),
@@ -118,62 +105,20 @@ def restore(
     )
 
 
-def finish(data: Path) -> bool:
-    """Finish the renames of a restore that was cut off. Return whether there was one."""
-    journal = data / JOURNAL
-    try:
-        moves = [_Move(**each) for each in json.loads(journal.read_text())]
-    except FileNotFoundError:
-        return False
-    except (ValueError, TypeError, OSError) as exc:
-        raise StorageFailed(f"{journal} cannot be read: {exc}") from exc
-    try:
-        for move in moves:
-            _do(move)
-        for folder in {Path(move.target).parent for move in moves}:
-            sync_folder(folder)
-        journal.unlink()
-        sync_folder(data)
-        for root in {Path(move.staged).parent for move in moves if move.staged}:
-            shutil.rmtree(root, ignore_errors=True)
-    except OSError as exc:
-        raise StorageFailed(f"cannot finish the restore: {exc.filename}: {exc.strerror}") from exc
-    return True
-
-
-def _do(move: _Move) -> None:
-    """Do a move. Repeating it has no effect: what is staged exists until it is in place."""
-    staged, target, aside = Path(move.staged), Path(move.target), Path(move.aside)
-    if move.staged and not staged.exists():
-        return
-    if target.exists() or target.is_symlink():
-        aside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _rename(target, aside)
-    if move.staged:
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        staged.rename(target)
-
-
-def _rename(target: Path, aside: Path) -> None:
-    """Rename a path; where the data folder is on another file system, move it aside beside
-    itself."""
-    if target.parent.stat().st_dev != aside.parent.stat().st_dev:
-        aside = target.with_name(f"{target.name}-{aside.parent.name}")
-    target.rename(aside)
-
-
-def _moves(staged: Path, part: str, data: Path, db_path: Path, aside: Path) -> Iterator[_Move]:
+def _moves(
+    staged: Path, part: str, data: Path, db_path: Path, aside: Path
+) -> Iterator[RestoreMove]:
     """Yield the moves of a part. The spool is added to: hooks left there are in no store yet,
     and recording them twice is harmless."""
     if part == backups.SPOOL:
         for each in sorted(staged.glob("*.json")):
-            yield _Move(
+            yield RestoreMove(
                 staged=str(each),
                 target=str(data / part / each.name),
                 aside=str(aside / part / each.name),
             )
         return
-    yield _Move(
+    yield RestoreMove(
         staged=str(staged) if staged.exists() else "",
         target=str(db_path if part == backups.DB else data / part),
         aside=str(aside / part),
@@ -203,7 +148,3 @@ def _check_store(path: Path, manifest: Manifest) -> None:
         raise StorageFailed(
             f"the backup should have {manifest.events:,} events and has {found:,}: not restored"
         )
-
-
-def _write_down(data: Path, moves: list[_Move]) -> None:
-    write_atomic(data / JOURNAL, json.dumps([asdict(move) for move in moves]).encode())

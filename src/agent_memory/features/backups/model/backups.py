@@ -25,6 +25,7 @@ USER_REPOSITORY = "user.git"
 REPOSITORY_FOLDERS = ("org", "projects")
 PARTS = (DB, SPOOL, KEY, USER_REPOSITORY, *REPOSITORY_FOLDERS)
 
+UPGRADES_KEPT = 2  # copies of the store that migrations have made
 MAX_MANIFEST_BYTES = 256 << 20
 MAX_PATH = 1024
 

@@ -14,7 +14,6 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import BackupStatus
 from agent_memory.platform.ports import Clock
 
-UPGRADES_KEPT = 2
 MISSED = 2  # scheduled times that may pass without a good backup before a warning
 DAY_MS = 86_400_000
 

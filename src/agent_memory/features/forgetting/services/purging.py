@@ -37,10 +37,11 @@ class Purging:
     store: StoreMaintenance
     traces: NeedleSearch
     discard_vectors: Callable[[], None]  # of an embedder that is switched off
+    discard_contexts: Callable[[], None]  # that sessions were given and hooks have kept
 
     def purge_indexes(self, entries: Sequence[OutboxEntry], on_progress: OnPhase) -> None:
         """Remove from the indexes and their files what the records behind these entries no
-        longer hold."""
+        longer hold, and all that was built from the indexes."""
         embedding = self.indexes.embedding
         if embedding is None:
             self.discard_vectors()
@@ -51,6 +52,7 @@ class Purging:
             embedding.purge()
         with self.indexes.filling:
             self.indexes.indexing.fill(lambda count: on_progress(INDEXES, count), afresh=True)
+        self.discard_contexts()
 
     def purge_files(self, on_progress: OnPhase) -> None:
         """Remove deleted rows from the files of the store, and start a new log."""

@@ -17,11 +17,13 @@ from agent_memory.features.hooks.model.consent import Consent, ConsentReason
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, withhold_call
 from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
 from agent_memory.features.hooks.ports import HookLog, HookPreferences
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.context_keeping import ContextKeeping
 from agent_memory.features.hooks.services.recent_calls import RecentCalls
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
@@ -73,6 +75,7 @@ class HookHandling:
     auto_capture: AutoCapture
     remote_sync: RemoteSync
     spooling: Spooling
+    keeping: ContextKeeping
     preferences: HookPreferences
     consent: RecordingConsent
     log: HookLog
@@ -234,7 +237,18 @@ class HookHandling:
         # A resumed session has its own words already; one that was compacted has lost them.
         own = task.call.session if task.call.about.get("source") == RESUMED else ""
         request = ContextRequest(guidance=options.guidance, tokens=tokens, session=own)
-        return self.injection.build_for_start(task.call.session, task.place, request)
+        epoch = self.keeping.get_epoch()
+        injection = self.injection.build_for_start(task.call.session, task.place, request)
+        if not own:
+            context = LastContext(
+                folder=task.caller.folder,
+                environ=task.caller.environ,
+                agent=task.call.about.get("agent", ""),
+                simple=reply.lists_captures,  # only the simple contract does
+                text=injection.text,
+            )
+            self.background.submit(self._run_logged, lambda: self.keeping.keep(context, epoch))
+        return injection
 
     def _answer_prompt(self, task: HookTask) -> Injection:
         call, options = task.call, task.options

@@ -1,4 +1,4 @@
-"""The background jobs: their names, their times and their work."""
+"""The work of the background jobs."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -25,20 +25,7 @@ from agent_memory.kernel.errors import (
     StorageClosed,
     StorageFailed,
 )
-from agent_memory.kernel.jobs import JobStatus
-
-SEGMENTS = "segment-summarizer"
-ROLLUP = "hourly-rollup"
-OUTBOX = "outbox-processor"
-REBUILD = "contents-rebuild"
-BACKUP = "backup"
-
-CRONS = {
-    ROLLUP: "0 0 * * * *",
-    SEGMENTS: "0 */15 * * * *",
-    OUTBOX: "0 * * * * *",
-    REBUILD: "0 0 * * * *",
-}
+from agent_memory.kernel.jobs import OUTBOX, JobStatus
 
 RETRIES = 20  # failed summaries tried again per run
 REBUILD_STEPS = 100  # per run: a long rebuild takes many, so that pausing it takes effect soon

@@ -1,0 +1,178 @@
+"""The last known context of a project, for a session that starts while no daemon answers.
+
+The launcher loads this module only then. The daemon writes the files, through
+`features/hooks/adapters/last_contexts.py`, with the names and marks that are defined here.
+"""
+
+import _json  # the parser of `json`, which would load `re` as well: 6 to 30 ms
+import binascii
+import os
+
+from .command_client import data_folder, hook_name, option, working_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDER = "last-contexts"
+MAX_BYTES = 64 << 10
+SESSION_START = "SessionStart"
+SESSION_START_COMMAND = "session-start"
+DEFAULT_AGENT = "claude-code"  # the agent of hooks that name none
+HOOK_SETTINGS = "MEMORY_HOOKS__"  # the variables that can switch hooks off
+PROJECT_FILES = ("memory.toml", ".memoryignore")
+PAUSE_FILE = "paused"  # while it is there, nothing is given
+_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"))
+
+
+class _ParserOptions:
+    strict = False
+    object_hook = object_pairs_hook = None
+    parse_float = parse_constant = float
+    parse_int = int
+
+
+class SessionPlace:
+    """Where a session starts, and for whom: it may have no context of another place.
+
+    `simple` is the contract of `memory hook session-start`, for callers that are no agent.
+    """
+
+    def __init__(self, folder: str, agent: str, *, simple: bool) -> None:
+        self.folder = os.path.normpath(folder)
+        self.agent = agent
+        self.simple = simple
+
+    def build_key(self) -> str:
+        return "\0".join((self.find_root(), self.agent, "simple" if self.simple else "agent"))
+
+    def name_file(self) -> str:
+        """Return the name of the file. Two keys may share one: the file has its key inside."""
+        return f"{binascii.crc32(os.fsencode(self.build_key())):08x}.json"
+
+    def find_root(self) -> str:
+        """Return the folder with `.git` at or above the session's folder, or that folder itself."""
+        folder = self.folder
+        while not os.path.lexists(os.path.join(folder, ".git")):
+            above = os.path.dirname(folder)
+            if above == folder:
+                return self.folder
+            folder = above
+        return folder
+
+    def read_marks(self, environ: "Mapping[str, str]") -> list[str]:
+        """Describe the repository and the settings of hooks. If one changes, the context may belong
+        to another project, or may not be given any more."""
+        root = self.find_root()
+        folder, settings = self.folder, [config_file(environ)]
+        while True:
+            settings += (os.path.join(folder, name) for name in PROJECT_FILES)
+            if folder == root:
+                break
+            folder = os.path.dirname(folder)
+        marks = [_identify(os.path.join(root, ".git"), changes=False)]
+        marks += [_identify(path, changes=True) for path in settings]
+        marks += sorted(
+            f"{name}={value}"
+            for name, value in environ.items()
+            if name.upper().startswith(HOOK_SETTINGS)
+        )
+        return [mark for mark in marks if mark]
+
+
+def config_file(environ: "Mapping[str, str]") -> str:
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if not base.startswith("/"):
+        base = os.path.join(environ.get("HOME") or "/", ".config")
+    return os.path.join(base, "agent-memory", "config.toml")
+
+
+def _identify(path: str, *, changes: bool) -> str:
+    """Return a text that differs for another file and, if its content matters, another content;
+    empty if there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    content = f" {status.st_mtime_ns} {status.st_size}" if changes else ""
+    return f"{path} {status.st_dev} {status.st_ino}{content}"
+
+
+def parse_start(arguments: list[str], data: bytes) -> SessionPlace | None:
+    """Return where a session starts, or None if this hook is another one or takes no context."""
+    fields = parse_object(data)
+    event = fields.get("hook_event_name")
+    simple = not (isinstance(event, str) and event)
+    if simple:
+        event = fields.get("hook") or hook_name(arguments)
+    if event not in (SESSION_START, SESSION_START_COMMAND) or "conversation_id" in fields:
+        return None
+    roots = fields.get("workspace_roots")
+    folders = [fields.get("cwd"), fields.get("project_path")]
+    folders += roots[:1] if isinstance(roots, list) else []
+    named = next((folder for folder in folders if isinstance(folder, str) and folder), "")
+    if not (named.startswith("/") and "\0" not in named and os.path.isdir(named)):
+        named = working_folder()
+    agent = option(arguments, "--agent") or ("" if simple else DEFAULT_AGENT)
+    return SessionPlace(named, agent, simple=simple)
+
+
+def parse_object(data: bytes) -> "dict[str, object]":
+    """Parse a JSON object; return an empty one for anything else."""
+    text = data.decode("utf-8-sig", "replace").strip(" \t\r\n")
+    try:
+        value, end = _json.make_scanner(_ParserOptions)(text, 0)  # type: ignore[arg-type]
+    except (StopIteration, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) and end == len(text) else {}
+
+
+def read_answer(place: SessionPlace, now_ms: int) -> bytes | None:
+    """Return the last known context as the answer to a hook, with its age; None if there is none
+    that this session may have."""
+    path = os.path.join(data_folder(), FOLDER, place.name_file())
+    if os.path.lexists(os.path.join(data_folder(), PAUSE_FILE)):
+        return None
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            kept = parse_object(os.read(file, MAX_BYTES + 1))
+            at_ms = os.fstat(file).st_mtime_ns // 1_000_000
+        finally:
+            os.close(file)
+    except OSError:
+        return None
+    text = kept.get("text")
+    if (
+        kept.get("key") != place.build_key()
+        or kept.get("marks") != place.read_marks(os.environ)
+        or not isinstance(text, str)
+    ):
+        return None
+    return render_answer(mark_age(text, now_ms - at_ms), simple=place.simple)
+
+
+def mark_age(text: str, age_ms: int) -> str:
+    """Write the age into a context, before the end of its outermost element."""
+    inside, _, end = text.rpartition("\n")
+    age = describe_age(age_ms)
+    return f"{inside}\n  <as_of>{age} ago: memory did not answer in time</as_of>\n{end}"
+
+
+def describe_age(age_ms: int) -> str:
+    for length, unit in _UNITS:
+        if age_ms >= length:
+            count = age_ms // length
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "less than a minute"
+
+
+def render_answer(context: str, *, simple: bool) -> bytes:
+    """Render the answer as `interfaces/hooks/outputs.py` does."""
+    quoted = _json.encode_basestring_ascii(context)
+    if simple:
+        return b'{"additionalContext": %b, "suppressSystemPrompt": false}\n' % quoted.encode()
+    return b'{"hookSpecificOutput": {"hookEventName": "%b", "additionalContext": %b}}\n' % (
+        SESSION_START.encode(),
+        quoted.encode(),
+    )
