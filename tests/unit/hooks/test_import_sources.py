@@ -246,6 +246,23 @@ class TestCline:
         assert {entry.metadata["agent"] for entry in entries} == {"roo"}
         assert entries[0].session == str(START_MS)
 
+    def test_what_the_user_replies_to_a_tool_is_said_by_the_user(self, tmp_path: Path) -> None:
+        asked = {"type": "tool_use", "id": "q", "name": "ask_followup_question"}
+        reply = {"type": "tool_result", "tool_use_id": "q", "content": "<answer>\nBlue\n</answer>"}
+        path = self.write(
+            tmp_path,
+            {"role": "user", "content": "Paint it", "ts": START_MS},
+            {"role": "assistant", "content": [{**asked, "input": {"question": "Which colour?"}}]},
+            {"role": "user", "content": [reply]},
+            {"role": "user", "content": "[x for 'y'] Result:\n<feedback>\nNot now\n</feedback>"},
+        )
+        assert list_said(read("cline", path)) == [
+            ("user", "Paint it"),
+            ("assistant", "Which colour?"),
+            ("user", "Blue"),
+            ("user", "Not now"),
+        ]
+
     def test_the_list_of_tasks_knows_their_folders(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, {"role": "user", "content": "Hello"})
         item = {"id": str(START_MS), "cwdOnTaskInitialization": "/home/ada/lighthouse"}

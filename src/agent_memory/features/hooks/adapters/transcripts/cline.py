@@ -30,6 +30,7 @@ _TASK_LIST = Path("state", "taskHistory.json")  # with the folder of each task
 _TASK_ITEM = "history_item.json"  # the same of one task, in Roo Code
 _ADDED = ("environment_details", "file_content", "explicit_instructions", "notice", "thinking")
 _TYPED = re.compile(r"</?(?:task|feedback|answer|user_message|new_message)>")
+_REPLY = re.compile(r"<(answer|feedback|user_message)>")
 _NOT_TYPED = ("[ERROR]", "[TASK RESUMPTION]", "The user has not provided", "Error: ")
 _RESULT = re.compile(r"\[(\w+)(?: for (?P<quoted>.*?))?\] Result:\s*", re.DOTALL)
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((/[^\n]*?)\) Files")
@@ -83,6 +84,7 @@ class TaskFiles:
 
 
 def build_parser(agent: str, source: TranscriptSource) -> "TaskTranscript":
+    """Build the parser of a task. The name of its folder or file is its id."""
     path = Path(source.path)
     task = path.name.removesuffix(_SESSION_SUFFIX) if not _is_api(path) else path.parent.name
     return TaskTranscript(agent=agent, task=task, folder=source.folder)
@@ -265,8 +267,9 @@ def _add_input(
             call_id = block.text("tool_use_id")
             use = uses.end(call_id)
             result = transcripts.strip_tags(tool_use.render_result(block.value("content")), _ADDED)
-            if use.name:  # else it repeats what the user answered, or has no call
+            if use.name:
                 talk.add_tool(call_id, use, result, at_ms, failed=block.true("is_error"))
+            typed += _list_replies(result)
             continue
         text = transcripts.strip_injected(block.text("text"), _ADDED)
         if not text:
@@ -280,10 +283,14 @@ def _add_input(
                 continue
             waiting = ""
             talk.add_tool(f"{record_id}:{name}", uses.end(name), result, at_ms)
+            typed += _list_replies(result)
         elif heading or text.startswith(_NOT_TYPED):
-            if heading and "<feedback>" in text:
-                typed.append(text[heading.end() :])
+            typed += _list_replies(text)
         else:
-            typed.append(text)
-    said = _TYPED.sub("", "\n".join(typed)).strip()
-    talk.add(RecordKind.PROMPT, record_id, said, at_ms)
+            typed.append(_TYPED.sub("", text).strip())
+    talk.add(RecordKind.PROMPT, record_id, "\n".join(typed).strip(), at_ms)
+
+
+def _list_replies(result: str) -> list[str]:
+    """Return what the user said in the result of a tool: an answer, or why it was not allowed."""
+    return [tag.text.strip() for tag in _iter_tags(_REPLY, result)]
