@@ -246,6 +246,46 @@ class TestCline:
         assert {entry.metadata["agent"] for entry in entries} == {"roo"}
         assert entries[0].session == str(START_MS)
 
+    def test_what_the_user_replies_to_a_tool_is_said_by_the_user(self, tmp_path: Path) -> None:
+        asked = {"type": "tool_use", "id": "q", "name": "ask_followup_question"}
+        reply = {"type": "tool_result", "tool_use_id": "q", "content": "<answer>\nBlue\n</answer>"}
+        path = self.write(
+            tmp_path,
+            {"role": "user", "content": "Paint it", "ts": START_MS},
+            {"role": "assistant", "content": [{**asked, "input": {"question": "Which colour?"}}]},
+            {"role": "user", "content": [reply]},
+            {"role": "user", "content": "[x for 'y'] Result:\n<feedback>\nNot now\n</feedback>"},
+        )
+        assert list_said(read("cline", path)) == [
+            ("user", "Paint it"),
+            ("assistant", "Which colour?"),
+            ("user", "Blue"),
+            ("user", "Not now"),
+        ]
+
+    def test_sessions_of_the_command_line(self, tmp_path: Path) -> None:
+        folder = tmp_path / "sessions" / "17_ab"
+        call = {"type": "tool_use", "id": "c", "name": "run_commands", "input": {"commands": ["x"]}}
+        parts = [{"query": "x", "result": "7 gulls\n", "success": True}]
+        result = {"type": "tool_result", "tool_use_id": "c", "content": parts}
+        messages: list[dict[str, Any]] = [
+            {"id": "a", "role": "user", "content": '<user_input mode="act">Count</user_input>'},
+            {"id": "b", "role": "assistant", "content": [call]},
+            {"id": "c", "role": "user", "content": [result]},
+            {"id": "d", "role": "user", "content": "x", "metadata": {"displayRole": "system"}},
+            {"id": "e", "role": "user", "content": '<hook_context source="x">y</hook_context>'},
+        ]
+        said = [{**message, "ts": START_MS} for message in messages]
+        dump(folder / "17_ab.messages.json", {"version": 1, "messages": said})
+        dump(folder / "17_ab.json", {"cwd": "/home/ada/lighthouse"})
+        entries = read("cline", tmp_path / "sessions")
+        assert list_said(entries) == [
+            ("user", "Count"),
+            ("tool", 'run_commands: {"commands": ["x"]}\n7 gulls'),
+        ]
+        assert entries[0].session == "17_ab"
+        assert entries[0].metadata["cwd"] == "/home/ada/lighthouse"
+
     def test_the_list_of_tasks_knows_their_folders(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, {"role": "user", "content": "Hello"})
         item = {"id": str(START_MS), "cwdOnTaskInitialization": "/home/ada/lighthouse"}

@@ -174,7 +174,7 @@ class TestAnswers:
         (folder / place.name_file()).write_bytes(content)
         assert last_context.read_answer(place, 1) is None
 
-    def test_a_link_is_not_followed(
+    def test_a_link_is_not_followed_and_a_pause_holds(
         self, repository: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("XDG_DATA_HOME", str(repository.parent))
@@ -189,6 +189,9 @@ class TestAnswers:
         target = folder / place.name_file()
         target.write_text(json.dumps(kept))
         assert last_context.read_answer(place, 1) is not None
+        (folder.parent / last_context.PAUSE_FILE).touch()
+        assert last_context.read_answer(place, 1) is None
+        (folder.parent / last_context.PAUSE_FILE).unlink()
         target.rename(folder / "elsewhere")
         target.symlink_to("elsewhere")
         assert last_context.read_answer(place, 1) is None

@@ -28,8 +28,14 @@ SHOWN_MESSAGES = "ui_messages.json"
 _SESSION_SUFFIX = ".messages.json"  # of newer versions of Cline
 _TASK_LIST = Path("state", "taskHistory.json")  # with the folder of each task
 _TASK_ITEM = "history_item.json"  # the same of one task, in Roo Code
-_ADDED = ("environment_details", "file_content", "explicit_instructions", "notice", "thinking")
-_TYPED = re.compile(r"</?(?:task|feedback|answer|user_message|new_message)>")
+_ADDED = (
+    *("environment_details", "explicit_instructions", "file_content", "hook_context", "notice"),
+    "thinking",
+)
+_TYPED = re.compile(
+    r"</?(?:task|feedback|answer|user_message|new_message)>|<user_input(?: [^<>]*)?>|</user_input>"
+)
+_REPLY = re.compile(r"<(answer|feedback|user_message)>")
 _NOT_TYPED = ("[ERROR]", "[TASK RESUMPTION]", "The user has not provided", "Error: ")
 _RESULT = re.compile(r"\[(\w+)(?: for (?P<quoted>.*?))?\] Result:\s*", re.DOTALL)
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((/[^\n]*?)\) Files")
@@ -64,7 +70,7 @@ class TaskFiles:
                 path=str(file),
                 size=file.stat().st_size,
                 folder=known[file.parent.parent.parent].get(file.parent.name, "")
-                or str(_read_object(file.parent / _TASK_ITEM).get("workspace") or ""),
+                or _read_folder(file),
             )
             for file in found
         ]
@@ -83,6 +89,7 @@ class TaskFiles:
 
 
 def build_parser(agent: str, source: TranscriptSource) -> "TaskTranscript":
+    """Build the parser of a task. The name of its folder or file is its id."""
     path = Path(source.path)
     task = path.name.removesuffix(_SESSION_SUFFIX) if not _is_api(path) else path.parent.name
     return TaskTranscript(agent=agent, task=task, folder=source.folder)
@@ -106,14 +113,16 @@ def _read_folders(path: Path) -> dict[str, str]:
     }
 
 
+def _read_folder(file: Path) -> str:
+    """Return the folder of a task from the file that describes it, beside its messages."""
+    name = _TASK_ITEM if _is_api(file) else file.name.removesuffix(_SESSION_SUFFIX) + ".json"
+    value = _read(file.with_name(name))
+    return Fields(value if isinstance(value, dict) else {}).text("cwd", "workspace")
+
+
 def _read_list(path: Path) -> list[Any]:
     value = _read(path)
     return value if isinstance(value, list) else []
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    value = _read(path)
-    return value if isinstance(value, dict) else {}
 
 
 def _read(path: Path) -> object:
@@ -155,7 +164,7 @@ class TaskTranscript:
             record_id = message.text("id") or str(index)
             if message.text("role") == "assistant":
                 _add_answer(talk, uses, message, record_id, at_ms)
-            elif message.text("role") == "user":
+            elif message.text("role") == "user" and not _is_added(message):
                 _add_input(talk, uses, message, record_id, at_ms)
         return talk.entries or None
 
@@ -176,6 +185,11 @@ class _Times:
                 return transcripts.parse_millis(message.value("ts")) or self.began_ms
             self.place += 1
         return self.began_ms if index == 0 else None
+
+
+def _is_added(message: Fields) -> bool:
+    """Return whether Cline has added the message, such as the context of a hook."""
+    return message.fields("metadata").text("displayRole") == "system"
 
 
 def _to_number(name: str) -> object:
@@ -264,9 +278,10 @@ def _add_input(
         if block.text("type") == "tool_result":
             call_id = block.text("tool_use_id")
             use = uses.end(call_id)
-            result = transcripts.strip_tags(tool_use.render_result(block.value("content")), _ADDED)
-            if use.name:  # else it repeats what the user answered, or has no call
+            result = transcripts.strip_tags(_render_result(block), _ADDED)
+            if use.name:
                 talk.add_tool(call_id, use, result, at_ms, failed=block.true("is_error"))
+            typed += _list_replies(result)
             continue
         text = transcripts.strip_injected(block.text("text"), _ADDED)
         if not text:
@@ -280,10 +295,20 @@ def _add_input(
                 continue
             waiting = ""
             talk.add_tool(f"{record_id}:{name}", uses.end(name), result, at_ms)
+            typed += _list_replies(result)
         elif heading or text.startswith(_NOT_TYPED):
-            if heading and "<feedback>" in text:
-                typed.append(text[heading.end() :])
+            typed += _list_replies(text)
         else:
-            typed.append(text)
-    said = _TYPED.sub("", "\n".join(typed)).strip()
-    talk.add(RecordKind.PROMPT, record_id, said, at_ms)
+            typed.append(_TYPED.sub("", text).strip())
+    talk.add(RecordKind.PROMPT, record_id, "\n".join(typed).strip(), at_ms)
+
+
+def _render_result(block: Fields) -> str:
+    """Render a result, which may be a list of those of several commands or files."""
+    parts = [part.text("result", "error") for part in block.blocks("content")]
+    return "\n".join(filter(None, parts)) or tool_use.render_result(block.value("content"))
+
+
+def _list_replies(result: str) -> list[str]:
+    """Return what the user said in the result of a tool: an answer, or why it was not allowed."""
+    return [tag.text.strip() for tag in _iter_tags(_REPLY, result)]

@@ -73,6 +73,7 @@ def _find_vault(path: Path) -> Path:
 
 
 def build_parser(source: TranscriptSource) -> "NoteParser":
+    """Build the parser of a note, with its place in the vault."""
     path, vault = Path(source.path).resolve(), Path(source.folder)
     inner = path.relative_to(vault) if path.is_relative_to(vault) else Path(path.name)
     return NoteParser(vault=vault.name, path=inner.as_posix())
