@@ -31,6 +31,7 @@ ENVIRONMENT = (
     "HOME", "USER", "PATH", "TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
     "CLICOLOR", "CLICOLOR_FORCE", "LANG", "TZ", "EDITOR", "VISUAL", "SSH_AUTH_SOCK", "SSH_ASKPASS",
     "COMP_WORDS", "COMP_CWORD", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME",
+    "OPENCODE_CONFIG_DIR", "COPILOT_HOME", "CLINE_DIR", "CLINE_DATA_DIR",
 )  # fmt: skip
 ENVIRONMENT_PREFIXES = ("MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_KONTEKST_")
 # Clients and commands with --endpoint use these. They run in their own process, so the daemon

@@ -12,6 +12,9 @@ _BEFORE_A_PROGRAM = ("env", "exec")
 _NOTHING = "echo '{}'"  # if our program is gone, Python exits with 2, which agents take as a veto
 _NEVER_FAILS = (["||", "true"], ["||", ":"], ["||", "echo", "{}"])
 _JOINS = frozenset("();|&\n")
+# Many agents start a server with few variables. These say where our data and settings are: without
+# them, the server would have a store of its own.
+FORWARDED = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
 class Agent(StrEnum):
@@ -19,6 +22,14 @@ class Agent(StrEnum):
     CODEX = "codex"
     GEMINI = "gemini"
     CURSOR = "cursor"
+    OPENCODE = "opencode"
+    COPILOT = "copilot"
+    VSCODE = "vscode"
+    WINDSURF = "windsurf"
+    CLINE = "cline"
+    ROO = "roo"
+    ZED = "zed"
+    AIDER = "aider"
 
 
 class InstallScope(StrEnum):
@@ -37,10 +48,11 @@ class InstallStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """An MCP server, as an agent starts it."""
+    """An MCP server, as an agent starts it. Its variables do not tell installations apart."""
 
     command: str
     args: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +69,11 @@ class Launcher:
     def hook_words(self, agent: Agent) -> tuple[str, ...]:
         return (*self._words(HOOK), "auto", "--agent", agent)
 
-    def server(self) -> McpServer:
+    def server(self, environ: Mapping[str, str] | None = None) -> McpServer:
+        """Return the MCP server, with the variables of the user that it needs."""
         command, *args = self._words(SERVE)
-        return McpServer(command=command, args=tuple(args))
+        env = {name: value for name in FORWARDED if (value := (environ or {}).get(name))}
+        return McpServer(command=command, args=tuple(args), env=env)
 
     def _words(self, verb: str) -> tuple[str, ...]:
         return (self.python, "-I", "-S", self.script, PROGRAM, verb)
@@ -83,11 +97,19 @@ class InstallTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """A config file of an agent, and which of our entries belong there."""
+    """A config file of an agent, and which of our entries belong there.
+
+    An agent that reads one of several files has the others as `alternatives`: we edit the first
+    that exists. An `optional` file is edited only if its folder exists.
+    """
 
     path: str
     hooks: bool = False
     servers: bool = False
+    rules: bool = False  # instructions for the model, in a block of ours
+    front: str = ""  # what a new file of rules begins with
+    alternatives: tuple[str, ...] = ()
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +126,7 @@ class EditedConfig:
 
     text: str
     bare: bool = False
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +135,7 @@ class InstalledEntries:
 
     hooks: tuple[str, ...] = ()
     servers: tuple[McpServer, ...] = ()
+    rules: bool = False
     off: str = ""
 
 
@@ -123,6 +147,7 @@ class ConfigChange:
     before: str | None
     after: str | None
     emptied: str = ""  # the text to leave instead of removing a symbolic link
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,8 +41,8 @@ _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path",
 _OUR_TOOLS = re.compile(
     r"recall"  # of agents that the daemon runs
     r"|mcp__(?:agent-)?memory__.*"
-    # With the server's name as Gemini CLI and Codex write it, or without it, as Cursor does.
-    r"|(?:mcp_)?(?:(?:agent-)?memory__?)?memory_"
+    # With the server's name as Gemini CLI, Codex and Copilot write it, or without it (Cursor).
+    r"|(?:mcp_)?(?:(?:agent-)?memory(?:__?|-))?memory_"
     r"(?:capture|configure|consolidate|expand|forget|recall|status|sync|timeline)"
 )
 _SHELLS = re.compile(r"bash|shell|command|exec|terminal", re.IGNORECASE)
