@@ -66,6 +66,7 @@ soak: $(READY)
 interop: $(READY)
 	tools/interop
 	tools/interop-mcp
+	tools/interop-agents
 
 clean:
 	rm -rf $(VENV) .demo build dist

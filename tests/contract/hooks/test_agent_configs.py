@@ -261,9 +261,6 @@ class TestJson:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ('{\n  // mine\n  "a": 1\n}', "comment at line 2"),
-            ('{"a": 1 /* mine */}', "comment at line 1"),
-            ('{"a": 1,}', "not valid JSON"),
             ('{"a": ', "not valid JSON"),
             ("[]", "not an object"),
             ('"x"', "not an object"),
@@ -274,6 +271,23 @@ class TestJson:
         ],
     )
     def test_what_cannot_be_kept_whole_is_refused(self, agent: Agent, text: str, told: str) -> None:
+        with pytest.raises(ConfigError, match=told):
+            edit(agent, text, build_desired(agent))
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ('{\n  // mine\n  "a": 1\n}', "comment at line 2"),
+            ('{"a": 1 /* mine */}', "comment at line 1"),
+            ('{"a": 1,}', "not valid JSON"),
+        ],
+    )
+    def test_what_the_agent_could_not_read_is_refused(
+        self, agent: Agent, text: str, told: str
+    ) -> None:
+        if agent is Agent.COPILOT:
+            assert edit(agent, edit(agent, text, build_desired(agent)), NOTHING).count("1") == 2
+            return  # it reads comments
         with pytest.raises(ConfigError, match=told):
             edit(agent, text, build_desired(agent))
 
@@ -783,6 +797,7 @@ class TestPlaces:
             (Agent.GEMINI, '{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled = false"),
             (Agent.GEMINI, '{"hooksConfig": {"enabled": true}}', ""),
             (Agent.CURSOR, "{}", ""),
+            (Agent.COPILOT, '{"disableAllHooks": true} // for now', "disableAllHooks = true"),
         ],
     )
     def test_hooks_that_are_switched_off_are_noticed(

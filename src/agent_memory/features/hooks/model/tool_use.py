@@ -13,8 +13,16 @@ MAX_OPEN = 200  # calls that wait for a result; those of a session that ended ne
 MAX_ASKED = 2_000
 MAX_WRITTEN = 8_000
 _FILES = ("file_path", "notebook_path", "filePath", "absolute_path")
-# Names for the same tools in Claude Code, Gemini CLI and Codex.
+# Names for the same tools in Claude Code, Gemini CLI, Codex, OpenCode, Cline and VS Code.
 _ALIASES = {
+    "createFile": "Write",
+    "edit": "Edit",
+    "editFiles": "Edit",
+    "read": "Read",
+    "readFile": "Read",
+    "replace_in_file": "Edit",
+    "write": "Write",
+    "write_to_file": "Write",
     "MultiEdit": "Edit",
     "NotebookEdit": "Edit",
     "apply_patch": "Edit",
