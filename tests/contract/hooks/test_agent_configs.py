@@ -524,6 +524,32 @@ class TestComments:
         there = edit(Agent.ZED, text, desired, file=file)
         assert edit(Agent.ZED, there, desired, file=file) == there
         assert edit(Agent.ZED, there, NOTHING, file=file) == text
+        before, after = (
+            {p.key: p.value for p in JsonDocument(each, comments=True).root.pieces}
+            for each in (text, there)
+        )
+        assert after.pop("context_servers")
+        assert after == {key: value for key, value in before.items() if key in after}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '{"a": 1, // c\n "memory": OURS }',
+            '{"a": 1, // c\n "memory": OURS, "b": 2}',
+            '{ // c\n "memory": OURS, "b": 2 // d\n}',
+            '{"memory": OURS /* c */, "b": 2}',
+            '{"a": 1, "memory": OURS // c\n}',
+            '{"memory": OURS // c\n}',
+            '{\n  // c\n  "memory": OURS, // d\n}',
+        ],
+    )
+    def test_comments_around_our_entry_hide_nothing(self, text: str) -> None:
+        entry = json.dumps({"command": "memory", "args": ["serve"]})
+        whole = '{"context_servers": ' + text.replace("OURS", entry) + ', "z": 3}'
+        left = edit(Agent.ZED, whole, NOTHING, file=servers_file(Agent.ZED))
+        found = {p.key: p.value for p in JsonDocument(left, comments=True).root.pieces}
+        others = {key: value for key, value in (("a", 1), ("b", 2)) if f'"{key}"' in text}
+        assert found == ({"context_servers": others} if others else {}) | {"z": 3}
 
     @pytest.mark.parametrize(
         "text", ["{'a': 1}", '{"a": 1 // x', "{a: 1}", '{"a": 1,,}', '{"a" 1}']
@@ -871,6 +897,13 @@ class TestDiskFiles:
         self.FILES.apply(change(path, "a", "b"))
         assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("b", mode)
         assert [each.name for each in tmp_path.iterdir()] == ["settings.json"]
+
+    def test_a_script_can_be_run_by_its_owner(self, tmp_path: Path) -> None:
+        path = tmp_path / "TaskStart"
+        self.FILES.apply(replace(change(path, None, "#!/bin/sh\n"), executable=True))
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+        assert self.FILES.is_file(str(path))
+        assert not self.FILES.is_file(str(tmp_path))
 
     def test_line_breaks_stay(self, tmp_path: Path) -> None:
         path = tmp_path / "settings.json"

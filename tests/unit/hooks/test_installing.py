@@ -196,6 +196,16 @@ class TestFiles:
         user.uninstall(Agent.ZED, InstallScope.PROJECT)
         assert user.files() == {"app/.rules": "Use spaces.\n", "app/AGENTS.md": "Use tabs.\n"}
 
+    @pytest.mark.parametrize("agent", [Agent.VSCODE, Agent.ROO, Agent.ZED], ids=str)
+    def test_without_hooks_there_is_nothing_without_mcp(self, user: User, agent: Agent) -> None:
+        with pytest.raises(InvalidInput, match=f"memory uninstall {agent} --user"):
+            user.install(agent)
+
+    def test_a_file_of_servers_that_we_made_goes_with_the_server(self, user: User) -> None:
+        user.install(Agent.CURSOR, mcp=True)
+        user.install(Agent.CURSOR)
+        assert list(user.files()) == ["home/.cursor/hooks.json"]
+
     def test_an_extension_that_is_not_there_gets_no_file(self, user: User) -> None:
         user.install(Agent.CLINE, mcp=True)
         assert not [path for path in user.files() if "globalStorage" in path]
@@ -291,7 +301,7 @@ class TestNotes:
 
     @agents
     def test_what_to_do_next_is_told(self, user: User, agent: Agent) -> None:
-        done = user.install(agent)
+        done = user.install(agent, mcp=True)
         assert done.title in done.advice
         assert ("trust" in done.advice) == (agent is Agent.CODEX)
 

@@ -40,6 +40,13 @@ class Installing:
     ) -> InstallResult:
         """Install into an agent. Nothing is written unless every file can be edited."""
         target = self._resolve_target(scope, caller)
+        setup = self.agents[agent]
+        files = setup.list_files(target)
+        if not mcp and any(file.servers for file in files) and not any(f.hooks for f in files):
+            raise InvalidInput(
+                f"{setup.title} has no hooks of ours: without the MCP server there is nothing to"
+                f" install; to remove it, run `memory uninstall {agent} --{scope}`"
+            )
         desired = self._build_entries(agent, target, mcp=mcp)
         result = self._apply_changes(agent, target, desired, dry_run=dry_run)
         return replace(result, notes=tuple(self._build_notes(agent, target)))
@@ -137,11 +144,10 @@ class Installing:
             before = self.files.read(file.path)
             edited = _edit_file(setup, file, before or "", wanted)
             if edited.text != (before or ""):
-                bare = edited.bare and (wanted == NOTHING or not edited.text)
                 yield ConfigChange(
                     path=file.path,
                     before=before,
-                    after=None if bare else edited.text,
+                    after=None if edited.bare else edited.text,
                     emptied=edited.text,
                     executable=edited.executable,
                 )

@@ -7,6 +7,7 @@ from pathlib import PurePath
 import yaml
 
 from agent_memory.features.hooks.adapters.agents import rule_files
+from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.model.installations import (
     Agent,
     ConfigFile,
@@ -34,12 +35,10 @@ _KEY = re.compile(r"^read[ \t]*:[ \t]*(#.*)?\r?$", re.MULTILINE)
 _ITEM = re.compile(r"\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*([ \t]*)-[ \t][^\n]*")
 
 
-class AiderInstaller:
+class AiderInstaller(JsonInstaller):
     agent = Agent.AIDER
     title = "Aider"
-
-    def get_folder(self, target: InstallTarget, /) -> str:
-        return str(PurePath(target.home) / ".aider")
+    folder = ".aider"
 
     def list_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
         folder = PurePath(target.root if target.scope is InstallScope.PROJECT else target.home)
@@ -47,9 +46,6 @@ class AiderInstaller:
             ConfigFile(path=str(folder / SETTINGS)),
             ConfigFile(path=str(folder / CONVENTIONS), rules=True),
         )
-
-    def list_shared_files(self, _target: InstallTarget, /) -> tuple[ConfigFile, ...]:
-        return ()
 
     def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
         if file.rules:

@@ -25,7 +25,7 @@ OWN_TIMEOUT = "SessionEnd"  # the agent's own is very short: leave it to the age
 
 
 class JsonInstaller:
-    """An AgentSetup for hooks and servers in JSON. Subclasses say how their agent differs."""
+    """An AgentSetup for hooks and servers in JSON, and rules. Subclasses say how theirs differs."""
 
     agent: Agent
     title: str

@@ -134,17 +134,17 @@ class JsonContainer:
     def remove(self, piece: Piece) -> None:
         """Remove a piece. After `append`, this restores the text exactly."""
         position = self.pieces.index(piece)
-        comment = _find_comment(piece.lead)
         if len(self.pieces) == 1:
             self._blank = _LINE_START.sub("", piece.lead)
+            self._blank += piece.tail if piece.tail.strip() else ""
             self._comma = ""
         elif position == len(self.pieces) - 1:
-            self.pieces[-2].tail = comment + piece.tail
-        elif position == 0 and not _find_comment(self.pieces[1].lead):
+            self.pieces[-2].tail = _move_comments(piece.lead, piece.tail)
+        elif position == 0 and not self.pieces[1].lead.strip():
             self.pieces[1].lead = piece.lead
         else:
             following = self.pieces[position + 1]
-            following.lead = comment + following.lead
+            following.lead = _move_comments(piece.lead, following.lead)
         del self.pieces[position]
 
     def _indent_of(self, piece: Piece) -> str | None:
@@ -255,6 +255,13 @@ def _blank_match(match: re.Match[str]) -> str:
 def _find_comment(lead: str) -> str:
     """Return the comments of a lead, with the blanks before them."""
     return _LINE_START.sub("", lead).rstrip(" \t") if lead.strip() else ""
+
+
+def _move_comments(lead: str, rest: str) -> str:
+    """Put the comments of a lead before the rest. One that ends with its line keeps the break."""
+    comment = _find_comment(lead)
+    needs_break = comment and "\n" not in rest and _LINE_START.search(lead)
+    return lead + rest if needs_break else comment + rest
 
 
 def _split_tail(tail: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ const SHELL = ["-c", COMMAND]
 
 export const AgentMemory = async ({ client, directory }) => {
   const sessions = new Map()
+  const loadedAt = Date.now()
 
   const encode = (event, session, more) =>
     JSON.stringify({
@@ -56,12 +57,15 @@ export const AgentMemory = async ({ client, directory }) => {
   const find = async (id) => {
     const known = sessions.get(id)
     if (known) return known
-    const session = { id, parent: "", agent: "", context: "", answer: "", turn: "", failed: new Set() }
+    const session = { id, parent: "", agent: "", context: "", answer: "", turn: "" }
+    session.source = "startup"
+    session.failed = new Set()
     sessions.set(id, session)
     if (sessions.size > MAX_SESSIONS) sessions.delete(sessions.keys().next().value)
     try {
       const { data } = await client.session.get({ path: { id } })
       session.parent = data?.parentID || ""
+      if (data?.time?.created < loadedAt) session.source = "resume"
     } catch {}
     return session
   }
@@ -78,7 +82,7 @@ export const AgentMemory = async ({ client, directory }) => {
       session.agent = input.agent || ""
       session.turn = output.message?.id || input.messageID || ""
       session.answer = ""
-      if (isNew) await begin(session, "startup")
+      if (isNew) await begin(session, session.source)
       const prompt = readPrompt(output.parts)
       if (session.parent || !prompt) return // the prompt of a subagent is the call of a tool
       const related = await send("UserPromptSubmit", session, { prompt, prompt_id: session.turn })

@@ -16,7 +16,10 @@ def edit_owned(text: str, desired: str, *, executable: bool = False) -> EditedCo
     if text and MARK not in text:
         if not desired:
             return EditedConfig(text=text)
-        raise ConfigError("it is not a file of Agent Memory: move it away, or call it from there")
+        raise ConfigError(
+            "it is not a file of Agent Memory, which would replace it: rename it, or leave it and"
+            " run `memory hook auto` in it yourself"
+        )
     return EditedConfig(text=desired, bare=not desired, executable=executable)
 
 
