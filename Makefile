@@ -70,6 +70,7 @@ interop: $(READY)
 	tools/interop
 	tools/interop-mcp
 	tools/interop-plugins
+	tools/interop-agents
 
 clean:
 	rm -rf $(VENV) .demo build dist

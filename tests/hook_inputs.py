@@ -276,7 +276,7 @@ GEMINI: Mapping[str, Input] = {
         prompt_response="No, it is closed on Sundays.",
         stop_hook_active=False,
     ),
-    "PreCompress": _gemini("PreCompress", trigger="auto"),
+    "PreCompress": _gemini("PreCompress", trigger="manual"),
     "SessionEnd": _gemini("SessionEnd", reason="exit"),
 }
 

@@ -16,9 +16,13 @@ from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
 from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
 from agent_memory.features.hooks.adapters.agents.hook_lists import HOOKS
 from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
-from agent_memory.features.hooks.adapters.agents.server_tables import NAMES, SERVERS
-from agent_memory.features.hooks.adapters.agents.toml_config import FORWARDED
-from agent_memory.features.hooks.model.installations import MARKETPLACE, PLUGIN, Launcher
+from agent_memory.features.hooks.adapters.agents.server_tables import NAMES
+from agent_memory.features.hooks.model.installations import (
+    FORWARDED,
+    MARKETPLACE,
+    PLUGIN,
+    Launcher,
+)
 from agent_memory.features.hooks.model.transcripts import COMMAND_MARKER
 from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, NAMESPACES
 
@@ -130,7 +134,7 @@ def _build_hooks(installer: JsonInstaller) -> dict[str, Any]:
 
 
 def _build_servers(installer: JsonInstaller, **more: object) -> dict[str, Any]:
-    return {SERVERS: {NAMES[0]: {**installer.build_server(ON_PATH.server()), **more}}}
+    return {installer.table.key: {NAMES[0]: {**installer.build_server(ON_PATH.server()), **more}}}
 
 
 def _render_skill() -> str:

@@ -8,11 +8,19 @@ from agent_memory.bootstrap.build_handling import HandlingFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.features.hooks.adapters.agents.aider import AiderInstaller
 from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCodeInstaller
+from agent_memory.features.hooks.adapters.agents.cline import ClineInstaller
 from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
+from agent_memory.features.hooks.adapters.agents.copilot import CopilotInstaller
 from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
 from agent_memory.features.hooks.adapters.agents.files import DiskFiles
 from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
+from agent_memory.features.hooks.adapters.agents.opencode import OpenCodeInstaller
+from agent_memory.features.hooks.adapters.agents.roo import RooInstaller
+from agent_memory.features.hooks.adapters.agents.vscode import VsCodeInstaller
+from agent_memory.features.hooks.adapters.agents.windsurf import WindsurfInstaller
+from agent_memory.features.hooks.adapters.agents.zed import ZedInstaller
 from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.adapters.transcripts.readers import build_readers
@@ -52,11 +60,26 @@ def build_hooks(
     )
 
 
+INSTALLERS = (
+    ClaudeCodeInstaller(),
+    CodexInstaller(),
+    GeminiInstaller(),
+    CursorInstaller(),
+    OpenCodeInstaller(),
+    CopilotInstaller(),
+    VsCodeInstaller(),
+    WindsurfInstaller(),
+    ClineInstaller(),
+    RooInstaller(),
+    ZedInstaller(),
+    AiderInstaller(),
+)
+
+
 def build_installing() -> Installing:
-    installers = (ClaudeCodeInstaller(), CodexInstaller(), GeminiInstaller(), CursorInstaller())
     package = Path(__file__).resolve().parents[1]
     return Installing(
-        agents={installer.agent: installer for installer in installers},
+        agents={installer.agent: installer for installer in INSTALLERS},
         files=DiskFiles(),
         launcher=installations.Launcher(
             python=sys.executable, script=str(package / installations.SCRIPT)

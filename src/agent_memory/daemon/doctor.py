@@ -249,7 +249,7 @@ def _check_agents(environ: Mapping[str, str], folder: Path) -> Iterator[CheckRes
         if not _is_used(state) and not _is_installed(state):
             continue
         if not _is_installed(state) and not any(scope.problem for scope in state.scopes):
-            text = f"there is a {state.folder}, but no hooks of {state.title} are installed"
+            text = f"there is a {state.folder}, but nothing is installed for {state.title}"
             yield _warning(state.agent, text, f"memory install {state.agent}")
         for scope in state.scopes:
             yield from _check_agent(state, scope, environ)
@@ -280,6 +280,8 @@ def _check_agent(
     launcher = build_hooks.build_installing().launcher
     if launcher.hook(state.agent) in installed.commands:
         yield _check_hook(state.agent, state.agent, launcher, _strip_environment(environ))
+    elif installed.standing is InstallStatus.INSTALLED:
+        yield _fine(state.agent, f"its {installed.scope} settings are complete; it has no hooks")
 
 
 def _check_plugin(

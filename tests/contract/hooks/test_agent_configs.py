@@ -14,12 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.hooks.adapters.agents import claude_code, codex, cursor, gemini
-from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCodeInstaller
-from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
-from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
+from agent_memory.bootstrap.build_hooks import INSTALLERS
+from agent_memory.features.hooks.adapters.agents import (
+    claude_code,
+    codex,
+    copilot,
+    cursor,
+    gemini,
+    rule_files,
+    windsurf,
+)
 from agent_memory.features.hooks.adapters.agents.files import LIMIT, DiskFiles
-from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
+from agent_memory.features.hooks.adapters.agents.json_text import JsonDocument
 from agent_memory.features.hooks.model.installations import (
     Agent,
     ConfigChange,
@@ -36,24 +42,28 @@ from agent_memory.kernel.errors import ConfigError
 
 LAUNCHER = Launcher(python="/opt/our tools/bin/python", script="/opt/lib/agent_memory/launch.py")
 MOVED = Launcher(python="/elsewhere/bin/python", script="/elsewhere/agent_memory/launch.py")
-SETUPS: dict[Agent, AgentSetup] = {
-    each.agent: each
-    for each in (ClaudeCodeInstaller(), CodexInstaller(), GeminiInstaller(), CursorInstaller())
-}
+SETUPS: dict[Agent, AgentSetup] = {each.agent: each for each in INSTALLERS}
 EVENTS = {
     Agent.CLAUDE_CODE: claude_code.EVENTS,
     Agent.CODEX: codex.EVENTS,
     Agent.GEMINI: gemini.EVENTS,
     Agent.CURSOR: cursor.EVENTS,
+    Agent.COPILOT: copilot.EVENTS,
+    Agent.WINDSURF: windsurf.EVENTS,
 }
+UNGROUPED = (Agent.CURSOR, Agent.COPILOT, Agent.WINDSURF)
 SEAT = InstallTarget(
     scope=InstallScope.USER, home="/home/ada", root="/code/app", folder="/code/app", environ={}
 )
 NOTHING = DesiredConfig()
-agents = pytest.mark.parametrize("agent", list(Agent))
+hook_agents = pytest.mark.parametrize("agent", list(EVENTS), ids=str)
 json_agents = pytest.mark.parametrize(
-    "agent", [Agent.CLAUDE_CODE, Agent.GEMINI, Agent.CURSOR], ids=str
+    "agent",
+    [Agent.CLAUDE_CODE, Agent.GEMINI, Agent.CURSOR, Agent.COPILOT, Agent.WINDSURF, Agent.CLINE],
+    ids=str,
 )
+every_agent = pytest.mark.parametrize("agent", list(Agent), ids=str)
+every_scope = pytest.mark.parametrize("scope", list(InstallScope), ids=str)
 
 
 def build_desired(
@@ -81,7 +91,7 @@ def edit(agent: Agent, text: str, want: DesiredConfig, *, file: ConfigFile | Non
 def handlers(agent: Agent, text: str) -> dict[str, list[Any]]:
     """Return the handlers by event."""
     found = json.loads(text).get("hooks", {})
-    if agent is Agent.CURSOR:
+    if agent in UNGROUPED:
         return dict(found)
     return {
         event: [handler for group in groups for handler in group["hooks"]]
@@ -106,7 +116,7 @@ others = st.sampled_from(
 def theirs(agent: Agent) -> st.SearchStrategy[Any]:
     """Generate an entry of another program."""
     handler = st.fixed_dictionaries({"command": others}, optional={"timeout": st.integers(1, 60)})
-    if agent is Agent.CURSOR:
+    if agent in UNGROUPED:
         return handler
     return st.fixed_dictionaries(
         {"hooks": st.lists(handler, max_size=2)}, optional={"matcher": words, "sequential": scalars}
@@ -153,7 +163,7 @@ def laid_out(draw: st.DrawFn, value: Any) -> str:
     return draw(st.sampled_from(["", "\n", " "])) + text + draw(st.sampled_from(["", "\n", "\n\n"]))
 
 
-@agents
+@hook_agents
 class TestJson:
     """The hooks file of each agent, with its servers if it has them."""
 
@@ -185,6 +195,7 @@ class TestJson:
         found = handlers(agent, edit(agent, "", build_desired(agent)))
         assert tuple(found) == EVENTS[agent]
         timeout = 10_000 if agent is Agent.GEMINI else 10
+        timed = {Agent.COPILOT: "timeoutSec", Agent.WINDSURF: ""}.get(agent, "timeout")
         for event, entries in found.items():
             (handler,) = entries
             assert shlex.split(handler["command"]) == [
@@ -193,11 +204,12 @@ class TestJson:
                 *("||", "echo", "{}"),
             ]
             short = event == "SessionEnd" and agent is not Agent.GEMINI
-            assert handler.get("timeout") == (None if short else timeout)
-            assert handler.get("type") == (None if agent is Agent.CURSOR else "command")
+            assert handler.get(timed) == (None if short or not timed else timeout)
+            untyped = agent in (Agent.CURSOR, Agent.WINDSURF)
+            assert handler.get("type") == (None if untyped else "command")
 
     def test_tool_events_are_hooked_for_all_tools(self, agent: Agent) -> None:
-        if agent is Agent.CURSOR:
+        if agent in UNGROUPED:
             return  # it has no matchers for what we hook
         found = json.loads(edit(agent, "", build_desired(agent)))["hooks"]
         matched = {event for event, (group,) in found.items() if "matcher" in group}
@@ -226,7 +238,7 @@ class TestJson:
     def test_ours_are_known_by_what_they_run(self, agent: Agent, command: str) -> None:
         handler = {"command": command, "timeout": 99}
         event = EVENTS[agent][0]
-        entry = handler if agent is Agent.CURSOR else {"matcher": "x", "hooks": [handler]}
+        entry = handler if agent in UNGROUPED else {"matcher": "x", "hooks": [handler]}
         text = json.dumps({"version": 1, "hooks": {event: [entry, entry], "Other": [entry]}})
         there = edit(agent, text, build_desired(agent))
         assert there == edit(agent, '{"version": 1}', build_desired(agent))
@@ -234,7 +246,7 @@ class TestJson:
         assert json.loads(edit(agent, text, NOTHING)) == {"version": 1}
 
     def test_somebody_elses_handler_in_our_group_stays(self, agent: Agent) -> None:
-        if agent is Agent.CURSOR:
+        if agent in UNGROUPED:
             return  # it has no groups
         lint = {"type": "command", "command": "./lint.sh"}
         own = {"type": "command", "command": "memory hook auto"}
@@ -249,9 +261,6 @@ class TestJson:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ('{\n  // mine\n  "a": 1\n}', "comment at line 2"),
-            ('{"a": 1 /* mine */}', "comment at line 1"),
-            ('{"a": 1,}', "not valid JSON"),
             ('{"a": ', "not valid JSON"),
             ("[]", "not an object"),
             ('"x"', "not an object"),
@@ -262,6 +271,23 @@ class TestJson:
         ],
     )
     def test_what_cannot_be_kept_whole_is_refused(self, agent: Agent, text: str, told: str) -> None:
+        with pytest.raises(ConfigError, match=told):
+            edit(agent, text, build_desired(agent))
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ('{\n  // mine\n  "a": 1\n}', "comment at line 2"),
+            ('{"a": 1 /* mine */}', "comment at line 1"),
+            ('{"a": 1,}', "not valid JSON"),
+        ],
+    )
+    def test_what_the_agent_could_not_read_is_refused(
+        self, agent: Agent, text: str, told: str
+    ) -> None:
+        if agent is Agent.COPILOT:
+            assert edit(agent, edit(agent, text, build_desired(agent)), NOTHING).count("1") == 2
+            return  # it reads comments
         with pytest.raises(ConfigError, match=told):
             edit(agent, text, build_desired(agent))
 
@@ -393,8 +419,7 @@ class TestServersInToml:
         assert there == (
             'model = "o4"\n\n[mcp_servers.memory]\ncommand = "/opt/our tools/bin/python"\n'
             'args = ["-I", "-S", "/opt/lib/agent_memory/launch.py", "memory", "serve"]\n'
-            'env_vars = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",'
-            ' "XDG_RUNTIME_DIR"]\n'
+            'env_vars = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"]\n'
         )
         assert SETUPS[Agent.CODEX].find_entries(self.FILE, there).servers == (LAUNCHER.server(),)
 
@@ -436,6 +461,263 @@ class TestServersInToml:
             self.edit("mcp_servers = 1\n", LAUNCHER.server())
 
 
+COMMENTED = """\
+// mine
+{
+  "theme": "dark", // not too dark
+  /* the models */
+  "models": [
+    "a", // the small one
+    "b", /* the big one */
+  ],
+  "editor": { // all of it
+    "tabs": 2
+  } // the end
+}
+// after
+"""
+
+
+class TestComments:
+    """Settings with comments, as OpenCode, VS Code and Zed read them."""
+
+    AGENTS = (Agent.OPENCODE, Agent.VSCODE, Agent.ZED)
+
+    @pytest.mark.parametrize("agent", AGENTS, ids=str)
+    @pytest.mark.parametrize(
+        "text",
+        [
+            COMMENTED,
+            COMMENTED.replace("\n", "\r\n"),
+            '{"a": 1, /* c */ "b": 2 /* d */ }',
+            '{"a": 1,}',
+            '{"a": 1, }',
+            '{\n  "a": [1, 2,], // x  \n}\n',
+            "{ // nothing yet\n}\n",
+            "{\n  // nothing yet\n}",
+            "// only this\n{}",
+            '{"//": "/* no comment */", "b": "a,}"}',
+        ],
+    )
+    def test_comments_stay(self, agent: Agent, text: str) -> None:
+        file, desired = servers_file(agent), build_desired(agent, mcp=True)
+        there = edit(agent, text, desired, file=file)
+        assert edit(agent, there, desired, file=file) == there
+        assert edit(agent, there, NOTHING, file=file) == text
+        kept = iter(there)
+        assert all(character in kept for character in text)
+        assert SETUPS[agent].find_entries(file, there).servers == (LAUNCHER.server(),)
+
+    def test_a_comment_stays_with_its_value(self) -> None:
+        there = JsonDocument('{\n  "a": 1, // one\n  "b": 2 // two\n}\n', comments=True)
+        there.root.append(3, "c")
+        assert there.text == '{\n  "a": 1, // one\n  "b": 2, // two\n  "c": 3\n}\n'
+        there.root.remove(there.root.pieces[1])
+        assert there.text == '{\n  "a": 1, // one // two\n  "c": 3\n}\n'
+
+    @given(data=st.data())
+    def test_any_settings_with_comments(self, data: st.DataObject) -> None:
+        """Put comments and trailing commas between the lines of any JSON."""
+        lines = json.dumps(data.draw(configs(Agent.CURSOR)), indent=2).split("\n")
+        notes = st.sampled_from(["", "", " // note", " /* note */", " // {[,"])
+        text = "\n".join(line + data.draw(notes) for line in lines)
+        file, desired = servers_file(Agent.ZED), build_desired(Agent.ZED, mcp=True)
+        there = edit(Agent.ZED, text, desired, file=file)
+        assert edit(Agent.ZED, there, desired, file=file) == there
+        assert edit(Agent.ZED, there, NOTHING, file=file) == text
+        before, after = (
+            {p.key: p.value for p in JsonDocument(each, comments=True).root.pieces}
+            for each in (text, there)
+        )
+        assert after.pop("context_servers")
+        assert after == {key: value for key, value in before.items() if key in after}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '{"a": 1, // c\n "memory": OURS }',
+            '{"a": 1, // c\n "memory": OURS, "b": 2}',
+            '{ // c\n "memory": OURS, "b": 2 // d\n}',
+            '{"memory": OURS /* c */, "b": 2}',
+            '{"a": 1, "memory": OURS // c\n}',
+            '{"memory": OURS // c\n}',
+            '{\n  // c\n  "memory": OURS, // d\n}',
+        ],
+    )
+    def test_comments_around_our_entry_hide_nothing(self, text: str) -> None:
+        entry = json.dumps({"command": "memory", "args": ["serve"]})
+        whole = '{"context_servers": ' + text.replace("OURS", entry) + ', "z": 3}'
+        left = edit(Agent.ZED, whole, NOTHING, file=servers_file(Agent.ZED))
+        found = {p.key: p.value for p in JsonDocument(left, comments=True).root.pieces}
+        others = {key: value for key, value in (("a", 1), ("b", 2)) if f'"{key}"' in text}
+        assert found == ({"context_servers": others} if others else {}) | {"z": 3}
+
+    @pytest.mark.parametrize(
+        "text", ["{'a': 1}", '{"a": 1 // x', "{a: 1}", '{"a": 1,,}', '{"a" 1}']
+    )
+    def test_what_is_not_json_is_refused(self, text: str) -> None:
+        with pytest.raises(ConfigError, match="not valid JSON"):
+            edit(Agent.ZED, text, build_desired(Agent.ZED, mcp=True), file=servers_file(Agent.ZED))
+
+
+# What people have in the files that our entries go into.
+RULES = [
+    "",
+    "# Rules\n\nUse tabs.\n",
+    "no line break",
+    "a\r\nb\r\n",
+    "a\r",
+    "\n\n",
+    "---\nx: 1\n---\n",
+]
+YAML = [
+    "",
+    "model: gpt\n",
+    "model: gpt",
+    "# mine\nread:\n  - CONVENTIONS.md # ours\n  # - old.md\n\ndark-mode: true\n",
+    "read:\n- a.md\n- b.md\n",
+    "read:\n- a.md",
+    "a: 1\r\nread:\r\n  - a.md\r\nb: 2\r\n",
+    "notes: |\n  read:\n    - x\n",
+]
+JSON = ["", "{}\n", '{"version": 1}', '{\n\t"version": [1,\n2]\n}\n']
+
+
+def list_texts(agent: Agent, file: ConfigFile) -> list[str]:
+    if file.rules:
+        return RULES
+    if agent is Agent.AIDER:
+        return YAML
+    if file.hooks and agent in (Agent.OPENCODE, Agent.CLINE):
+        return [""]
+    return ["", "a = 1 # one\n"] if file.path.endswith(".toml") else JSON
+
+
+@every_agent
+@every_scope
+class TestEveryFile:
+    """Each file of each agent, whatever its format."""
+
+    def list_files(self, agent: Agent, scope: InstallScope) -> tuple[ConfigFile, ...]:
+        return SETUPS[agent].list_files(replace(SEAT, scope=scope))
+
+    def test_in_and_out_again(self, agent: Agent, scope: InstallScope) -> None:
+        setup = SETUPS[agent]
+        for file in self.list_files(agent, scope):
+            for text in list_texts(agent, file):
+                desired = build_desired(agent, mcp=True)
+                there = setup.edit_file(file, text, desired)
+                assert there.text != text
+                assert setup.edit_file(file, there.text, desired).text == there.text
+                out = setup.edit_file(file, there.text, NOTHING)
+                assert out.bare if text in ("", "{}\n") else out.text == text, text
+
+    def test_an_installation_that_moved_is_repaired(
+        self, agent: Agent, scope: InstallScope
+    ) -> None:
+        setup = SETUPS[agent]
+        for file in self.list_files(agent, scope):
+            there, moved = (
+                setup.edit_file(file, "", build_desired(agent, launcher, mcp=True)).text
+                for launcher in (LAUNCHER, MOVED)
+            )
+            repaired = setup.edit_file(file, moved, build_desired(agent, mcp=True))
+            assert repaired.text == there
+
+    def test_nothing_of_ours_to_remove_changes_nothing(
+        self, agent: Agent, scope: InstallScope
+    ) -> None:
+        for file in self.list_files(agent, scope):
+            for text in list_texts(agent, file):
+                assert SETUPS[agent].edit_file(file, text, NOTHING).text == text
+
+    def test_our_entries_are_found(self, agent: Agent, scope: InstallScope) -> None:
+        setup = SETUPS[agent]
+        for file in self.list_files(agent, scope):
+            there = setup.edit_file(file, "", build_desired(agent, mcp=True)).text
+            entries = setup.find_entries(file, there)
+            assert set(entries.hooks) == ({LAUNCHER.hook(agent)} if file.hooks else set())
+            assert entries.servers == ((LAUNCHER.server(),) if file.servers else ())
+            assert entries.rules == (not file.hooks and not file.servers)
+            assert setup.find_entries(file, "") == type(entries)()
+
+    def test_the_server_gets_the_users_folders(self, agent: Agent, scope: InstallScope) -> None:
+        server = LAUNCHER.server({"XDG_DATA_HOME": "/data", "SHELL": "/bin/sh"})
+        for file in self.list_files(agent, scope):
+            if file.servers and not file.path.endswith(".toml"):
+                there = SETUPS[agent].edit_file(file, "", DesiredConfig(server=server)).text
+                assert "XDG_DATA_HOME" in there
+                assert "SHELL" not in there
+
+
+class TestRules:
+    def test_they_name_the_tools(self) -> None:
+        assert "`memory_recall`" in rule_files.RULES
+        assert "`memory_capture`" in rule_files.RULES
+
+    def test_without_mcp_there_are_none(self) -> None:
+        (file,) = (file for file in files(Agent.ZED) if file.rules)
+        assert edit(Agent.ZED, "mine\n", build_desired(Agent.ZED), file=file) == "mine\n"
+        there = edit(Agent.ZED, "mine\n", build_desired(Agent.ZED, mcp=True), file=file)
+        assert edit(Agent.ZED, there, build_desired(Agent.ZED), file=file) == "mine\n"
+
+    def test_an_older_text_of_ours_is_replaced_in_place(self) -> None:
+        old = f"a\n\n{rule_files.BEGIN}\nold\n{rule_files.END}\nb\n"
+        assert rule_files.edit_rules(old, "new\n").text == old.replace("old", "new")
+        assert rule_files.edit_rules(old, "").text == "a\nb\n"
+
+    @pytest.mark.parametrize(
+        "text", [rule_files.BEGIN, rule_files.END, f"{rule_files.END}\n{rule_files.BEGIN}\n"]
+    )
+    def test_half_a_block_is_refused(self, text: str) -> None:
+        for rules in (rule_files.RULES, ""):
+            with pytest.raises(ConfigError, match="not a pair"):
+                rule_files.edit_rules(text, rules)
+
+    @given(text=words, front=st.sampled_from(["", "---\nx: y\n---\n"]))
+    def test_any_text_is_as_it_was_afterwards(self, text: str, front: str) -> None:
+        there = rule_files.edit_rules(text, rule_files.RULES, front).text
+        assert rule_files.edit_rules(there, "", front).text == text
+
+
+class TestAider:
+    def edit(self, text: str, want: DesiredConfig) -> str:
+        return edit(Agent.AIDER, text, want, file=files(Agent.AIDER)[0])
+
+    def test_the_file_is_named(self) -> None:
+        there = self.edit("read:\n  - a.md\n", build_desired(Agent.AIDER))
+        assert there == 'read:\n  - a.md\n  - "/home/ada/.aider.agent-memory.md"\n'
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("read: a.md\n", "as a list"),
+            ("read: [a.md]\n", "as a list"),
+            ("read:\n  - >\n    a\n  - b.md\n", "as a list"),
+            ("a: [", "not valid YAML"),
+            ("- a\n", "not a mapping"),
+            ("a: &x [*x]\nb: !!python/object:x.Y {}\n", "not valid YAML"),
+        ],
+    )
+    def test_what_cannot_be_extended_is_refused(self, text: str, told: str) -> None:
+        with pytest.raises(ConfigError, match=told):
+            self.edit(text, build_desired(Agent.AIDER))
+
+
+class TestOwnedFiles:
+    @pytest.mark.parametrize("agent", [Agent.OPENCODE, Agent.CLINE], ids=str)
+    def test_somebody_elses_file_is_left(self, agent: Agent) -> None:
+        text = "#!/bin/sh\nexec ./lint.sh\n"
+        with pytest.raises(ConfigError, match="not a file of Agent Memory"):
+            edit(agent, text, build_desired(agent))
+        assert edit(agent, text, NOTHING) == text
+        assert SETUPS[agent].find_entries(hooks_file(agent), text).hooks == ()
+
+    def test_a_script_of_cline_can_be_run(self) -> None:
+        setup, file = SETUPS[Agent.CLINE], hooks_file(Agent.CLINE)
+        assert setup.edit_file(file, "", build_desired(Agent.CLINE)).executable
+
+
 class TestPlaces:
     @pytest.mark.parametrize(
         ("agent", "user", "project"),
@@ -460,6 +742,41 @@ class TestPlaces:
                 ["/home/ada/.cursor/hooks.json", "/home/ada/.cursor/mcp.json"],
                 ["/code/app/.cursor/hooks.json", "/code/app/.cursor/mcp.json"],
             ),
+            (
+                Agent.OPENCODE,
+                [
+                    "/home/ada/.config/opencode/plugins/agent-memory.js",
+                    "/home/ada/.config/opencode/opencode.json",
+                ],
+                ["/code/app/.opencode/plugins/agent-memory.js", "/code/app/opencode.json"],
+            ),
+            (
+                Agent.COPILOT,
+                [
+                    "/home/ada/.copilot/hooks/agent-memory.json",
+                    "/home/ada/.copilot/mcp-config.json",
+                ],
+                ["/code/app/.github/hooks/agent-memory.json", "/code/app/.github/mcp.json"],
+            ),
+            (
+                Agent.WINDSURF,
+                [
+                    "/home/ada/.codeium/windsurf/hooks.json",
+                    "/home/ada/.codeium/windsurf/mcp_config.json",
+                    "/home/ada/.codeium/windsurf/memories/global_rules.md",
+                ],
+                ["/code/app/.windsurf/hooks.json", "/code/app/.windsurf/rules/agent-memory.md"],
+            ),
+            (
+                Agent.ZED,
+                ["/home/ada/.config/zed/settings.json", "/home/ada/.config/zed/AGENTS.md"],
+                ["/code/app/.zed/settings.json", "/code/app/.rules"],
+            ),
+            (
+                Agent.AIDER,
+                ["/home/ada/.aider.conf.yml", "/home/ada/.aider.agent-memory.md"],
+                ["/code/app/.aider.conf.yml", "/code/app/.aider.agent-memory.md"],
+            ),
         ],
     )
     def test_each_agent_has_its_own(
@@ -479,6 +796,16 @@ class TestPlaces:
             ),
             (Agent.CODEX, "CODEX_HOME", ["/else/where/hooks.json", "/else/where/config.toml"]),
             (Agent.GEMINI, "GEMINI_CLI_HOME", ["/else/where/.gemini/settings.json"]),
+            (
+                Agent.OPENCODE,
+                "OPENCODE_CONFIG_DIR",
+                ["/else/where/plugins/agent-memory.js", "/else/where/opencode.json"],
+            ),
+            (
+                Agent.COPILOT,
+                "COPILOT_HOME",
+                ["/else/where/hooks/agent-memory.json", "/else/where/mcp-config.json"],
+            ),
         ],
     )
     def test_agents_may_have_been_moved(
@@ -497,6 +824,7 @@ class TestPlaces:
             (Agent.GEMINI, '{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled = false"),
             (Agent.GEMINI, '{"hooksConfig": {"enabled": true}}', ""),
             (Agent.CURSOR, "{}", ""),
+            (Agent.COPILOT, '{"disableAllHooks": true} // for now', "disableAllHooks = true"),
         ],
     )
     def test_hooks_that_are_switched_off_are_noticed(
@@ -607,6 +935,13 @@ class TestDiskFiles:
         self.FILES.apply(change(path, "a", "b"))
         assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("b", mode)
         assert [each.name for each in tmp_path.iterdir()] == ["settings.json"]
+
+    def test_a_script_can_be_run_by_its_owner(self, tmp_path: Path) -> None:
+        path = tmp_path / "TaskStart"
+        self.FILES.apply(replace(change(path, None, "#!/bin/sh\n"), executable=True))
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+        assert self.FILES.is_file(str(path))
+        assert not self.FILES.is_file(str(tmp_path))
 
     def test_line_breaks_stay(self, tmp_path: Path) -> None:
         path = tmp_path / "settings.json"

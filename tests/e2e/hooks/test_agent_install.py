@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from agent_memory import __version__
+from agent_memory.features.hooks.model.installations import Agent
 from tests.command_runner import LAUNCHER, Home
 from tests.mcp_clients import INITIALIZE
 from tests.memory_commands import CONFIG, INVALID, OK, USAGE, MemoryCommand, assert_refused
@@ -146,6 +147,43 @@ class TestEachAgent:
         assert ada.server(agent) == {}
 
 
+class TestOtherAgents:
+    """What no agent of the above has: scripts, rules, settings with comments."""
+
+    def test_a_script_of_cline_answers_with_the_context(self, ada: Ada, home: Home) -> None:
+        ada.run_text("install", "cline")
+        ada("capture", "decisions", "The lamp has a dimmer")
+        given = {
+            "hookName": "TaskStart",
+            "taskId": "t1",
+            "workspaceRoots": [str(ada.project)],
+            "parent_agent_id": None,
+        }
+        script = ada.home / "Documents/Cline/Hooks/TaskStart"
+        answer = home.run_words([str(script)], given=json.dumps(given).encode())
+        assert answer.code == OK
+        assert "The lamp has a dimmer" in answer.json()["contextModification"]
+
+    def test_the_settings_of_zed_keep_their_comments(self, ada: Ada) -> None:
+        ada.environ["XDG_CONFIG_HOME"] = str(ada.home / ".config")
+        settings = ada.home / ".config/zed/settings.json"
+        settings.parent.mkdir(parents=True)
+        settings.write_text('// mine\n{\n  "theme": "One", // dark\n}\n')
+        said = ada.run_text("install", "zed")
+        assert f"Changed {settings}" in said
+        assert "dark" in settings.read_text()
+        assert "memory_recall" in (settings.parent / "AGENTS.md").read_text()
+        ada.run_text("uninstall", "zed")
+        assert settings.read_text() == '// mine\n{\n  "theme": "One", // dark\n}\n'
+        assert [path.name for path in settings.parent.iterdir()] == ["settings.json"]
+
+    def test_settings_of_aider_that_cannot_be_extended_are_left(self, ada: Ada) -> None:
+        settings = ada.home / ".aider.conf.yml"
+        settings.write_text("read: CONVENTIONS.md\n")
+        assert_refused(ada("install", "aider"), CONFIG, str(settings), "as a list", "nothing was")
+        assert [path.name for path in ada.home.iterdir()] == [settings.name]
+
+
 class TestForms:
     def test_json_tells_each_file(self, ada: Ada) -> None:
         told = ada.run_json("install", "codex")
@@ -174,7 +212,7 @@ class TestForms:
         assert "gemini       Gemini CLI\n             user: installed\n" in said
         assert "             project: installed\n" in said
         states = {each["agent"]: each for each in ada.run_json("install")}
-        assert list(states) == list(AGENTS)
+        assert list(states) == [agent.value for agent in Agent]
         assert [states[agent]["present"] for agent in AGENTS] == [False, True, True, False]
         assert [each["standing"] for each in states["cursor"]["scopes"]] == ["absent", "installed"]
 

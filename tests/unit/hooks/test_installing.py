@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCodeInstaller
-from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
-from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
+from agent_memory.bootstrap.build_hooks import INSTALLERS
+from agent_memory.features.hooks.adapters.agents import codex
 from agent_memory.features.hooks.adapters.agents.files import DiskFiles
-from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
 from agent_memory.features.hooks.model.installations import (
     Agent,
     InstallResult,
@@ -29,12 +27,12 @@ HERE = Launcher(python="/here/bin/python", script="/here/agent_memory/launch.py"
 THERE = Launcher(python="/there/bin/python", script="/there/agent_memory/launch.py")
 agents = pytest.mark.parametrize("agent", list(Agent))
 scopes = pytest.mark.parametrize("scope", list(InstallScope))
+WITHOUT_HOOKS = (Agent.VSCODE, Agent.ROO, Agent.ZED, Agent.AIDER)
 
 
 def service(launcher: Launcher = HERE) -> Installing:
-    setups = (ClaudeCodeInstaller(), CodexInstaller(), GeminiInstaller(), CursorInstaller())
     return Installing(
-        agents={each.agent: each for each in setups}, files=DiskFiles(), launcher=launcher
+        agents={each.agent: each for each in INSTALLERS}, files=DiskFiles(), launcher=launcher
     )
 
 
@@ -116,10 +114,14 @@ class TestInstalling:
         for change in done.changes:
             assert Path(change.path).is_relative_to(place)
             assert change.before is None
-            assert stat.S_IMODE(Path(change.path).stat().st_mode) == 0o600
+            mode = stat.S_IMODE(Path(change.path).stat().st_mode)
+            assert mode == (0o700 if change.executable else 0o600)
         written = "".join(user.files().values())
-        assert json.dumps(HERE.hook(agent)) in written
-        assert '"serve"' in written
+        hook = HERE.hook(agent) if agent is Agent.CLINE else json.dumps(HERE.hook(agent))
+        assert (hook in written) == (agent not in WITHOUT_HOOKS)
+        users = (Agent.CLINE, Agent.WINDSURF)  # they have servers of the user alone
+        without = agent is Agent.AIDER or (scope is InstallScope.PROJECT and agent in users)
+        assert ('"serve"' in written) != without
 
     def test_the_second_time_nothing_is_written(
         self, user: User, agent: Agent, scope: InstallScope
@@ -153,11 +155,15 @@ class TestInstalling:
             )
 
         assert standing() is InstallStatus.ABSENT
-        user.install(agent, scope)
-        assert standing() is InstallStatus.INSTALLED
-        assert standing(mcp=True) is InstallStatus.OUTDATED
-        user.install(agent, scope, launcher=THERE)
-        assert standing() is InstallStatus.ELSEWHERE
+        if agent not in WITHOUT_HOOKS:
+            user.install(agent, scope)
+            assert standing() is InstallStatus.INSTALLED
+            assert standing(mcp=True) is InstallStatus.OUTDATED
+            user.install(agent, scope, launcher=THERE)
+            assert standing() is InstallStatus.ELSEWHERE
+        elif agent is not Agent.AIDER:  # its entries have no paths of an installation
+            user.install(agent, scope, mcp=True, launcher=THERE)
+            assert standing(mcp=True) is InstallStatus.ELSEWHERE
         user.install(agent, scope, mcp=True)
         assert standing(mcp=True) is InstallStatus.INSTALLED
         user.uninstall(agent, scope)
@@ -175,6 +181,39 @@ class TestFiles:
         with pytest.raises(ConfigError, match=r"claude\.json: it is not valid JSON.*nothing was"):
             user.install(mcp=True)
         assert user.files() == {"home/.claude.json": "{broken"}
+
+    def test_of_several_files_the_one_that_the_agent_reads_is_changed(self, user: User) -> None:
+        rules = user.root / "AGENTS.md"
+        rules.write_text("Use tabs.\n")
+        user.install(Agent.ZED, InstallScope.PROJECT, mcp=True)
+        assert sorted(user.files()) == ["app/.zed/settings.json", "app/AGENTS.md"]
+        assert "memory_recall" in rules.read_text()
+        # Zed does not read AGENTS.md any more.
+        (user.root / ".rules").write_text("Use spaces.\n")
+        assert user.scopes(Agent.ZED, mcp=True)[1].standing is InstallStatus.OUTDATED
+        user.install(Agent.ZED, InstallScope.PROJECT, mcp=True)
+        assert rules.read_text() == "Use tabs.\n"
+        assert "memory_recall" in (user.root / ".rules").read_text()
+        user.uninstall(Agent.ZED, InstallScope.PROJECT)
+        assert user.files() == {"app/.rules": "Use spaces.\n", "app/AGENTS.md": "Use tabs.\n"}
+
+    @pytest.mark.parametrize("agent", [Agent.VSCODE, Agent.ROO, Agent.ZED], ids=str)
+    def test_without_hooks_there_is_nothing_without_mcp(self, user: User, agent: Agent) -> None:
+        with pytest.raises(InvalidInput, match=f"memory uninstall {agent} --user"):
+            user.install(agent)
+
+    def test_a_file_of_servers_that_we_made_goes_with_the_server(self, user: User) -> None:
+        user.install(Agent.CURSOR, mcp=True)
+        user.install(Agent.CURSOR)
+        assert list(user.files()) == ["home/.cursor/hooks.json"]
+
+    def test_an_extension_that_is_not_there_gets_no_file(self, user: User) -> None:
+        user.install(Agent.CLINE, mcp=True)
+        assert not [path for path in user.files() if "globalStorage" in path]
+        storage = user.home / ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings"
+        storage.mkdir(parents=True)
+        user.install(Agent.CLINE, mcp=True)
+        assert '"serve"' in (storage / "cline_mcp_settings.json").read_text()
 
     def test_a_link_of_a_dotfile_manager_stays_one(self, user: User) -> None:
         real = user.base / "dotfiles.json"
@@ -263,7 +302,7 @@ class TestNotes:
 
     @agents
     def test_what_to_do_next_is_told(self, user: User, agent: Agent) -> None:
-        done = user.install(agent)
+        done = user.install(agent, mcp=True)
         assert done.title in done.advice
         assert ("trust" in done.advice) == (agent is Agent.CODEX)
 
@@ -273,12 +312,8 @@ class TestState:
         (user.home / ".codex").mkdir()
         (user.home / ".cursor").write_text("no folder")
         states = service().state(user.caller, mcp=False)
-        assert {each.agent: each.present for each in states} == {
-            Agent.CLAUDE_CODE: False,
-            Agent.CODEX: True,
-            Agent.GEMINI: False,
-            Agent.CURSOR: False,
-        }
+        assert [each.agent for each in states] == list(Agent)
+        assert [each.agent for each in states if each.present] == [Agent.CODEX]
         assert states[1].folder == str(user.home / ".codex")
 
     @pytest.mark.parametrize(
@@ -383,7 +418,7 @@ class TestPlugin:
         trusted = "".join(
             f'[hooks.state."memory@agent-memory:hooks/hooks.json:{event}:0:0"]\n'
             f'trusted_hash = "sha256:5a"\n'
-            for event in CodexInstaller.events
+            for event in codex.EVENTS
         )
         path.write_text(path.read_text() + trusted)
         plugin = user.scopes(Agent.CODEX)[0].plugin

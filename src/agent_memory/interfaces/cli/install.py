@@ -54,19 +54,20 @@ _STANDINGS = {
     "--mcp/--no-mcp",
     default=True,
     show_default=True,
-    help="Also install the MCP server, or only the hooks.",
+    help="Also install the MCP server and rules that name its tools, or only the hooks.",
 )
 @invocation
 def install(
     run: Invocation, agent: str | None, user: bool, project: bool, dry_run: bool, mcp: bool
 ) -> None:
-    """Connect an agent to this memory, through its hooks and MCP.
+    """Connect an agent to this memory by hooks, MCP and rules.
 
-    AGENT is claude-code, codex, gemini or cursor. Without AGENT, the command lists the agents on
-    this machine and what is installed for each.
+    AGENT is claude-code, codex, gemini, cursor, opencode, copilot, vscode, windsurf, cline, roo,
+    zed or aider. Without AGENT, the command lists the agents on this machine and what is installed
+    for each.
 
-    The hooks are added to the agent's own configuration; the rest of it stays as it is. Installing
-    again changes nothing, or repairs the paths of an installation that has moved.
+    The entries are added to the agent's own configuration; the rest of it stays as it is.
+    Installing again changes nothing, or repairs the paths of an installation that has moved.
     """
     service = run.services.installing
     if agent is None:
@@ -88,10 +89,10 @@ def install(
 @SCOPES[2]
 @invocation
 def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: bool) -> None:
-    """Remove the hooks and MCP server from an agent's configuration.
+    """Remove our hooks, MCP server and rules from an agent.
 
-    AGENT is claude-code, codex, gemini or cursor. The rest of its configuration stays as it is, and
-    so do all memories.
+    `memory install` lists the agents. The rest of the configuration stays as it is, and so do all
+    memories.
     """
     scope = _scope(user=user, project=project)
     service = run.services.installing

@@ -10,6 +10,7 @@ from agent_memory.features.hooks.model import descriptions, tool_use, transcript
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.installations import PLUGIN_FLAG, Agent
 from agent_memory.features.hooks.model.tool_use import ToolUse
+from agent_memory.interfaces.hooks import dialects
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 from agent_memory.launcher import command_client
@@ -67,7 +68,17 @@ class Contract(Enum):
 
     SIMPLE = "simple"  # with `hook`: additionalContext and suppressSystemPrompt
     AGENT = "agent"  # with `hook_event_name`: hookSpecificOutput
+    COPILOT = "copilot"  # takes the context at the top level too
+    CLINE = "cline"  # contextModification
     SILENT = "silent"  # takes no context at all
+
+
+_CONTRACTS = {
+    Agent.COPILOT: Contract.COPILOT,
+    Agent.CLINE: Contract.CLINE,
+    Agent.CURSOR: Contract.SILENT,
+    Agent.WINDSURF: Contract.SILENT,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,10 +156,11 @@ def parse_delivery(delivery: Delivery) -> HookRequest:
         raise InvalidInput(f"the input is not JSON: {exc}") from exc
     if not isinstance(value, dict):
         raise InvalidInput("the input is not a JSON object")
-    fields = Fields(value)
+    fields = Fields(dialects.translate(value))
     event = fields.text("hook_event_name")
     if event:
-        contract = Contract.SILENT if "conversation_id" in fields else Contract.AGENT
+        agent = _get_agent(event, fields, delivery.agent)
+        contract = _CONTRACTS.get(Agent(agent), Contract.AGENT) if agent else Contract.AGENT
         kind = _KINDS.get(event, HookKind.OTHER)
         if event == "AfterTool" and fields.fields("tool_response").value("error"):
             kind = HookKind.TOOL_FAILURE
@@ -157,10 +169,9 @@ def parse_delivery(delivery: Delivery) -> HookRequest:
         if event == "SubagentStop" and fields.value("agent_type") == "":
             kind = HookKind.OTHER  # Claude Code itself, which suggests a prompt or compacts
         # Codex has no event of its own for it.
-        is_codex = _get_agent(event, fields, delivery.agent) == Agent.CODEX
         if (
             kind is HookKind.TOOL
-            and is_codex
+            and agent == Agent.CODEX
             and tool_use.is_failure(fields.value("tool_response"))
         ):
             kind = HookKind.TOOL_FAILURE

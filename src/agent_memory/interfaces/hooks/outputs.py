@@ -47,7 +47,17 @@ def render_answer(request: HookRequest, context: str) -> bytes:
         return NOTHING
     if not takes_context(request, context):
         return _encode({})
-    return _encode(_build_context(request.event, context))
+    return _encode(_build_answer(request, context))
+
+
+def _build_answer(request: HookRequest, context: str) -> dict[str, Any]:
+    match request.contract:
+        case Contract.CLINE:
+            return {"cancel": False, "contextModification": context}
+        case Contract.COPILOT:  # the command line reads the first, VS Code the second
+            return {"additionalContext": context, **_build_context(request.event, context)}
+        case _:
+            return _build_context(request.event, context)
 
 
 def render_check(version: str) -> bytes:

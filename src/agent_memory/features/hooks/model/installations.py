@@ -13,6 +13,9 @@ _BEFORE_A_PROGRAM = ("env", "exec")
 _NOTHING = "echo '{}'"  # if our program is gone, Python exits with 2, which agents take as a veto
 _NEVER_FAILS = (["||", "true"], ["||", ":"], ["||", "echo", "{}"])
 _JOINS = frozenset("();|&\n")
+# Many agents start a server with few variables. These say where our data and settings are: without
+# them, the server would have a store of its own.
+FORWARDED = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
 class Agent(StrEnum):
@@ -20,6 +23,14 @@ class Agent(StrEnum):
     CODEX = "codex"
     GEMINI = "gemini"
     CURSOR = "cursor"
+    OPENCODE = "opencode"
+    COPILOT = "copilot"
+    VSCODE = "vscode"
+    WINDSURF = "windsurf"
+    CLINE = "cline"
+    ROO = "roo"
+    ZED = "zed"
+    AIDER = "aider"
 
 
 class InstallScope(StrEnum):
@@ -38,10 +49,11 @@ class InstallStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """An MCP server, as an agent starts it."""
+    """An MCP server, as an agent starts it. Its variables do not tell installations apart."""
 
     command: str
     args: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +83,11 @@ class Launcher:
         origin = () if self.python else (PLUGIN_FLAG,)
         return (*self._words(HOOK), "auto", "--agent", agent, *origin)
 
-    def server(self) -> McpServer:
+    def server(self, environ: Mapping[str, str] | None = None) -> McpServer:
+        """Return the MCP server, with the variables of the user that it needs."""
         command, *args = self._words(SERVE)
-        return McpServer(command=command, args=tuple(args))
+        env = {name: value for name in FORWARDED if (value := (environ or {}).get(name))}
+        return McpServer(command=command, args=tuple(args), env=env)
 
     def _words(self, verb: str) -> tuple[str, ...]:
         start = (self.python, "-I", "-S", self.script) if self.python else ()
@@ -101,12 +115,18 @@ class ConfigFile:
     """A config file of an agent, and which of our entries belong there.
 
     A `plugin` file is the agent's own, and exists if our plugin is installed.
+    An agent that reads one of several files has the others as `alternatives`: we edit the first
+    that exists. An `optional` file is edited only if its folder exists.
     """
 
     path: str
     hooks: bool = False
     servers: bool = False
     plugin: bool = False
+    rules: bool = False  # instructions for the model, in a block of ours
+    front: str = ""  # what a new file of rules begins with
+    alternatives: tuple[str, ...] = ()
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +143,7 @@ class EditedConfig:
 
     text: str
     bare: bool = False
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +152,7 @@ class InstalledEntries:
 
     hooks: tuple[str, ...] = ()
     servers: tuple[McpServer, ...] = ()
+    rules: bool = False
     off: str = ""
     plugin: AgentPlugin | None = None
 
@@ -143,6 +165,7 @@ class ConfigChange:
     before: str | None
     after: str | None
     emptied: str = ""  # the text to leave instead of removing a symbolic link
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,16 @@ MAX_ASKED = 2_000
 _MAX_PATH_CHARS = 4_096
 MAX_WRITTEN = 8_000
 _FILES = ("file_path", "notebook_path", "filePath", "absolute_path")
-# Names for the same tools in Claude Code, Gemini CLI and Codex.
+# Names for the same tools in Claude Code, Gemini CLI, Codex, OpenCode, Cline and VS Code.
 _ALIASES = {
+    "createFile": "Write",
+    "edit": "Edit",
+    "editFiles": "Edit",
+    "read": "Read",
+    "readFile": "Read",
+    "replace_in_file": "Edit",
+    "write": "Write",
+    "write_to_file": "Write",
     "MultiEdit": "Edit",
     "NotebookEdit": "Edit",
     "apply_patch": "Edit",
@@ -46,8 +54,8 @@ _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path",
 _OUR_TOOLS = re.compile(
     r"recall"  # of agents that the daemon runs
     r"|mcp__(?:plugin_memory_)?(?:agent-)?memory__.*"
-    # With the server's name as Gemini CLI and Codex write it, or without it, as Cursor does.
-    r"|(?:mcp_)?(?:(?:agent-)?memory__?)?memory_"
+    # With the server's name as Gemini CLI, Codex and Copilot write it, or without it (Cursor).
+    r"|(?:mcp_)?(?:(?:agent-)?memory(?:__?|-))?memory_"
     r"(?:capture|configure|consolidate|expand|forget|recall|status|sync|timeline)"
 )
 _SHELLS = re.compile(r"bash|shell|command|exec|terminal", re.IGNORECASE)

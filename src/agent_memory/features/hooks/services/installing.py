@@ -40,7 +40,14 @@ class Installing:
     ) -> InstallResult:
         """Install into an agent. Nothing is written unless every file can be edited."""
         target = self._resolve_target(scope, caller)
-        desired = self._build_entries(agent, mcp=mcp)
+        setup = self.agents[agent]
+        files = setup.list_files(target)
+        if not mcp and any(file.servers for file in files) and not any(f.hooks for f in files):
+            raise InvalidInput(
+                f"{setup.title} has no hooks of ours: without the MCP server there is nothing to"
+                f" install; to remove it, run `memory uninstall {agent} --{scope}`"
+            )
+        desired = self._build_entries(agent, target, mcp=mcp)
         result = self._apply_changes(agent, target, desired, dry_run=dry_run)
         return replace(result, notes=tuple(self._build_notes(agent, target)))
 
@@ -75,7 +82,11 @@ class Installing:
 
     def _get_scope_state(self, agent: Agent, target: InstallTarget, *, mcp: bool) -> ScopeState:
         setup = self.agents[agent]
-        files = (*setup.list_files(target), *setup.list_shared_files(target))
+        files = (
+            *self._list_files(setup, target),
+            *self._list_unused(setup, target),
+            *setup.list_shared_files(target),
+        )
         paths = tuple(file.path for file in files)
         absent = ScopeState(scope=target.scope, standing=InstallStatus.ABSENT, files=paths)
         try:
@@ -86,7 +97,7 @@ class Installing:
                 off=next((entry.off for entry in entries if entry.off), ""),
                 plugin=next((entry.plugin for entry in entries if entry.plugin), None),
             )
-            if not commands:
+            if not commands and not any(entry.rules for entry in entries):
                 return state
             standing = self._find_status(agent, target, entries, mcp=mcp)
             distrust = setup.find_distrust(target, self.files.read)
@@ -102,7 +113,8 @@ class Installing:
             return InstallStatus.ELSEWHERE
         if any(other != server for entry in entries for other in entry.servers):
             return InstallStatus.ELSEWHERE
-        pending = self._plan_changes(agent, target, self._build_entries(agent, mcp=mcp))
+        desired = self._build_entries(agent, target, mcp=mcp)
+        pending = self._plan_changes(agent, target, desired)
         return InstallStatus.OUTDATED if any(pending) else InstallStatus.INSTALLED
 
     def _apply_changes(
@@ -117,7 +129,7 @@ class Installing:
             agent=agent,
             title=setup.title,
             scope=target.scope,
-            files=tuple(file.path for file in setup.list_files(target)),
+            files=tuple(file.path for file in self._list_files(setup, target)),
             changes=changes,
             advice=setup.get_advice(target),
         )
@@ -126,17 +138,40 @@ class Installing:
         self, agent: Agent, target: InstallTarget, desired: DesiredConfig
     ) -> Iterator[ConfigChange]:
         setup = self.agents[agent]
-        for file in setup.list_files(target):
+        planned = [
+            *((file, desired) for file in self._list_files(setup, target)),
+            *((file, NOTHING) for file in self._list_unused(setup, target)),
+        ]
+        for file, wanted in planned:
             before = self.files.read(file.path)
-            edited = _edit_file(setup, file, before or "", desired)
+            edited = _edit_file(setup, file, before or "", wanted)
             if edited.text != (before or ""):
-                bare = edited.bare and desired == NOTHING
                 yield ConfigChange(
                     path=file.path,
                     before=before,
-                    after=None if bare else edited.text,
+                    after=None if edited.bare else edited.text,
                     emptied=edited.text,
+                    executable=edited.executable,
                 )
+
+    def _list_files(self, setup: AgentSetup, target: InstallTarget) -> list[ConfigFile]:
+        """Return the files to edit: of several that the agent reads, the first that exists."""
+        return [
+            replace(file, path=next(self._find_existing(file), file.path))
+            for file in setup.list_files(target)
+            if not file.optional or self.files.is_folder(str(PurePath(file.path).parent))
+        ]
+
+    def _list_unused(self, setup: AgentSetup, target: InstallTarget) -> list[ConfigFile]:
+        """Return files that the agent ignores now, and that may have entries of ours."""
+        return [
+            replace(file, path=path)
+            for file in setup.list_files(target)
+            for path in list(self._find_existing(file))[1:]
+        ]
+
+    def _find_existing(self, file: ConfigFile) -> Iterator[str]:
+        return filter(self.files.is_file, (file.path, *file.alternatives))
 
     def _build_notes(self, agent: Agent, target: InstallTarget) -> Iterator[str]:
         setup = self.agents[agent]
@@ -186,8 +221,8 @@ class Installing:
         except ConfigError as exc:
             raise ConfigError(_format_error(file, exc)) from exc
 
-    def _build_entries(self, agent: Agent, *, mcp: bool) -> DesiredConfig:
-        server = self.launcher.server() if mcp else None
+    def _build_entries(self, agent: Agent, target: InstallTarget, *, mcp: bool) -> DesiredConfig:
+        server = self.launcher.server(target.environ) if mcp else None
         return DesiredConfig(hook=self.launcher.hook(agent), server=server)
 
     def _resolve_target(self, scope: InstallScope, caller: Caller) -> InstallTarget:

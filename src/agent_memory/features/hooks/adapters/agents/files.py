@@ -37,7 +37,7 @@ class DiskFiles:
             raise ConfigError(f"{path} was changed by another program just now: try again")
         try:
             if change.after is not None:
-                _replace(path, change.after)
+                _replace(path, change.after, executable=change.executable)
             elif path.is_symlink():  # the file belongs to the user's dotfiles: keep it
                 _replace(path, change.emptied)
             else:
@@ -52,6 +52,9 @@ class DiskFiles:
     def is_folder(self, path: str, /) -> bool:
         return os.path.isdir(path)  # noqa: PTH112  # never raises
 
+    def is_file(self, path: str, /) -> bool:
+        return os.path.isfile(path)  # noqa: PTH113  # never raises
+
     def find_root(self, folder: str, /) -> str:
         path = Path(folder)
         for parent in (path, *path.parents):
@@ -63,7 +66,7 @@ class DiskFiles:
         return folder
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, text: str, *, executable: bool = False) -> None:
     raw = text.encode()
     target = path.resolve()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -71,4 +74,6 @@ def _replace(path: Path, text: str) -> None:
         mode = stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:
         mode = 0o600
+    if executable:
+        mode |= stat.S_IXUSR
     write_atomic(target, raw, mode=mode)

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
-from agent_memory.features.hooks.adapters.agents import server_tables
+from agent_memory.features.hooks.adapters.agents import rule_files
 from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
 from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer, JsonDocument
+from agent_memory.features.hooks.adapters.agents.server_tables import ServerTable
 from agent_memory.features.hooks.model.installations import (
     Agent,
     AgentPlugin,
@@ -26,14 +27,16 @@ OWN_TIMEOUT = "SessionEnd"  # the agent's own is very short: leave it to the age
 
 
 class JsonInstaller:
-    """An AgentSetup for hooks in JSON. Subclasses say how their agent differs."""
+    """An AgentSetup for hooks and servers in JSON, and rules. Subclasses say how theirs differs."""
 
     agent: Agent
     title: str
     folder: str  # its name, in the home of the user and in a project
     files: tuple[ConfigFile, ...] = ()  # by their names in the folder
-    events: tuple[str, ...]
+    events: tuple[str, ...] = ()
     lists = HookLists()
+    table = ServerTable()
+    comments = False  # whether the agent reads JSON with comments and trailing commas
     required: Mapping[str, Json] = {}  # keys that every file with hooks must have
     advice = ""
 
@@ -50,7 +53,10 @@ class JsonInstaller:
         return ()
 
     def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
-        document = JsonDocument(text)
+        if file.rules:
+            rules = rule_files.RULES if desired.server else ""
+            return rule_files.edit_rules(text, rules, file.front)
+        document = JsonDocument(text, comments=self.comments)
         required = self.required if file.hooks else {}
         before = document.text
         if file.hooks:
@@ -63,17 +69,19 @@ class JsonInstaller:
             self.lists.reconcile(document.root, entries)
         if file.servers:
             server = None if desired.server is None else self.build_server(desired.server)
-            server_tables.reconcile(document.root, server)
+            self.table.reconcile(document.root, server)
         if document.text == before:
             return EditedConfig(text=text)
         bare = all(piece.key in required for piece in document.root.pieces)
         return EditedConfig(text=document.text, bare=bare)
 
     def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
-        root = JsonDocument(text).root
+        if file.rules:
+            return InstalledEntries(rules=rule_files.has_rules(text))
+        root = JsonDocument(text, comments=self.comments).root
         return InstalledEntries(
             hooks=self.lists.find_commands(root) if file.hooks else (),
-            servers=server_tables.find_servers(root) if file.servers else (),
+            servers=self.table.find_servers(root) if file.servers else (),
             off=self.find_switch(root) if file.hooks else "",
             plugin=self.find_plugin(root) if file.hooks else None,
         )
@@ -92,7 +100,10 @@ class JsonInstaller:
         return build_group(event, handler)
 
     def build_server(self, server: McpServer) -> Json:
-        return {"command": server.command, "args": list(server.args)}
+        entry: Json = {"command": server.command, "args": list(server.args)}
+        if server.env:
+            entry["env"] = dict(server.env)
+        return entry
 
     def find_switch(self, _root: JsonContainer) -> str:
         """Return the setting that switches all hooks off, if there is one."""

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_memory.features.hooks.adapters.agents.server_tables import find_free_name, match_server
-from agent_memory.features.hooks.model.installations import EditedConfig, McpServer
+from agent_memory.features.hooks.model.installations import FORWARDED, EditedConfig, McpServer
 from agent_memory.kernel.errors import ConfigError
 
 SERVERS = "mcp_servers"
-# Codex starts a server with few variables. These say where our data and settings are: without
-# them, the server would have a store of its own.
-FORWARDED = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
 _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _VALUE = r"""\[[^\]\n]*\]|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'"""
 _CONTENT = re.compile(r"^[ \t]*[^\s#][^\n]*\n?", re.MULTILINE)

@@ -1,0 +1,170 @@
+// Agent Memory for OpenCode: records prompts, tool results and answers, and adds the context of
+// earlier sessions to the system prompt. Written by `memory install`; `memory uninstall` removes it.
+import { spawn, spawnSync } from "node:child_process"
+
+const COMMAND = ""
+const LIMIT_MS = 10_000
+const LAST_LIMIT_MS = 2_000 // OpenCode does not wait for the handler of an event
+const MAX_SESSIONS = 500
+const SHELL = ["-c", COMMAND]
+
+export const AgentMemory = async ({ client, directory }) => {
+  const sessions = new Map()
+  const loadedAt = Date.now()
+
+  const encode = (event, session, more) =>
+    JSON.stringify({
+      hook_event_name: event,
+      cwd: directory,
+      session_id: session.parent || session.id,
+      ...(session.parent ? { agent_id: session.id, agent_type: session.agent || "subagent" } : {}),
+      ...more,
+    })
+
+  // Every failure is an empty answer: a hook must never stop the agent.
+  const send = (event, session, more = {}) =>
+    new Promise((resolve) => {
+      let answer = ""
+      const finish = () => resolve(readContext(answer))
+      try {
+        const child = spawn("/bin/sh", SHELL, {
+          cwd: directory,
+          stdio: ["pipe", "pipe", "ignore"],
+          timeout: LIMIT_MS,
+        })
+        child.on("error", finish)
+        child.on("close", finish)
+        child.stdin.on("error", () => {})
+        child.stdout.setEncoding("utf8")
+        child.stdout.on("data", (data) => {
+          answer += data
+        })
+        child.stdin.end(encode(event, session, more))
+      } catch {
+        finish()
+      }
+    })
+
+  // OpenCode may exit right after these events, so wait for the end here.
+  const sendLast = (event, session, more = {}) => {
+    try {
+      const input = encode(event, session, more)
+      const stdio = ["pipe", "ignore", "ignore"]
+      spawnSync("/bin/sh", SHELL, { cwd: directory, input, stdio, timeout: LAST_LIMIT_MS })
+    } catch {}
+  }
+
+  const find = async (id) => {
+    const known = sessions.get(id)
+    if (known) return known
+    const session = { id, parent: "", agent: "", context: "", answer: "", turn: "" }
+    session.source = "startup"
+    session.failed = new Set()
+    sessions.set(id, session)
+    if (sessions.size > MAX_SESSIONS) sessions.delete(sessions.keys().next().value)
+    try {
+      const { data } = await client.session.get({ path: { id } })
+      session.parent = data?.parentID || ""
+      if (data?.time?.created < loadedAt) session.source = "resume"
+    } catch {}
+    return session
+  }
+
+  const begin = async (session, source) => {
+    if (session.parent) await send("SubagentStart", session)
+    else session.context = await send("SessionStart", session, { source })
+  }
+
+  return {
+    "chat.message": async (input, output) => {
+      const isNew = !sessions.has(input.sessionID)
+      const session = await find(input.sessionID)
+      session.agent = input.agent || ""
+      session.turn = output.message?.id || input.messageID || ""
+      session.answer = ""
+      if (isNew) await begin(session, session.source)
+      const prompt = readPrompt(output.parts)
+      if (session.parent || !prompt) return // the prompt of a subagent is the call of a tool
+      const related = await send("UserPromptSubmit", session, { prompt, prompt_id: session.turn })
+      if (related) session.context = [session.context, related].filter(Boolean).join("\n\n")
+    },
+
+    "experimental.chat.system.transform": async (input, output) => {
+      const context = sessions.get(input.sessionID)?.context
+      if (context) output.system.push(context)
+    },
+
+    "experimental.text.complete": async (input, output) => {
+      const session = await find(input.sessionID)
+      session.answer = output.text || ""
+    },
+
+    "tool.execute.after": async (input, output) => {
+      const session = await find(input.sessionID)
+      const related = await send("PostToolUse", session, {
+        tool_name: input.tool,
+        tool_input: input.args,
+        tool_response: readResult(output),
+        tool_use_id: input.callID,
+      })
+      if (related && typeof output?.output === "string") output.output += `\n\n${related}`
+    },
+
+    "experimental.session.compacting": async (input) => {
+      const session = await find(input.sessionID)
+      if (!session.parent) await send("PreCompact", session, { trigger: "auto" })
+    },
+
+    event: async ({ event }) => {
+      const { type, properties } = event
+      const part = properties?.part
+      if (type === "message.part.updated" && part?.type === "tool" && part.state?.status === "error") {
+        const session = await find(part.sessionID)
+        if (session.failed.has(part.callID)) return
+        session.failed.add(part.callID)
+        await send("PostToolUseFailure", session, {
+          tool_name: part.tool,
+          tool_input: part.state.input,
+          error: part.state.error,
+          tool_use_id: part.callID,
+        })
+      }
+      const session = sessions.get(properties?.sessionID || properties?.info?.id)
+      if (!session) return
+      if (type === "session.idle" && session.turn) {
+        const stop = session.parent ? "SubagentStop" : "Stop"
+        sendLast(stop, session, { last_assistant_message: session.answer, prompt_id: session.turn })
+        session.turn = ""
+      }
+      if (type === "session.compacted" && !session.parent) await begin(session, "compact")
+      if (type === "session.deleted") end(session)
+    },
+
+    dispose: async () => {
+      for (const session of [...sessions.values()]) end(session)
+    },
+  }
+
+  function end(session) {
+    sessions.delete(session.id)
+    if (!session.parent) sendLast("SessionEnd", session, { reason: "exit" })
+  }
+}
+
+function readPrompt(parts) {
+  const texts = (parts || []).filter((part) => part.type === "text" && !part.synthetic)
+  return texts.map((part) => part.text).join("\n")
+}
+
+function readResult(output) {
+  if (typeof output?.output === "string") return output.output
+  return output?.content ?? ""
+}
+
+function readContext(answer) {
+  try {
+    return JSON.parse(answer)?.hookSpecificOutput?.additionalContext || ""
+  } catch {
+    return ""
+  }
+}
