@@ -60,7 +60,7 @@ _STANDINGS = {
 def install(
     run: Invocation, agent: str | None, user: bool, project: bool, dry_run: bool, mcp: bool
 ) -> None:
-    """Connect an agent to this memory, through its hooks, MCP and rules.
+    """Connect an agent to this memory: hooks, MCP and rules.
 
     AGENT is claude-code, codex, gemini, cursor, opencode, copilot, vscode, windsurf, cline, roo,
     zed or aider. Without AGENT, the command lists the agents on this machine and what is installed
@@ -89,7 +89,7 @@ def install(
 @SCOPES[2]
 @invocation
 def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: bool) -> None:
-    """Remove hooks, MCP server and rules from an agent's configuration.
+    """Remove our hooks, MCP server and rules from an agent.
 
     `memory install` lists the agents. The rest of the configuration stays as it is, and so do all
     memories.
