@@ -60,7 +60,7 @@ _STANDINGS = {
 def install(
     run: Invocation, agent: str | None, user: bool, project: bool, dry_run: bool, mcp: bool
 ) -> None:
-    """Connect an agent to this memory by hooks, MCP and rules.
+    """Connect an agent to this memory: hooks, MCP and rules.
 
     AGENT is claude-code, codex, gemini, cursor, opencode, copilot, vscode, windsurf, cline, roo,
     zed or aider. Without AGENT, the command lists the agents on this machine and what is installed
