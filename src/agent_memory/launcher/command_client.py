@@ -361,7 +361,7 @@ def run_hook(arguments: list[str]) -> int:
             from . import last_context, starting
 
             place = last_context.parse_start(arguments, data)
-            if place is not None:
+            if place is not None and not place.may_be_off(os.environ, config_file(arguments)):
                 connect_or_start = starting.Starter(config_file(arguments)).connect
                 answer = deadline.wait(lambda: ask_daemon(*call, data, connect_or_start))
         if answer is None and data:

@@ -20,7 +20,9 @@ SESSION_START = "SessionStart"
 SESSION_START_COMMAND = "session-start"
 DEFAULT_AGENT = "claude-code"  # the agent of hooks that name none
 HOOK_SETTINGS = "MEMORY_HOOKS__"  # the variables that can switch hooks off
-PROJECT_FILES = ("memory.toml", ".memoryignore")
+IGNORE_FILE = ".memoryignore"
+PROJECT_FILES = ("memory.toml", IGNORE_FILE)
+SWITCHES = (b"exclude", b"opt-in", b"enabled")  # words of settings that can switch hooks off
 PAUSE_FILE = "paused"  # while it is there, nothing is given
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"))
 
@@ -60,18 +62,38 @@ class SessionPlace:
             folder = above
         return folder
 
-    def read_marks(self, environ: "Mapping[str, str]") -> list[str]:
-        """Describe the repository and the settings of hooks. If one changes, the context may belong
-        to another project, or may not be given any more."""
+    def list_settings(self, environ: "Mapping[str, str]") -> list[str]:
+        """List the files that can switch hooks off here, whether they exist or not."""
         root = self.find_root()
         folder, settings = self.folder, [config_file(environ)]
         while True:
             settings += (os.path.join(folder, name) for name in PROJECT_FILES)
             if folder == root:
-                break
+                return settings
             folder = os.path.dirname(folder)
-        marks = [_identify(os.path.join(root, ".git"), changes=False)]
-        marks += [_identify(path, changes=True) for path in settings]
+
+    def may_be_off(self, environ: "Mapping[str, str]", config: str | None) -> bool:
+        """Tell whether hooks may be paused or off here. Then no daemon is started for this session:
+        the process that fills the spool reads the settings, and writes nothing if they are off."""
+        if os.path.lexists(os.path.join(data_folder(), PAUSE_FILE)):
+            return True
+        if any(name.upper().startswith(HOOK_SETTINGS) for name in environ):
+            return True
+        for path in [*self.list_settings(environ), *([config] if config else [])]:
+            try:
+                with open(path, "rb") as file:
+                    text = file.read(MAX_BYTES)
+            except OSError:
+                continue
+            if path.endswith(IGNORE_FILE) or any(word in text for word in SWITCHES):
+                return True
+        return False
+
+    def read_marks(self, environ: "Mapping[str, str]") -> list[str]:
+        """Describe the repository and the settings of hooks. If one changes, the context may belong
+        to another project, or may not be given any more."""
+        marks = [_identify(os.path.join(self.find_root(), ".git"), changes=False)]
+        marks += [_identify(path, changes=True) for path in self.list_settings(environ)]
         marks += sorted(
             f"{name}={value}"
             for name, value in environ.items()

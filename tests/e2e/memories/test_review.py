@@ -220,6 +220,11 @@ class TestAgents:
             assert_refused(project.memory(verb, name), INVALID, "awaits review")
             assert_refused(project.memory(verb, back, name), INVALID, "awaits review")
         assert_refused(project.memory("edit", name, "--tags", "x"), INVALID, "awaits review")
+        content = project.memory.show(name)["content"]
+        captured = project.memory(
+            *("capture", "decisions", SUMMARY, "--content", content), env={"CLAUDECODE": "1"}
+        )
+        assert "awaits the user's review" in captured.errors
         assert project.list_pending() == [name]
 
     def test_over_http_they_only_see_what_waits(self, project: Project) -> None:

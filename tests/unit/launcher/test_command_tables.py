@@ -7,7 +7,7 @@ import click
 import pytest
 
 from agent_memory.features.hooks.model import installations
-from agent_memory.interfaces.cli import review, serve
+from agent_memory.interfaces.cli import agent_shells, serve
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.launcher import command_client
@@ -66,7 +66,7 @@ def test_words_with_a_meaning_of_their_own() -> None:
 
 
 def test_the_marks_of_agents_are_sent() -> None:
-    assert review.AGENT_VARIABLES.keys() <= set(command_client.ENVIRONMENT)
+    assert agent_shells.AGENT_VARIABLES.keys() <= set(command_client.ENVIRONMENT)
 
 
 def test_options_with_a_value() -> None:

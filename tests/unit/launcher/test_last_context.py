@@ -111,6 +111,38 @@ class TestProjects:
         (repository / ".git").mkdir()
         assert place.read_marks({}) != before
 
+    def test_no_daemon_starts_where_hooks_may_be_off(
+        self, repository: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(repository.parent / "data"))
+        config = repository.parent / "agent-memory/config.toml"
+        paused = repository.parent / "data/agent-memory/paused"
+        for folder in (config.parent, paused.parent):
+            folder.mkdir(parents=True)
+        environ = {"XDG_CONFIG_HOME": str(repository.parent)}
+        place = SessionPlace(f"{repository}/src", "codex", simple=False)
+        config.write_text("[grpc]\nport = 0\n")
+        assert not place.may_be_off(environ, None)
+        assert place.may_be_off({**environ, "MEMORY_HOOKS__ENABLED": "false"}, None)
+        for file, text in (
+            (config, '[hooks]\nexclude = ["~/clients"]\n'),
+            (config, '[hooks]\nmode = "opt-in"\n'),
+            (repository / "memory.toml", "[hooks]\nenabled = false\n"),
+            (repository / ".memoryignore", "*.pem\n"),
+            (paused, ""),
+        ):
+            before = file.read_text() if file.exists() else None
+            file.write_text(text)
+            assert place.may_be_off(environ, None), text
+            if before is None:
+                file.unlink()
+            else:
+                file.write_text(before)
+        assert not place.may_be_off(environ, None)
+        other = repository.parent / "other.toml"
+        other.write_text('[hooks]\nmode = "opt-in"\n')
+        assert place.may_be_off(environ, str(other))
+
     def test_changed_settings_may_have_switched_hooks_off(self, repository: Path) -> None:
         config = repository.parent / "agent-memory/config.toml"
         config.parent.mkdir()

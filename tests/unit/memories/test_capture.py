@@ -128,6 +128,13 @@ class TestAwaitingReview:
         assert "is accepted now" in result.warning
         assert parts.waiting() == [memory.key]
 
+    def test_the_same_words_by_an_agent_do_not(self, parts: Parts) -> None:
+        memory = parts.capture.capture(draft(status=MemoryStatus.PENDING), PLACE).memory
+        result = parts.capture.capture(draft(), PLACE, by_user=False)
+        assert (result.created, result.memory) == (False, memory)
+        assert "awaits the user's review" in (result.warning or "")
+        assert parts.memories.get(memory.key) == memory
+
 
 class TestTheSameAgain:
     def test_it_is_told_and_nothing_is_written(self, parts: Parts) -> None:

@@ -19,6 +19,7 @@ from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.agent_shells import find_agent
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.memories import capture_json, memory_details_json, memory_json
 from agent_memory.kernel.errors import InvalidInput
@@ -137,7 +138,8 @@ def capture(
         event_id=event,
     )
     location = services.resolver.resolve(domain, get_caller(run))
-    captured = services.capture.capture(draft, location)
+    by_user = not find_agent(run.terminal.call.environ)
+    captured = services.capture.capture(draft, location, by_user=by_user)
     show_captured(run, captured, "Captured memory" if captured.created else "Already captured")
     if domain == PROJECT and not location.branch and not location.commit:
         run.terminal.warn(

@@ -1,6 +1,6 @@
 """`memory review`: accept, reword or discard the memories that were noted automatically."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -13,26 +13,12 @@ from agent_memory.features.forgetting.services.review import (
 )
 from agent_memory.features.index.model.documents import format_iso
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.agent_shells import find_agent
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.memories import memory_json
 from agent_memory.kernel.errors import InvalidInput
 
-# Variables that agents set in the shells that they run commands in.
-AGENT_VARIABLES: Mapping[str, str] = {
-    "CLAUDECODE": "Claude Code",
-    "CODEX_CI": "Codex",
-    "CODEX_SANDBOX": "Codex",
-    "CODEX_THREAD_ID": "Codex",
-    "GEMINI_CLI": "Gemini CLI",
-    "OPENCODE": "OpenCode",
-    "CURSOR_AGENT": "Cursor",
-    "COPILOT_CLI": "GitHub Copilot",
-    "CLINE_ACTIVE": "Cline",
-    "QWEN_CODE": "Qwen Code",
-    "AUGMENT_AGENT": "Augment",
-    "AI_AGENT": "an agent",
-}
 WORDS_CHARS = 1_200  # shown of a memory's details, and of the words that it comes from
 QUESTION = "[a]ccept  [e]dit  [d]iscard  [s]kip  [b]ack  [q]uit: "
 _KEYS = {word[0]: word for word in ("accept", "edit", "discard", "skip", "back", "quit")}
@@ -120,11 +106,6 @@ def _is_person(run: Invocation) -> bool:
     call = run.terminal.call
     terminal = call.input_is_terminal and call.output_is_terminal and call.errors_are_terminal
     return terminal and not find_agent(call.environ)
-
-
-def find_agent(environ: Mapping[str, str]) -> str:
-    """Return the agent whose shell has this environment; empty if it is nobody's."""
-    return next((name for key, name in AGENT_VARIABLES.items() if environ.get(key)), "")
 
 
 class _Review:

@@ -103,7 +103,8 @@ def capture(request: RequestContext, tool_input: CaptureInput, _: OnProgress) ->
         tags=frozenset(tool_input.tags),
         relates_to=tuple(dict.fromkeys(map(uris.to_plain, tool_input.relates_to))),
     )
-    captured = request.services.capture.capture(draft, request.resolve_location(tool_input.domain))
+    location = request.resolve_location(tool_input.domain)
+    captured = request.services.capture.capture(draft, location, by_user=False)
     memory = captured.memory
     return {
         **capture_json(captured, indexed=request.services.indexes.is_current()),

@@ -42,14 +42,19 @@ class Capture:
     clock: Clock
     on_capture: Callable[[], None]  # called after a write
 
-    def capture(self, draft: Draft, location: MemoryLocation) -> CaptureResult:
-        """Store the draft. Raises ContentBlocked if it holds a secret that may not even be
-        redacted, and InvalidInput if the memory was forgotten before."""
+    def capture(
+        self, draft: Draft, location: MemoryLocation, *, by_user: bool = True
+    ) -> CaptureResult:
+        """Store the draft. Words that await review are accepted if the user captures them.
+
+        Raises ContentBlocked if it holds a secret that may not even be redacted, and InvalidInput
+        if the memory was forgotten before.
+        """
         cleaned = self.clean(draft)
         memory = self.build_memory(cleaned, location)
         for _ in range(TRIES):
             stored = self.memories.get(memory.key)
-            result = self._decide(stored, memory)
+            result = self._decide(stored, memory, by_user=by_user)
             if result.memory == stored:
                 return result
             change = MemoryChange(stored, result.memory, location.home)
@@ -112,7 +117,7 @@ class Capture:
             session_id=session_id,
         )
 
-    def _decide(self, stored: Memory | None, new: Memory) -> CaptureResult:
+    def _decide(self, stored: Memory | None, new: Memory, *, by_user: bool) -> CaptureResult:
         if stored is None:
             return CaptureResult(memory=new, created=True)
         if stored.status is MemoryStatus.TOMBSTONE:
@@ -130,6 +135,9 @@ class Capture:
             )
             note = f"already captured at {when} and archived since; it is active again"
             return CaptureResult(memory=revived, created=False, warning=note)
+        if stored.is_pending and not by_user:
+            note = f"noted automatically at {when}; it awaits the user's review (`memory review`)"
+            return CaptureResult(memory=stored, created=False, warning=note)
         if stored.is_pending:
             accepted = memories.accept(stored, self.clock.now())
             note = f"noted automatically at {when}; it awaited review and is accepted now"

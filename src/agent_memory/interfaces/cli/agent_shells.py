@@ -1,0 +1,24 @@
+"""Recognize the shells in which agents run commands."""
+
+from collections.abc import Mapping
+
+# Variables that agents set in the shells that they run commands in.
+AGENT_VARIABLES: Mapping[str, str] = {
+    "CLAUDECODE": "Claude Code",
+    "CODEX_CI": "Codex",
+    "CODEX_SANDBOX": "Codex",
+    "CODEX_THREAD_ID": "Codex",
+    "GEMINI_CLI": "Gemini CLI",
+    "OPENCODE": "OpenCode",
+    "CURSOR_AGENT": "Cursor",
+    "COPILOT_CLI": "GitHub Copilot",
+    "CLINE_ACTIVE": "Cline",
+    "QWEN_CODE": "Qwen Code",
+    "AUGMENT_AGENT": "Augment",
+    "AI_AGENT": "an agent",
+}
+
+
+def find_agent(environ: Mapping[str, str]) -> str:
+    """Return the agent whose shell has this environment; empty if it is nobody's."""
+    return next((name for key, name in AGENT_VARIABLES.items() if environ.get(key)), "")
