@@ -54,7 +54,7 @@ class Agent:
             "memory", "hook", "auto", given=given, cwd=self.folder, launcher=self.launcher
         )
         assert (answer.code, answer.errors) == (0, ""), answer
-        return answer.json()
+        return answer.json() if answer.text.strip() else {}
 
     def say(self, words: str) -> None:
         assert self.call("UserPromptSubmit", prompt=words) == {}
