@@ -202,7 +202,8 @@ class TestInjections:
 class TestWhy:
     def test_where_it_comes_from_and_where_it_went(self, agent: Agent) -> None:
         memory = agent.memory
-        agent.hook("UserPromptSubmit", prompt="[decision] Payment uses a queue", env=CAPTURING)
+        settled = {**CAPTURING, "MEMORY_HOOKS__REVIEW": "false"}
+        agent.hook("UserPromptSubmit", prompt="[decision] Payment uses a queue", env=settled)
         (old,) = memory.list_ids()
         agent.hook("SessionStart", session=f"{agent.session}-later")
         uses = memory.json("list", "--domain", "project")["memories"][0]["activation_count"]

@@ -49,8 +49,8 @@ def memory(home: Home) -> MemoryCommand:
 def count_recorded(memory: MemoryCommand, *words: str) -> int:
     answer = memory("import", *words, "--output", "json")
     assert answer.code == OK, answer
-    found: int = answer.json()["recorded"]
-    return found
+    found = answer.json()
+    return int(found["recorded"] + found["described"])
 
 
 def list_events(home: Home) -> list[dict[str, Any]]:
