@@ -23,7 +23,7 @@ class WakeUps:
     | the store is mended       | spooled hooks, every job                  |
 
     Services are built before the scheduler that runs them, so they get these methods first and
-    `connect` comes last. Nothing changes in between.
+    `connect` comes last. What hooks change in between is not lost: `connect` wakes every job.
     """
 
     def __init__(self) -> None:
