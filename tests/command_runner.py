@@ -377,9 +377,9 @@ class Screen:
         """Ctrl-C, as a key: the terminal makes a signal of it."""
         self.type("\x03")
 
-    def read_until(self, text: str, seconds: float = SECONDS) -> None:
+    def read_until(self, text: str, seconds: float = SECONDS, *, times: int = 1) -> None:
         deadline = time.monotonic() + seconds
-        while text not in self.text:
+        while self.text.count(text) < times:
             left = deadline - time.monotonic()
             assert left > 0, f"{text!r} was not shown: {self.text!r}"
             self._read(left)

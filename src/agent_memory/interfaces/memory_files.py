@@ -586,9 +586,12 @@ def _parse_headed(text: str, namespace: str | None) -> list[Item]:
     for (number, level, title), end in zip(sections, ends, strict=True):
         body = "\n".join(lines[number + 1 : end]).strip("\r\n").rstrip()
         is_entry = level == deepest and number >= begin
+        summary = title
+        if len(title) > MAX_SUMMARY_CHARS:  # its beginning becomes the summary
+            summary, body = "", f"{title}\n\n{body}".rstrip()
         if body or is_entry:
             try:
-                items.append(_draft({"summary": title, "content": body}, namespace))
+                items.append(_draft({"summary": summary, "content": body}, namespace))
             except InvalidInput as exc:
                 items.append(RejectedRecord(f"line {max(number, begin) + 1}", str(exc)))
     return items

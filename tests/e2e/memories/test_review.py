@@ -101,16 +101,30 @@ class TestOnATerminal:
             assert f"Said (user): {LESSON}" in screen.text
             assert f"a git note in {project.repository.home}" in screen.text
             screen.type("x?e")  # keys without a meaning do nothing
-            screen.read_until("New summary (Enter keeps it): ")
+            edit = "New summary (Enter goes back): "
+            screen.read_until(edit)
+            screen.type("\n")
+            screen.read_until("[1/3] learnings", times=2)
+            screen.type("e")
+            screen.read_until(edit, times=2)
             screen.type(f"{'x' * 101}\n")
             screen.read_until("the limit is 100")
+            screen.read_until(edit, times=3)  # what is typed before a question is discarded
             screen.type("It resets at 00:00\n")
             screen.read_until("[2/3] blockers")
             screen.type("a")
             screen.read_until("[3/3] decisions")
             screen.type("b")  # that was wrong
             screen.read_until("Your decision so far: accepted")
-            screen.type("da")
+            screen.type("d")
+            screen.read_until("[3/3] decisions", times=2)
+            screen.type("d")
+            screen.read_until("Accept 1, discard 2? [Enter] yes  [b]ack: ")
+            screen.type("b")  # that was wrong too
+            screen.read_until("Your decision so far: discarded")
+            screen.type("a")
+            screen.read_until("Accept 2, discard 1? [Enter] yes  [b]ack: ")
+            screen.type("\n")
             shown = finish(screen)
         assert f"Accepted: {decision}" in shown
         assert f"Discarded: {blocker}" in shown
@@ -139,7 +153,7 @@ class TestOnATerminal:
         with project.review() as screen:
             screen.read_until(QUESTION)
             screen.type("sq")
-            finish(screen)
+            assert "Nothing changed; 2 await review." in finish(screen)
         assert project.list_pending()[::-1] == waiting
 
     def test_by_their_ids(self, project: Project) -> None:

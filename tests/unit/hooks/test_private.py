@@ -17,6 +17,7 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.kernel.text.private import strip_private
 from tests.transcript_files import Claude, Line, rollout
 
 TAGS = ("<private>", "</private>", "<PRIVATE>", "</Private>", '<private why="x">', "<private\n>")
@@ -43,15 +44,15 @@ class TestStripping:
         ],
     )
     def test_spans(self, text: str, left: str) -> None:
-        assert transcripts.strip_private(text) == left
+        assert strip_private(text) == left
 
     @given(st.lists(st.sampled_from((*TAGS, "<", ">", "pri", "vate", "word ", "</", "\n"))))
     def test_nothing_after_an_opening_tag_is_left_and_nothing_is_left_to_strip(
         self, parts: list[str]
     ) -> None:
         text = "".join(parts)
-        left = transcripts.strip_private(text)
-        assert transcripts.strip_private(left) == left
+        left = strip_private(text)
+        assert strip_private(left) == left
         assert transcripts.strip_injected(left) == transcripts.strip_injected(text)
 
     @given(
@@ -62,7 +63,7 @@ class TestStripping:
         opened = [tag for tag in inside if tag.lower().startswith("<private")]
         span = "".join(tag for tag in inside if not tag.startswith("</"))
         text = f"{before}<private>{span}SECRET{'</private>' * (len(opened) + 1)} after"
-        left = transcripts.strip_private(text)
+        left = strip_private(text)
         assert "SECRET" not in left
         assert left.endswith(" after")
 

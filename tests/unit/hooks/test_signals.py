@@ -312,6 +312,13 @@ class TestMarkers:
         found = signals.detect("We use Kafka [decision] and Redis was slow [learned]")
         assert [one.summary for one in found] == ["We use Kafka", "Redis was slow"]
 
+    def test_a_second_marker_in_a_sentence_marks_what_follows_it(self) -> None:
+        found = signals.detect("[progress] parser done [blocker] no disk space on ci")
+        assert [(each.namespace, each.summary) for each in found] == [
+            ("progress", "Parser done"),
+            ("blockers", "No disk space on ci"),
+        ]
+
     def test_of_two_markers_at_one_place_the_first_counts(self) -> None:
         assert only("[decision][learned] Use Kafka").namespace == "decisions"
         assert only("Use Kafka [learned] [decision]").namespace == "learnings"

@@ -483,6 +483,15 @@ class TestMarkdown:
         assert isinstance(second, Draft)
         assert (second.summary, second.content) == ("About C#", "Two.")
 
+    def test_a_long_heading_is_kept_whole(self) -> None:
+        title = "The harbour master closes " + "the northern gate " * 8 + "at six"
+        text = f"## {title}\n\nIn winter.\n"
+        (found,) = memory_files.parse(text.encode(), "markdown", "research")
+        assert isinstance(found, Draft)
+        assert found.content == f"{title}\n\nIn winter."
+        assert title.startswith(found.summary)
+        assert 80 <= len(found.summary) <= 100
+
     def test_text_before_the_first_heading_is_a_record(self) -> None:
         text = "---\ntitle: Notes\ntags: [a]\n---\nWe use tabs.\n\n## First\n\nOne.\n"
         before, first = memory_files.parse(text.encode(), "markdown", "research")

@@ -128,6 +128,11 @@ class TestAwaitingReview:
         assert "is accepted now" in result.warning
         assert parts.waiting() == [memory.key]
 
+    def test_private_parts_are_not_stored(self, parts: Parts) -> None:
+        words = "Use the <private>blue harbour</private> queue"
+        memory = parts.capture.capture(draft(words, content=words), PLACE).memory
+        assert (memory.summary, memory.content) == ("Use the  queue", "Use the  queue")
+
     def test_the_same_words_by_an_agent_do_not(self, parts: Parts) -> None:
         memory = parts.capture.capture(draft(status=MemoryStatus.PENDING), PLACE).memory
         result = parts.capture.capture(draft(), PLACE, by_user=False)

@@ -33,6 +33,7 @@ from agent_memory.interfaces.wire.injections import (
 from agent_memory.kernel.errors import InvalidInput, NotFound
 
 MAX_LISTED = 10_000
+NO_RECORDS = "no records: a suggestion, guidance, or all forgotten since"
 TITLE_CHARS = 200
 WORDS_CHARS = 800  # of each event that a record was made from
 NOTHING_YET = (
@@ -177,7 +178,7 @@ def _render_entries(
         page.add(Text(rendering.plain(entry.session_id), _ID), head=Text("session "), indent=2)
         shown = find_items(entry, items)
         if not shown:
-            page.add(Text("no records in it, or forgotten since", "dim"), indent=2)
+            page.add(Text(NO_RECORDS, "dim"), indent=2)
         for uri, document in shown:
             title = rendering.excerpt(get_title(document), TITLE_CHARS)
             page.add(Text(title), head=Text(f"{_abbreviate(uri, document)}  ", _ID), indent=2)

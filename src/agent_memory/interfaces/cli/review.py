@@ -22,6 +22,7 @@ from agent_memory.kernel.errors import InvalidInput
 WORDS_CHARS = 1_200  # shown of a memory's details, and of the words that it comes from
 QUESTION = "[a]ccept  [e]dit  [d]iscard  [s]kip  [b]ack  [q]uit: "
 _KEYS = {word[0]: word for word in ("accept", "edit", "discard", "skip", "back", "quit")}
+_YES = ("\r", "\n", "y")
 _END_OF_INPUT = "\x04"  # Ctrl-D, as a key
 
 
@@ -84,7 +85,10 @@ def review(
         _show_list(run, found, total)
         return 0
     decisions = _Review(run, found, total).ask_all()
-    return _carry_out(run, decisions) if decisions else 0
+    if not decisions:
+        run.terminal.write(f"Nothing changed; {total:,} await review.\n")
+        return 0
+    return _carry_out(run, decisions)
 
 
 def _check_person(run: Invocation) -> None:
@@ -130,12 +134,35 @@ class _Review:
             if key == "b":
                 number = max(0, number - 1)
                 continue
-            decision = self._decide(pending, key)
+            summary = self._ask_summary(pending) if key == "e" else ""
+            if key == "e" and not summary:
+                continue
             self._decisions.pop(number, None)
-            if decision is not None:
-                self._decisions[number] = decision
+            if key != "s":
+                self._decisions[number] = ReviewDecision(
+                    memory=pending.memory, is_accepted=key != "d", summary=summary
+                )
             number += 1
+            if number == len(self._pending) and not self._confirm():
+                number -= 1
         return [self._decisions[number] for number in sorted(self._decisions)]
+
+    def _confirm(self) -> bool:
+        """Ask before the decisions are carried out, so that the last one can be changed too."""
+        accepted = sum(decision.is_accepted for decision in self._decisions.values())
+        discarded = len(self._decisions) - accepted
+        if not self._decisions:
+            return True
+        question = f"Accept {accepted:,}, discard {discarded:,}? [Enter] yes  [b]ack: "
+        while True:
+            key = self._terminal.ask_key(question).lower()
+            if key in _YES:
+                self._terminal.write("yes\n")
+                return True
+            if key == "b":
+                self._terminal.write("back\n")
+                return False
+            question = ""
 
     def _ask_key(self) -> str:
         """Return one of the keys of QUESTION; others do nothing."""
@@ -148,23 +175,10 @@ class _Review:
                 return word[0]
             question = ""
 
-    def _decide(self, pending: PendingMemory, key: str) -> ReviewDecision | None:
-        memory = pending.memory
-        match key:
-            case "a":
-                return ReviewDecision(memory=memory, is_accepted=True)
-            case "d":
-                return ReviewDecision(memory=memory, is_accepted=False)
-            case "e":
-                summary = self._ask_summary(pending)
-                return ReviewDecision(memory=memory, is_accepted=True, summary=summary)
-            case _:
-                return None
-
     def _ask_summary(self, pending: PendingMemory) -> str:
-        """Ask for other words until they are valid; none keep the memory's own."""
+        """Ask for other words until they are valid. Return nothing if the user goes back."""
         while True:
-            words = self._terminal.ask("New summary (Enter keeps it): ").strip()
+            words = self._terminal.ask("New summary (Enter goes back): ").strip()
             try:
                 if words:
                     reviewing.reword(pending.memory, words)

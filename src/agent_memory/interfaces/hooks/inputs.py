@@ -13,6 +13,7 @@ from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.interfaces.hooks import dialects
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.kernel.text.private import strip_private
 from agent_memory.launcher import command_client
 
 AGENTS = tuple(agent.value for agent in Agent)
@@ -246,7 +247,7 @@ def _get_id(kind: HookKind, fields: Fields) -> str:
     # One turn may have several prompts, typed while it runs, and several ends, if another hook
     # makes the agent continue. The fingerprint is of the text before the spool cleans it, so that
     # both ways give the same event, and without private parts, which it would give away.
-    text = transcripts.strip_private(_get_text(kind, fields))
+    text = strip_private(_get_text(kind, fields))
     return f"{turn}:{transcripts.fingerprint(text)}" if turn else ""
 
 

@@ -335,12 +335,15 @@ def _detect_in_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
     places = [bisect_right(starts, start) - 1 for start, _ in marks]
     owned: set[int] = set()
     signals: list[tuple[int, Signal]] = []
+    leads = False  # whether the last marker stands before its statement
     for at, ((start, end), place) in enumerate(zip(marks, places, strict=True)):
         first, last = spans[place]
         since = marks[at - 1][1] if at else 0
         until = marks[at + 1][0] if at + 1 < len(marks) else len(line)
         covers = range(place, place + 1)
-        if _WORD.search(view, first, start):
+        # The words before it may be those of the last marker: "[progress] done [blocker] no disk".
+        leads = (leads and since > first) or not _WORD.search(view, first, start)
+        if not leads:
             statement = line[max(first, since) : start]
             if until >= last:  # else the next marker is about the rest
                 statement = f"{statement} {line[end:last]}"

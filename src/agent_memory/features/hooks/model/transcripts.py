@@ -11,6 +11,7 @@ from pathlib import PurePath
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
 from agent_memory.features.log.model.metadata import is_description
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
+from agent_memory.kernel.text.private import strip_private
 
 NEAR_MS = 10_000  # the most between a hook call and the transcript line of the same event
 IMPORTED = "imported"
@@ -29,7 +30,6 @@ _WRAPPERS = ("hook_context",)
 _CUT_SHORT = re.compile(
     rf"^[ \t]*<(?:{'|'.join(OWN_MARKERS)})>\n(?:[ \t]+<[^\n]*(?:\n|\Z))+", re.MULTILINE
 )
-_PRIVATE = re.compile(r"<(/?)private(?:\s[^<>]*)?>", re.IGNORECASE)
 _LONGEST_WORD = 500  # longer than any word and than most secrets
 _ROOM = 64 << 10  # redaction marks may be longer than the secrets
 _MAX_METADATA_CHARS = 4_000
@@ -247,32 +247,6 @@ def strip_injected(text: str, also: Collection[str] = ()) -> str:
     return _CUT_SHORT.sub(
         "", strip_tags(strip_private(text), (*OWN_MARKERS, *_WRAPPERS, *also))
     ).strip()
-
-
-def strip_private(text: str) -> str:
-    """Return the text without what stands between `<private>` and `</private>`, nested or not.
-
-    Without the closing tag, everything to the end is private. What is computed from a text and
-    stored, such as an id, is computed from this: short private words could be guessed from a hash.
-    """
-    if _PRIVATE.search(text) is None:
-        return text
-    parts, depth, at = [], 0, 0
-    for tag in _PRIVATE.finditer(text):
-        if not tag[1]:
-            if not depth:
-                parts.append(text[at : tag.start()])
-            depth += 1
-        elif depth:
-            depth -= 1
-            at = tag.end()
-    if not depth:
-        parts.append(text[at:])
-    left = "".join(parts)
-    # The parts around a span may form another tag. Cut there: to look again for its end would take
-    # quadratic time.
-    again = next((tag.start() for tag in _PRIVATE.finditer(left) if not tag[1]), len(left))
-    return left[:again]
 
 
 def strip_tags(text: str, names: Collection[str]) -> str:

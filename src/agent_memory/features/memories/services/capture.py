@@ -20,6 +20,7 @@ from agent_memory.features.memories.ports import Memories, MemoryChange
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import InvalidInput, Overloaded
 from agent_memory.kernel.ids import EventId
+from agent_memory.kernel.text.private import strip_private
 from agent_memory.platform.ports import Clock
 
 TRIES = 8  # if others change the same memory at the same time
@@ -68,11 +69,11 @@ class Capture:
         return self.memories.get(self.build_memory(self.clean(draft), location).key) is not None
 
     def clean(self, draft: Draft) -> Draft:
-        """Remove the secrets of a draft."""
+        """Remove the secrets and the private parts of a draft."""
         return replace(
             draft,
             summary=self._clean_line(draft.summary, "summary", MAX_SUMMARY_CHARS),
-            content=self.secrets.clean(draft.content, where="memory/content"),
+            content=self.secrets.clean(strip_private(draft.content), where="memory/content"),
             spec=self._clean_line(draft.spec, "spec", memories.MAX_SPEC_CHARS),
             tags=frozenset(
                 self._clean_line(tag, "tags", MAX_TAG_CHARS).replace(",", " ") for tag in draft.tags
@@ -87,7 +88,7 @@ class Capture:
 
     def _clean_line(self, text: str, where: str, limit: int) -> str:
         """Clean a line and cut it: the mark for a secret may be longer than the secret."""
-        return self.secrets.clean(text, where=f"memory/{where}")[:limit].strip()
+        return self.secrets.clean(strip_private(text), where=f"memory/{where}")[:limit].strip()
 
     def build_memory(self, draft: Draft, location: MemoryLocation) -> Memory:
         """Build the memory of a clean draft."""

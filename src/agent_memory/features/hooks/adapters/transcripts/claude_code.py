@@ -10,6 +10,7 @@ from agent_memory.features.hooks.model.transcripts import RecordIds, RecordKind,
 from agent_memory.features.log.model.metadata import SUMMARIZES, TITLES
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.kernel.text.private import strip_private
 
 AGENT = "claude-code"
 _NOISE = ("isMeta", "isVisibleInTranscriptOnly", "isApiErrorMessage")
@@ -218,7 +219,7 @@ class ClaudeCodeTranscript:
             events.append(
                 _ParsedEvent(
                     RecordKind.TOOL,
-                    call_id or self._make_unique("", uuid, transcripts.strip_private(content)),
+                    call_id or self._make_unique("", uuid, strip_private(content)),
                     transcripts.strip_injected(use.render_text(content), _REMINDERS),
                     {**use.metadata(), **({"error": "true"} if result.true("is_error") else {})},
                 )
