@@ -49,6 +49,7 @@ SILENT_SECONDS = 12.0
 POLL_SECONDS = 0.02
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+FORBIDDEN = "this sandbox forbids connections to the daemon"
 STORAGE_ERROR = 4
 CANCEL_SECONDS = 5.0  # how long a cancelled command may take to end
 
@@ -100,6 +101,10 @@ class ConnectionLost(Exception):
 
 
 class CallUnread(ConnectionLost):
+class ConnectionForbidden(OSError):
+    """A sandbox forbids this process to connect to the daemon."""
+
+
     """The connection ended before the daemon read the last frame."""
 
 
@@ -246,7 +251,7 @@ def run(program: str, arguments: list[str]) -> int:
     call = hello(program, arguments)
     try:
         return converse(arguments, lambda connection: forward(connection, call), run_without_daemon)
-    except PermissionError:  # a sandbox, such as that of Codex, but files can be read
+    except ConnectionForbidden:  # in the sandbox of Codex, for example, but files can be read
         run_here(program, arguments, READ_ONLY)
         raise
 
@@ -274,14 +279,14 @@ def converse(
     folder = data_folder()
     for _ in range(3):
         seen = read_announcement(folder)
-        connection = connect(folder)
+        connection = reach_daemon(folder)
         if connection is None:
             run_without_daemon()
             code = start(arguments)
             if code:
                 return code
             seen = read_announcement(folder)
-            connection = connect(folder)
+            connection = reach_daemon(folder)
         if connection is None:
             continue
         try:
@@ -425,13 +430,13 @@ def ask_daemon(
     nonce: str,
     at_ms: int,
     data: bytes,
-    connect: "Callable[[str], _socket.socket | None]",
+    open_connection: "Callable[[str], _socket.socket | None]",
 ) -> bytes | None:
     """Return the daemon's answer, or None if no daemon runs or it makes way for this version."""
     call = hello("hook", arguments, nonce) + frame(HOOK_INPUT, b"%d\n" % at_ms + data)
     folder = data_folder()
     for _ in range(HOOK_TRIES):
-        connection = connect(folder)
+        connection = open_connection(folder)
         if connection is None:
             return None
         try:
@@ -535,7 +540,7 @@ def data_folder() -> str:
 
 def connect(folder: str) -> _socket.socket | None:
     """Connect to the daemon of this data folder, which has a link to its socket. Return None if no
-    daemon runs. Raises PermissionError in a sandbox that forbids connections."""
+    daemon runs. Raises ConnectionForbidden in a sandbox."""
     try:
         address = os.readlink(os.path.join(folder, "daemon.sock"))
     except OSError:
@@ -543,6 +548,14 @@ def connect(folder: str) -> _socket.socket | None:
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(CONNECT_SECONDS)
     tries = CONNECT_SECONDS / POLL_SECONDS
+    """Connect to the daemon. Return None if none runs that we can connect to."""
+    try:
+        return reach_daemon(folder)
+    except ConnectionForbidden:
+        return None
+
+
+def reach_daemon(folder: str) -> _socket.socket | None:
     while True:
         try:
             connection.connect(address)
@@ -555,9 +568,9 @@ def connect(folder: str) -> _socket.socket | None:
 
                 time.sleep(POLL_SECONDS)
                 continue
-        except PermissionError:
+        except PermissionError as exc:
             connection.close()
-            raise
+            raise ConnectionForbidden(exc.errno, FORBIDDEN) from exc
         except OSError:
             pass
         connection.close()
