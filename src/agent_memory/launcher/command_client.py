@@ -66,6 +66,7 @@ HOOKS_OWN_SECONDS = (
 )
 HOOK_TRIES = 3
 MAX_HOOK_BYTES = 8 << 20
+DEFAULT_AGENT = "claude-code"  # the agent of hooks that name none
 READ_ONLY = "--read-only"  # of the standalone module: read the store of a running daemon
 
 # The tables below repeat parts of the command trees, which take too long to load here.
@@ -332,9 +333,10 @@ def describe_silence(folder: str) -> str:
 def run_hook(arguments: list[str]) -> int:
     """Send an agent's hook to the daemon and write the answer for the agent.
 
-    A hook must never block its agent: it always answers in time, with valid JSON and exit code 0.
-    If no daemon answers, the input goes to the spool for the next one. The start of a session also
-    starts a daemon and waits for it; if that takes too long, it gets the last known context.
+    A hook must never block its agent: it always answers in time, with exit code 0 and valid JSON,
+    or with an empty line where the agent would show the JSON. If no daemon answers, the input goes
+    to the spool for the next one. The start of a session also starts a daemon and waits for it; if
+    that takes too long, it gets the last known context.
     """
     data = b""
     answer: bytes | None = None
@@ -382,7 +384,8 @@ def run_hook(arguments: list[str]) -> int:
             f"error: the hook was not recorded: {exc}\n".encode(errors="surrogateescape")
         )
     try:
-        write_answer(answer or empty_answer(data), option(arguments, "--output"))
+        empty = empty_answer(data, option(arguments, "--agent"))
+        write_answer(answer or empty, option(arguments, "--output"))
     except BaseException as exc:  # an exit code other than 0 could block the agent
         try_write_error(
             f"error: the hook's answer was not written: {exc}\n".encode(errors="replace")
@@ -464,12 +467,12 @@ def exchange(connection: _socket.socket, call: bytes) -> bytes | None:
             return None
 
 
-def empty_answer(data: bytes) -> bytes:
+def empty_answer(data: bytes, agent: str | None) -> bytes:
     """Return an answer without content, in the format of the agent that sent the data."""
     if b'"hook"' in data and b'"hook_event_name"' not in data:
         return b'{"additionalContext": "", "suppressSystemPrompt": false}\n'
-    if b'"PreCompact"' in data or b'"PostCompact"' in data:
-        return b"\n"  # Claude Code would show an answer
+    if agent in (None, DEFAULT_AGENT) and (b'"PreCompact"' in data or b'"PostCompact"' in data):
+        return b"\n"  # it would show an answer
     return b"{}\n"
 
 

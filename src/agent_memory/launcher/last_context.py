@@ -8,7 +8,7 @@ import _json  # the parser of `json`, which would load `re` as well: 6 to 30 ms
 import binascii
 import os
 
-from .command_client import data_folder, hook_name, option, working_folder
+from .command_client import DEFAULT_AGENT, data_folder, hook_name, option, working_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ FOLDER = "last-contexts"
 MAX_BYTES = 64 << 10
 SESSION_START = "SessionStart"
 SESSION_START_COMMAND = "session-start"
-DEFAULT_AGENT = "claude-code"  # the agent of hooks that name none
 HOOK_SETTINGS = "MEMORY_HOOKS__"  # the variables that can switch hooks off
 IGNORE_FILE = ".memoryignore"
 PROJECT_FILES = ("memory.toml", IGNORE_FILE)

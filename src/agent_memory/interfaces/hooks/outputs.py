@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_memory.features.hooks.model.hooks import HookKind
+from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.preferences import ReplyFormat
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.toc.model.segments import estimate_tokens
@@ -43,7 +44,7 @@ def render_answer(request: HookRequest, context: str) -> bytes:
     """Render the answer to a call; leave out a context that the agent would not take."""
     if request.contract is Contract.SIMPLE:
         return _render_simple(context, ended=request.call.kind is HookKind.SESSION_END)
-    if request.event in SHOWN:
+    if request.event in SHOWN and request.call.about["agent"] == Agent.CLAUDE_CODE:
         return NOTHING
     if not takes_context(request, context):
         return _encode({})
