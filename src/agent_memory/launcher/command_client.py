@@ -101,11 +101,11 @@ class ConnectionLost(Exception):
     """The connection to the daemon ended before its answer did."""
 
 
-class CallUnread(ConnectionLost):
 class ConnectionForbidden(OSError):
     """A sandbox forbids this process to connect to the daemon."""
 
 
+class CallUnread(ConnectionLost):
     """The connection ended before the daemon read the last frame."""
 
 
@@ -367,10 +367,16 @@ def run_hook(arguments: list[str]) -> int:
         if answer is None and may_start_session(arguments, data):
             from . import last_context, starting
 
+            config = config_file(arguments)
             place = last_context.parse_start(arguments, data)
-            if place is not None and not place.may_be_off(os.environ, config_file(arguments)):
-                connect_or_start = starting.Starter(config_file(arguments)).connect
-                answer = deadline.wait(lambda: ask_daemon(*call, data, connect_or_start))
+
+            def start_and_ask(place: last_context.SessionPlace) -> bytes | None:
+                if place.may_be_off(os.environ, config, call[2]):
+                    return None
+                return ask_daemon(*call, data, starting.Starter(config).connect)
+
+            if place is not None:
+                answer = deadline.wait(lambda: start_and_ask(place))
         if answer is None and data:
             allow(spool_seconds)
             from . import hook_spool
@@ -542,6 +548,14 @@ def data_folder() -> str:
 
 
 def connect(folder: str) -> _socket.socket | None:
+    """Connect to the daemon. Return None if none runs that we can connect to."""
+    try:
+        return reach_daemon(folder)
+    except ConnectionForbidden:
+        return None
+
+
+def reach_daemon(folder: str) -> _socket.socket | None:
     """Connect to the daemon of this data folder, which has a link to its socket. Return None if no
     daemon runs. Raises ConnectionForbidden in a sandbox."""
     try:
@@ -551,14 +565,6 @@ def connect(folder: str) -> _socket.socket | None:
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(CONNECT_SECONDS)
     tries = CONNECT_SECONDS / POLL_SECONDS
-    """Connect to the daemon. Return None if none runs that we can connect to."""
-    try:
-        return reach_daemon(folder)
-    except ConnectionForbidden:
-        return None
-
-
-def reach_daemon(folder: str) -> _socket.socket | None:
     while True:
         try:
             connection.connect(address)

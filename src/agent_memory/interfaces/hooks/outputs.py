@@ -16,6 +16,8 @@ MAX_CONTEXT_CHARS = 10_000  # agents put a longer context into a file
 MAX_TOKENS = estimate_tokens("x" * (MAX_CONTEXT_CHARS - 200))
 # Claude Code shows the output for these events, and the model gets that of the first.
 SHOWN = frozenset({"PreCompact", "PostCompact"})
+# The contracts that `launcher/last_context.py` can answer.
+KEPT = frozenset({Contract.SIMPLE, Contract.AGENT, Contract.COPILOT})
 NOTHING = b"\n"  # not empty: that means that the call must be spooled
 # A context for any other kind would make the agent continue, or be shown as an error.
 _TAKES_CONTEXT = frozenset({HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL})
@@ -25,7 +27,9 @@ def get_format(contract: Contract) -> ReplyFormat:
     """Return what an answer under this contract has room for."""
     simple = contract is Contract.SIMPLE
     return ReplyFormat(
-        max_tokens=contexts.MAX_TOKENS if simple else MAX_TOKENS, lists_captures=simple
+        max_tokens=contexts.MAX_TOKENS if simple else MAX_TOKENS,
+        lists_captures=simple,
+        is_kept=contract in KEPT,
     )
 
 
