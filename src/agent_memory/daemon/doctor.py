@@ -144,7 +144,10 @@ def _check_daemon(
     environ: Mapping[str, str], config_file: Path | None, folders: config.Folders
 ) -> CheckResult:
     """Check that the daemon answers a hook. Start a daemon if none runs."""
-    running = command_client.connect(str(folders.data))
+    try:
+        running = command_client.reach_daemon(str(folders.data))
+    except command_client.ConnectionForbidden as exc:
+        return _problem("daemon", str(exc.strerror), "run `memory doctor` outside of it")
     if running is None:
         code = starting.start(None if config_file is None else str(config_file), by_hand=True)
         if code:

@@ -55,8 +55,8 @@ def notify_daemon(config_file: str | None) -> None:
     """Have the spool recorded by the running daemon, or start one."""
     folder = command_client.data_folder()
     try:
-        connection = command_client.connect(folder)
-    except PermissionError:
+        connection = command_client.reach_daemon(folder)
+    except command_client.ConnectionForbidden:
         return
     if connection is None:
         starting.Starter(config_file).start(folder)  # without waiting for it

@@ -36,7 +36,10 @@ class ProcessControl:
         folders = config.folders(os.environ)
         if options.foreground:
             return _run_daemon(options)
-        running = command_client.connect(str(folders.data))
+        try:
+            running = command_client.reach_daemon(str(folders.data))
+        except command_client.ConnectionForbidden as exc:
+            raise FeatureUnavailable(f"{exc.strerror}: start one outside of it") from exc
         if running is not None:
             running.close()
             starting.wait_until_ready(str(folders.data))

@@ -49,6 +49,7 @@ SILENT_SECONDS = 12.0
 POLL_SECONDS = 0.02
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+FORBIDDEN = "this sandbox forbids connections to the daemon"
 STORAGE_ERROR = 4
 CANCEL_SECONDS = 5.0  # how long a cancelled command may take to end
 
@@ -65,6 +66,7 @@ HOOKS_OWN_SECONDS = (
 )
 HOOK_TRIES = 3
 MAX_HOOK_BYTES = 8 << 20
+DEFAULT_AGENT = "claude-code"  # the agent of hooks that name none
 READ_ONLY = "--read-only"  # of the standalone module: read the store of a running daemon
 
 # The tables below repeat parts of the command trees, which take too long to load here.
@@ -97,6 +99,10 @@ OPTIONS_WITH_VALUE = (
 
 class ConnectionLost(Exception):
     """The connection to the daemon ended before its answer did."""
+
+
+class ConnectionForbidden(OSError):
+    """A sandbox forbids this process to connect to the daemon."""
 
 
 class CallUnread(ConnectionLost):
@@ -246,7 +252,7 @@ def run(program: str, arguments: list[str]) -> int:
     call = hello(program, arguments)
     try:
         return converse(arguments, lambda connection: forward(connection, call), run_without_daemon)
-    except PermissionError:  # a sandbox, such as that of Codex, but files can be read
+    except ConnectionForbidden:  # in the sandbox of Codex, for example, but files can be read
         run_here(program, arguments, READ_ONLY)
         raise
 
@@ -274,14 +280,14 @@ def converse(
     folder = data_folder()
     for _ in range(3):
         seen = read_announcement(folder)
-        connection = connect(folder)
+        connection = reach_daemon(folder)
         if connection is None:
             run_without_daemon()
             code = start(arguments)
             if code:
                 return code
             seen = read_announcement(folder)
-            connection = connect(folder)
+            connection = reach_daemon(folder)
         if connection is None:
             continue
         try:
@@ -327,9 +333,10 @@ def describe_silence(folder: str) -> str:
 def run_hook(arguments: list[str]) -> int:
     """Send an agent's hook to the daemon and write the answer for the agent.
 
-    A hook must never block its agent: it always answers in time, with valid JSON and exit code 0.
-    If no daemon answers, the input goes to the spool for the next one. The start of a session also
-    starts a daemon and waits for it; if that takes too long, it gets the last known context.
+    A hook must never block its agent: it always answers in time, with exit code 0 and valid JSON,
+    or with an empty line where the agent would show the JSON. If no daemon answers, the input goes
+    to the spool for the next one. The start of a session also starts a daemon and waits for it; if
+    that takes too long, it gets the last known context.
     """
     data = b""
     answer: bytes | None = None
@@ -360,10 +367,16 @@ def run_hook(arguments: list[str]) -> int:
         if answer is None and may_start_session(arguments, data):
             from . import last_context, starting
 
+            config = config_file(arguments)
             place = last_context.parse_start(arguments, data)
-            if place is not None and not place.may_be_off(os.environ, config_file(arguments)):
-                connect_or_start = starting.Starter(config_file(arguments)).connect
-                answer = deadline.wait(lambda: ask_daemon(*call, data, connect_or_start))
+
+            def start_and_ask(place: last_context.SessionPlace) -> bytes | None:
+                if place.may_be_off(os.environ, config, call[2]):
+                    return None
+                return ask_daemon(*call, data, starting.Starter(config).connect)
+
+            if place is not None:
+                answer = deadline.wait(lambda: start_and_ask(place))
         if answer is None and data:
             allow(spool_seconds)
             from . import hook_spool
@@ -377,7 +390,8 @@ def run_hook(arguments: list[str]) -> int:
             f"error: the hook was not recorded: {exc}\n".encode(errors="surrogateescape")
         )
     try:
-        write_answer(answer or empty_answer(data), option(arguments, "--output"))
+        empty = empty_answer(data, option(arguments, "--agent"))
+        write_answer(answer or empty, option(arguments, "--output"))
     except BaseException as exc:  # an exit code other than 0 could block the agent
         try_write_error(
             f"error: the hook's answer was not written: {exc}\n".encode(errors="replace")
@@ -425,13 +439,13 @@ def ask_daemon(
     nonce: str,
     at_ms: int,
     data: bytes,
-    connect: "Callable[[str], _socket.socket | None]",
+    open_connection: "Callable[[str], _socket.socket | None]",
 ) -> bytes | None:
     """Return the daemon's answer, or None if no daemon runs or it makes way for this version."""
     call = hello("hook", arguments, nonce) + frame(HOOK_INPUT, b"%d\n" % at_ms + data)
     folder = data_folder()
     for _ in range(HOOK_TRIES):
-        connection = connect(folder)
+        connection = open_connection(folder)
         if connection is None:
             return None
         try:
@@ -459,12 +473,12 @@ def exchange(connection: _socket.socket, call: bytes) -> bytes | None:
             return None
 
 
-def empty_answer(data: bytes) -> bytes:
+def empty_answer(data: bytes, agent: str | None) -> bytes:
     """Return an answer without content, in the format of the agent that sent the data."""
     if b'"hook"' in data and b'"hook_event_name"' not in data:
         return b'{"additionalContext": "", "suppressSystemPrompt": false}\n'
-    if b'"PreCompact"' in data or b'"PostCompact"' in data:
-        return b"\n"  # Claude Code would show an answer
+    if agent in (None, DEFAULT_AGENT) and (b'"PreCompact"' in data or b'"PostCompact"' in data):
+        return b"\n"  # it would show an answer
     return b"{}\n"
 
 
@@ -534,8 +548,16 @@ def data_folder() -> str:
 
 
 def connect(folder: str) -> _socket.socket | None:
+    """Connect to the daemon. Return None if none runs that we can connect to."""
+    try:
+        return reach_daemon(folder)
+    except ConnectionForbidden:
+        return None
+
+
+def reach_daemon(folder: str) -> _socket.socket | None:
     """Connect to the daemon of this data folder, which has a link to its socket. Return None if no
-    daemon runs. Raises PermissionError in a sandbox that forbids connections."""
+    daemon runs. Raises ConnectionForbidden in a sandbox."""
     try:
         address = os.readlink(os.path.join(folder, "daemon.sock"))
     except OSError:
@@ -555,9 +577,9 @@ def connect(folder: str) -> _socket.socket | None:
 
                 time.sleep(POLL_SECONDS)
                 continue
-        except PermissionError:
+        except PermissionError as exc:
             connection.close()
-            raise
+            raise ConnectionForbidden(exc.errno, FORBIDDEN) from exc
         except OSError:
             pass
         connection.close()

@@ -7,23 +7,25 @@ The launcher loads this module only then. The daemon writes the files, through
 import _json  # the parser of `json`, which would load `re` as well: 6 to 30 ms
 import binascii
 import os
+import stat
 
-from .command_client import data_folder, hook_name, option, working_folder
+from .command_client import DEFAULT_AGENT, data_folder, hook_name, option, working_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 FOLDER = "last-contexts"
 MAX_BYTES = 64 << 10
 SESSION_START = "SessionStart"
 SESSION_START_COMMAND = "session-start"
-DEFAULT_AGENT = "claude-code"  # the agent of hooks that name none
 HOOK_SETTINGS = "MEMORY_HOOKS__"  # the variables that can switch hooks off
+COPILOT = "copilot"  # reads the context at the top level of an answer
+PROJECT_FILE = "memory.toml"
 IGNORE_FILE = ".memoryignore"
-PROJECT_FILES = ("memory.toml", IGNORE_FILE)
 SWITCHES = (b"exclude", b"opt-in", b"enabled")  # words of settings that can switch hooks off
-PAUSE_FILE = "paused"  # while it is there, nothing is given
+PAUSE_FILE = "paused"
+MAX_PAUSE_BYTES = 4_096
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"))
 
 
@@ -41,7 +43,7 @@ class SessionPlace:
     """
 
     def __init__(self, folder: str, agent: str, *, simple: bool) -> None:
-        self.folder = os.path.normpath(folder)
+        self.folder = "/" + os.path.normpath(folder or "/").lstrip("/")
         self.agent = agent
         self.simple = simple
 
@@ -54,38 +56,41 @@ class SessionPlace:
 
     def find_root(self) -> str:
         """Return the folder with `.git` at or above the session's folder, or that folder itself."""
-        folder = self.folder
-        while not os.path.lexists(os.path.join(folder, ".git")):
-            above = os.path.dirname(folder)
-            if above == folder:
-                return self.folder
-            folder = above
-        return folder
+        for folder in climb(self.folder):
+            if os.path.lexists(os.path.join(folder, ".git")):
+                return folder
+        return self.folder
 
     def list_settings(self, environ: "Mapping[str, str]") -> list[str]:
-        """List the files that can switch hooks off here, whether they exist or not."""
-        root = self.find_root()
-        folder, settings = self.folder, [config_file(environ)]
-        while True:
-            settings += (os.path.join(folder, name) for name in PROJECT_FILES)
+        """List the settings files that can switch hooks off here, whether they exist or not."""
+        root, settings = self.find_root(), [config_file(environ)]
+        for folder in climb(self.folder):
+            settings.append(os.path.join(folder, PROJECT_FILE))
             if folder == root:
-                return settings
-            folder = os.path.dirname(folder)
+                break
+        return settings
 
-    def may_be_off(self, environ: "Mapping[str, str]", config: str | None) -> bool:
+    def list_ignore_files(self) -> list[str]:
+        """List every `.memoryignore` that counts here, whether it exists or not: those above the
+        repository too, and those where a link in the folder's name leads."""
+        folders = (*climb(self.folder), *climb(os.path.realpath(self.folder)))
+        return [os.path.join(folder, IGNORE_FILE) for folder in dict.fromkeys(folders)]
+
+    def may_be_off(self, environ: "Mapping[str, str]", config: str | None, now_ms: int) -> bool:
         """Tell whether hooks may be paused or off here. Then no daemon is started for this session:
         the process that fills the spool reads the settings, and writes nothing if they are off."""
-        if os.path.lexists(os.path.join(data_folder(), PAUSE_FILE)):
+        if is_paused(now_ms) or any(map(os.path.lexists, self.list_ignore_files())):
             return True
         if any(name.upper().startswith(HOOK_SETTINGS) for name in environ):
             return True
         for path in [*self.list_settings(environ), *([config] if config else [])]:
             try:
-                with open(path, "rb") as file:
-                    text = file.read(MAX_BYTES)
-            except OSError:
+                text = read_beginning(path, MAX_BYTES)
+            except (FileNotFoundError, NotADirectoryError):
                 continue
-            if path.endswith(IGNORE_FILE) or any(word in text for word in SWITCHES):
+            except OSError:
+                return True
+            if any(word in text for word in SWITCHES):
                 return True
         return False
 
@@ -93,13 +98,51 @@ class SessionPlace:
         """Describe the repository and the settings of hooks. If one changes, the context may belong
         to another project, or may not be given any more."""
         marks = [_identify(os.path.join(self.find_root(), ".git"), changes=False)]
-        marks += [_identify(path, changes=True) for path in self.list_settings(environ)]
+        files = [*self.list_settings(environ), *self.list_ignore_files()]
+        marks += [_identify(path, changes=True) for path in files]
         marks += sorted(
             f"{name}={value}"
             for name, value in environ.items()
             if name.upper().startswith(HOOK_SETTINGS)
         )
         return [mark for mark in marks if mark]
+
+
+def climb(folder: str) -> "Iterator[str]":
+    """Yield the folder and all above it."""
+    while True:
+        yield folder
+        above = os.path.dirname(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def read_beginning(path: str, size: int) -> bytes:
+    """Read the first bytes of a regular file. Raises OSError for anything else: a repository may
+    have a FIFO there, which would make us wait."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return os.read(file, size)
+    finally:
+        os.close(file)
+
+
+def is_paused(now_ms: int) -> bool:
+    """Tell whether recording is paused. A pause that cannot be read is one without an end, as in
+    `features/hooks/adapters/pause_file.py`."""
+    path = os.path.join(data_folder(), PAUSE_FILE)
+    try:
+        data = b"" if os.path.islink(path) else read_beginning(path, MAX_PAUSE_BYTES + 1)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    until = parse_object(data).get("until_ms")
+    is_over = type(until) is int and 0 <= until <= now_ms
+    return not is_over or len(data) > MAX_PAUSE_BYTES
 
 
 def config_file(environ: "Mapping[str, str]") -> str:
@@ -113,7 +156,8 @@ def _identify(path: str, *, changes: bool) -> str:
     """Return a text that differs for another file and, if its content matters, another content;
     empty if there is none."""
     try:
-        status = os.stat(path)
+        # A `.memoryignore` that is a link ignores everything, wherever it leads.
+        status = os.lstat(path) if path.endswith(IGNORE_FILE) else os.stat(path)
     except OSError:
         return ""
     content = f" {status.st_mtime_ns} {status.st_size}" if changes else ""
@@ -123,7 +167,7 @@ def _identify(path: str, *, changes: bool) -> str:
 def parse_start(arguments: list[str], data: bytes) -> SessionPlace | None:
     """Return where a session starts, or None if this hook is another one or takes no context."""
     fields = parse_object(data)
-    event = fields.get("hook_event_name")
+    event = fields.get("hook_event_name") or fields.get("hookEventName")  # VS Code has the second
     simple = not (isinstance(event, str) and event)
     if simple:
         event = fields.get("hook") or hook_name(arguments)
@@ -153,7 +197,7 @@ def read_answer(place: SessionPlace, now_ms: int) -> bytes | None:
     """Return the last known context as the answer to a hook, with its age; None if there is none
     that this session may have."""
     path = os.path.join(data_folder(), FOLDER, place.name_file())
-    if os.path.lexists(os.path.join(data_folder(), PAUSE_FILE)):
+    if is_paused(now_ms):
         return None
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -171,7 +215,7 @@ def read_answer(place: SessionPlace, now_ms: int) -> bytes | None:
         or not isinstance(text, str)
     ):
         return None
-    return render_answer(mark_age(text, now_ms - at_ms), simple=place.simple)
+    return render_answer(place, mark_age(text, now_ms - at_ms))
 
 
 def mark_age(text: str, age_ms: int) -> str:
@@ -189,12 +233,14 @@ def describe_age(age_ms: int) -> str:
     return "less than a minute"
 
 
-def render_answer(context: str, *, simple: bool) -> bytes:
+def render_answer(place: SessionPlace, context: str) -> bytes:
     """Render the answer as `interfaces/hooks/outputs.py` does."""
-    quoted = _json.encode_basestring_ascii(context)
-    if simple:
-        return b'{"additionalContext": %b, "suppressSystemPrompt": false}\n' % quoted.encode()
-    return b'{"hookSpecificOutput": {"hookEventName": "%b", "additionalContext": %b}}\n' % (
+    quoted = _json.encode_basestring_ascii(context).encode()
+    if place.simple:
+        return b'{"additionalContext": %b, "suppressSystemPrompt": false}\n' % quoted
+    top = b'"additionalContext": %b, ' % quoted if place.agent == COPILOT else b""
+    return b'{%b"hookSpecificOutput": {"hookEventName": "%b", "additionalContext": %b}}\n' % (
+        top,
         SESSION_START.encode(),
-        quoted.encode(),
+        quoted,
     )

@@ -16,6 +16,7 @@ from .command_client import (
     complain,
     connect,
     data_folder,
+    reach_daemon,
     read_announcement,
     write,
 )
@@ -102,9 +103,10 @@ class Starter:
 
     def connect(self, folder: str) -> "_socket.socket | None":
         """Connect to the daemon. If none runs, start one and wait until it accepts connections; the
-        caller's alarm limits the time. Return None if none can be started."""
+        caller's alarm limits the time. Return None if none can be started. Raises
+        ConnectionForbidden in a sandbox: a daemon may run outside it."""
         while True:
-            connection = connect(folder)
+            connection = reach_daemon(folder)
             if connection is not None:
                 return connection
             if not self.child and not self.start(folder):

@@ -112,6 +112,23 @@ def test_none_is_left_after_a_clear_not_even_one_that_is_being_built(
     assert read(context) is not None
 
 
+def test_a_clear_is_on_disk(
+    contexts: LastContexts, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts.keep(build(tmp_path / "one"), contexts.get_epoch())
+    synced: list[bool] = []
+    sync = os.fsync
+
+    def note(descriptor: int) -> None:
+        if os.path.samestat(os.fstat(descriptor), folder.stat()):
+            synced.append(not list(folder.iterdir()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    contexts.clear()
+    assert synced[-1:] == [True]
+
+
 @pytest.mark.parametrize(("mode", "shown"), [("redact", "[REDACTED"), ("block", None)])
 def test_a_secret_is_not_kept(
     contexts: LastContexts, folder: Path, tmp_path: Path, mode: str, shown: str | None

@@ -22,9 +22,9 @@ def home() -> Iterator[Home]:
         yield home
 
 
-def run_sandboxed(home: Home, *arguments: str) -> Answer:
+def run_sandboxed(home: Home, *arguments: str, program: str = "memory") -> Answer:
     wrapper = forbid_connections.__file__
-    return home.run_words([sys.executable, wrapper, *home.command("memory", *arguments)])
+    return home.run_words([sys.executable, wrapper, *home.command(program, *arguments)])
 
 
 def test_memory_is_read_and_a_write_is_refused_with_the_way_that_works(home: Home) -> None:
@@ -43,3 +43,21 @@ def test_memory_is_read_and_a_write_is_refused_with_the_way_that_works(home: Hom
     assert "MCP" in refused.errors
 
     assert len(home.run("memory", "list", "--format", "json").json()["memories"]) == 1
+
+
+def test_what_needs_no_connection_works_and_the_rest_says_why_not(home: Home) -> None:
+    version = run_sandboxed(home, "--version")
+    assert (version.code, version.errors) == (0, "")
+    assert version.text.startswith("memory ")
+
+    reason = "this sandbox forbids connections to the daemon"
+    for refused in (
+        run_sandboxed(home, "serve"),
+        run_sandboxed(home, "start", program="memory-daemon"),
+    ):
+        assert refused.errors.startswith(f"error: {reason}"), refused
+        assert refused.code != 0
+
+    examined = run_sandboxed(home, "doctor")
+    assert f"daemon      {reason}" in examined.text
+    assert examined.errors == ""

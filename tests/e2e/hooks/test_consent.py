@@ -54,7 +54,8 @@ class Agent:
             "memory", "hook", "auto", given=given, cwd=self.folder, launcher=self.launcher
         )
         assert (answer.code, answer.errors) == (0, ""), answer
-        return answer.json() if answer.text.strip() else {}
+        silent = event == "PreCompact" and answer.text == "\n"
+        return {} if silent else answer.json()
 
     def say(self, words: str) -> None:
         assert self.call("UserPromptSubmit", prompt=words) == {}

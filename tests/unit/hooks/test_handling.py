@@ -25,7 +25,7 @@ from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded,
 from agent_memory.kernel.ids import Domain
 
 CALLER = Caller(folder="/work", environ={})
-REPLY = ReplyFormat(max_tokens=1_000, lists_captures=False)
+REPLY = ReplyFormat(max_tokens=1_000, lists_captures=False, is_kept=True)
 LISTING = replace(REPLY, lists_captures=True)
 PLACE = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"))
 OPTIONS = build_options(config.Settings())
@@ -196,6 +196,14 @@ class TestAnswers:
         ((kept, epoch),) = parts.kept
         assert (kept.text, kept.folder, kept.agent) == (reply.context, "/work/lantern", "codex")
         assert (kept.simple, epoch) == (True, 7)
+
+    def test_one_that_could_not_be_given_again_is_not_kept(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        reply = replace(REPLY, is_kept=False)
+        assert handling.handle(make_call(HookKind.SESSION_START), CALLER, reply).context
+        finish(handling)
+        assert parts.kept == []
 
     def test_a_kind_that_is_off_is_not_recorded(
         self, handling: HookHandling, parts: FakeParts

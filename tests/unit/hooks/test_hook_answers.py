@@ -66,7 +66,8 @@ def answer(sample: str, context: str) -> Any:
     said = outputs.render_answer(parse_sample(sample), context)
     assert said.endswith(b"\n")
     assert said.count(b"\n") == 1
-    return json.loads(said) if said.strip() else {}
+    silent = sample in ("claude-code/PreCompact", "claude-code/PostCompact")
+    return {} if silent and said == outputs.NOTHING else json.loads(said)
 
 
 def hit(uri: str, summary: str = "Use JWT tokens for authentication", score: float = 0.88) -> Hit:
@@ -139,8 +140,15 @@ class TestShapes:
     def test_a_compaction_gets_no_word(self) -> None:
         """Claude Code would add even {} to its instructions, and show it."""
         assert outputs.render_answer(parse_sample("claude-code/PreCompact"), "x") == b"\n"
-        assert command_client.empty_answer(b'{"hook_event_name": "PreCompact"}') == b"\n"
-        assert command_client.empty_answer(b'{"hook_event_name": "Stop"}') == b"{}\n"
+        compaction = b'{"hook_event_name": "PreCompact"}'
+        for agent in (None, "claude-code"):
+            assert command_client.empty_answer(compaction, agent) == b"\n"
+        assert command_client.empty_answer(b'{"hook_event_name": "Stop"}', None) == b"{}\n"
+
+    def test_a_compaction_of_other_agents_gets_json(self) -> None:
+        assert outputs.render_answer(parse_sample("codex/PreCompact"), "x") == b"{}\n"
+        compaction = b'{"hook_event_name": "PreCompact"}'
+        assert command_client.empty_answer(compaction, "codex") == b"{}\n"
 
     def test_what_an_agent_would_put_into_a_file_is_left_out(self) -> None:
         longest = "x" * outputs.MAX_CONTEXT_CHARS

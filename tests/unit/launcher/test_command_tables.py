@@ -6,11 +6,13 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from agent_memory.features.hooks.model import installations
+from agent_memory import config
+from agent_memory.features.hooks.adapters import pause_file
+from agent_memory.features.hooks.model import consent, installations
 from agent_memory.interfaces.cli import agent_shells, serve
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.programs import PROGRAMS
-from agent_memory.launcher import command_client
+from agent_memory.launcher import command_client, last_context
 
 # Options of `memory` and of `memory serve` with which no MCP client is served.
 NOT_FOR_STDIO = {"-V", "--version", "-c", "--config", "--port", "--host", "--cors"}
@@ -63,6 +65,14 @@ def test_words_with_a_meaning_of_their_own() -> None:
     commands = COMMANDS["memory"]
     assert {installations.HOOK, installations.SERVE} == {"hook", "serve"} <= commands.keys()
     assert command_client.STDIO == serve.STDIO
+
+
+def test_files_and_agents_that_the_launcher_knows() -> None:
+    assert last_context.IGNORE_FILE == consent.IGNORE_FILE
+    assert last_context.PAUSE_FILE == pause_file.NAME
+    assert last_context.PROJECT_FILE == config.PROJECT_FILE
+    assert command_client.DEFAULT_AGENT == installations.Agent.CLAUDE_CODE
+    assert last_context.COPILOT == installations.Agent.COPILOT
 
 
 def test_the_marks_of_agents_are_sent() -> None:

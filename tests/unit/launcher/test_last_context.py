@@ -2,17 +2,22 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agent_memory.features.hooks.adapters.pause_file import PauseFile
+from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
 from agent_memory.features.hooks.model.hooks import HookKind
+from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.interfaces.hooks import inputs, outputs
-from agent_memory.interfaces.hooks.inputs import Delivery
+from agent_memory.interfaces.hooks.inputs import Contract, Delivery
 from agent_memory.launcher import last_context
 from agent_memory.launcher.last_context import SessionPlace, parse_start
 
 HOUR = 3_600_000
+NOW = 1_790_000_000_000
 CONTEXT = "<memory_context>\n  <project>lantern</project>\n</memory_context>"
 AUTO = ["hook", "auto", "--agent", "codex"]
 
@@ -35,6 +40,7 @@ class TestWhichHook:
             (AUTO, {"hook_event_name": "SessionStart"}, "codex", False),
             (["hook", "auto"], {"hook_event_name": "SessionStart"}, "claude-code", False),
             ([*AUTO[:2], "--agent=gemini"], {"hook_event_name": "SessionStart"}, "gemini", False),
+            ([*AUTO[:2], "--agent=copilot"], {"hookEventName": "SessionStart"}, "copilot", False),
             (["hook", "session-start"], {"hook": "SessionStart"}, "", True),
             (["hook", "session-start"], {"session_id": "s"}, "", True),
         ],
@@ -122,8 +128,8 @@ class TestProjects:
         environ = {"XDG_CONFIG_HOME": str(repository.parent)}
         place = SessionPlace(f"{repository}/src", "codex", simple=False)
         config.write_text("[grpc]\nport = 0\n")
-        assert not place.may_be_off(environ, None)
-        assert place.may_be_off({**environ, "MEMORY_HOOKS__ENABLED": "false"}, None)
+        assert not place.may_be_off(environ, None, NOW)
+        assert place.may_be_off({**environ, "MEMORY_HOOKS__ENABLED": "false"}, None, NOW)
         for file, text in (
             (config, '[hooks]\nexclude = ["~/clients"]\n'),
             (config, '[hooks]\nmode = "opt-in"\n'),
@@ -133,15 +139,82 @@ class TestProjects:
         ):
             before = file.read_text() if file.exists() else None
             file.write_text(text)
-            assert place.may_be_off(environ, None), text
+            assert place.may_be_off(environ, None, NOW), text
             if before is None:
                 file.unlink()
             else:
                 file.write_text(before)
-        assert not place.may_be_off(environ, None)
+        assert not place.may_be_off(environ, None, NOW)
         other = repository.parent / "other.toml"
         other.write_text('[hooks]\nmode = "opt-in"\n')
-        assert place.may_be_off(environ, str(other))
+        assert place.may_be_off(environ, str(other), NOW)
+
+    @pytest.mark.parametrize("name", ["memory.toml", ".memoryignore"])
+    def test_a_fifo_of_a_repository_is_not_waited_for(self, name: str, repository: Path) -> None:
+        os.mkfifo(repository / name)
+        place = SessionPlace(str(repository), "codex", simple=False)
+        assert place.may_be_off({"XDG_CONFIG_HOME": str(repository.parent)}, None, NOW)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda file: file.write_text("lantern/\n"),
+            lambda file: file.symlink_to("nowhere"),
+        ],
+    )
+    @pytest.mark.parametrize("above", ["link", "real"])
+    def test_an_ignore_file_counts_wherever_consent_finds_it(
+        self, above: str, make: Callable[[Path], None], repository: Path
+    ) -> None:
+        for folder in ("link", "real"):
+            (repository.parent / folder).mkdir()
+        repository = repository.rename(repository.parent / "real/lantern")
+        link = repository.parents[1] / "link/lantern"
+        link.symlink_to(repository)
+        environ = {"XDG_CONFIG_HOME": str(link.parent)}
+        place = SessionPlace(f"{link}/src", "codex", simple=False)
+        before = place.read_marks(environ)
+        assert not place.may_be_off(environ, None, NOW)
+        make(repository.parents[1] / above / ".memoryignore")
+        names = ProjectFolders().list_names(place.folder).own
+        assert any(ProjectFolders().read_ignore_rules(name) for name in names)
+        assert place.may_be_off(environ, None, NOW)
+        assert place.read_marks(environ) != before
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b'{"until_ms": null}', b'{"until_ms": %d}' % (NOW - 1), b'{"until_ms": %d}' % NOW,
+            b'{"until_ms": %d}' % (NOW + 1), b'{"until_ms": -1}', b'{"until_ms": true}',
+            b'{"until_ms": 1.0}', b'{"until_ms": "1"}', b"{}", b"[1]", b"", b"\xff",
+            b'{"until_ms": 1}' + b" " * last_context.MAX_PAUSE_BYTES,
+        ],
+    )  # fmt: skip
+    def test_a_pause_ends_as_the_daemon_has_it(
+        self, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        data = tmp_path / "agent-memory"
+        data.mkdir()
+        (data / last_context.PAUSE_FILE).write_bytes(content)
+        pause = PauseFile(data).read()
+        assert pause is not None
+        assert last_context.is_paused(NOW) is not pause.is_over(NOW)
+
+    def test_without_a_regular_file_it_is_paused_only_if_something_is_there(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        assert not last_context.is_paused(NOW)
+        paused = tmp_path / "agent-memory" / last_context.PAUSE_FILE
+        paused.parent.mkdir()
+        assert not last_context.is_paused(NOW)
+        (tmp_path / "other").write_bytes(b'{"until_ms": 1}')
+        paused.symlink_to(tmp_path / "other")
+        assert last_context.is_paused(NOW)
+        paused.unlink()
+        os.mkfifo(paused)
+        assert last_context.is_paused(NOW)
 
     def test_changed_settings_may_have_switched_hooks_off(self, repository: Path) -> None:
         config = repository.parent / "agent-memory/config.toml"
@@ -164,16 +237,25 @@ class TestProjects:
 
 
 class TestAnswers:
-    @pytest.mark.parametrize("simple", [False, True])
-    def test_it_has_the_form_of_the_daemons_own(self, simple: bool) -> None:
-        fields = {"hook": "SessionStart"} if simple else {"hook_event_name": "SessionStart"}
-        delivery = Delivery.parse(
-            ["hook", "session-start"], folder="/", environ={}, nonce="n", at_ms=1,
-            data=encode(**fields),
-        )  # fmt: skip
-        text = 'quotes " and \\ and\nlines, \u706f and \ud800'
-        expected = outputs.render_answer(inputs.parse_delivery(delivery), text)
-        assert last_context.render_answer(text, simple=simple) == expected
+    @pytest.mark.parametrize("event", ["hook", "hook_event_name", "hookEventName"])
+    @pytest.mark.parametrize("agent", ["", *Agent])
+    def test_it_has_the_form_of_the_daemons_own(self, agent: str, event: str) -> None:
+        words = ["hook", "session-start", *([f"--agent={agent}"] if agent else [])]
+        data = encode(**{event: "SessionStart"}, cwd="/")
+        delivery = Delivery.parse(words, folder="/", environ={}, nonce="n", at_ms=1, data=data)
+        request = inputs.parse_delivery(delivery)
+        place = parse_start(words, data)
+        assert place is not None
+        assert place.simple is (request.contract is Contract.SIMPLE)
+        if outputs.get_format(request.contract).is_kept:
+            assert place.agent == request.call.about["agent"]
+            text = 'quotes " and \\ and\nlines, \u706f and \ud800'
+            expected = outputs.render_answer(request, text)
+            assert last_context.render_answer(place, text) == expected
+
+    def test_only_contracts_that_it_can_answer_are_kept(self) -> None:
+        kept = {each for each in Contract if outputs.get_format(each).is_kept}
+        assert kept == {Contract.SIMPLE, Contract.AGENT, Contract.COPILOT}
 
     @pytest.mark.parametrize(
         ("age_ms", "words"),

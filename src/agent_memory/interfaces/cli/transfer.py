@@ -126,6 +126,8 @@ def import_memories(
         raise click.UsageError(
             "standard input is an archive of `memory export --all`: save it to a file first"
         )
+    if file is None and conversation_files.is_conversation("", data[:4096]):
+        raise click.UsageError("standard input holds conversations: save them to a file first")
     format_ = format_ or memory_files.guess_format(None if file is None else file.name, data[:4096])
     records = services.worker.call(
         memory_files.parse, data, format_, namespace, timeout_seconds=SECONDS

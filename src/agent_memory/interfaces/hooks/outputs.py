@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_memory.features.hooks.model.hooks import HookKind
+from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.preferences import ReplyFormat
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.toc.model.segments import estimate_tokens
@@ -15,6 +16,8 @@ MAX_CONTEXT_CHARS = 10_000  # agents put a longer context into a file
 MAX_TOKENS = estimate_tokens("x" * (MAX_CONTEXT_CHARS - 200))
 # Claude Code shows the output for these events, and the model gets that of the first.
 SHOWN = frozenset({"PreCompact", "PostCompact"})
+# The contracts that `launcher/last_context.py` can answer.
+KEPT = frozenset({Contract.SIMPLE, Contract.AGENT, Contract.COPILOT})
 NOTHING = b"\n"  # not empty: that means that the call must be spooled
 # A context for any other kind would make the agent continue, or be shown as an error.
 _TAKES_CONTEXT = frozenset({HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL})
@@ -24,7 +27,9 @@ def get_format(contract: Contract) -> ReplyFormat:
     """Return what an answer under this contract has room for."""
     simple = contract is Contract.SIMPLE
     return ReplyFormat(
-        max_tokens=contexts.MAX_TOKENS if simple else MAX_TOKENS, lists_captures=simple
+        max_tokens=contexts.MAX_TOKENS if simple else MAX_TOKENS,
+        lists_captures=simple,
+        is_kept=contract in KEPT,
     )
 
 
@@ -43,7 +48,7 @@ def render_answer(request: HookRequest, context: str) -> bytes:
     """Render the answer to a call; leave out a context that the agent would not take."""
     if request.contract is Contract.SIMPLE:
         return _render_simple(context, ended=request.call.kind is HookKind.SESSION_END)
-    if request.event in SHOWN:
+    if request.event in SHOWN and request.call.about["agent"] == Agent.CLAUDE_CODE:
         return NOTHING
     if not takes_context(request, context):
         return _encode({})

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.launcher.last_context import MAX_BYTES, SessionPlace
-from agent_memory.platform.durable import make_folder, write_atomic
+from agent_memory.platform.durable import make_folder, sync_folder, write_atomic
 
 MAX_FILES = 100
 
@@ -48,8 +48,11 @@ class LastContextFolder:
         with self._lock:
             self._epoch += 1
             try:
-                for file in self._list_files():
+                files = self._list_files()
+                for file in files:
                     file.unlink(missing_ok=True)
+                if files:  # else forgotten text could come back after a power cut
+                    sync_folder(self._folder)
             except OSError as exc:
                 raise StorageFailed(f"cannot empty {self._folder}: {exc.strerror}") from exc
 

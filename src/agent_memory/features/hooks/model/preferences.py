@@ -58,3 +58,4 @@ class ReplyFormat:
 
     max_tokens: int
     lists_captures: bool  # of a compaction: they are made before the reply, not after it
+    is_kept: bool  # a session that starts without a daemon can be given it again

@@ -239,7 +239,7 @@ class HookHandling:
         request = ContextRequest(guidance=options.guidance, tokens=tokens, session=own)
         epoch = self.keeping.get_epoch()
         injection = self.injection.build_for_start(task.call.session, task.place, request)
-        if not own:
+        if reply.is_kept and not own:
             context = LastContext(
                 folder=task.caller.folder,
                 environ=task.caller.environ,

@@ -14,6 +14,8 @@ _GIVEN_BY_USER = "user"
 class SessionOutline:
     """What is known of a session from its events so far.
 
+    It starts with its first words: the event that marks the start of an imported session comes a
+    moment before them, and may be on another day.
     The title is the last that the user has given, else the last of the agent, else the first words
     of the user.
     """
@@ -25,6 +27,7 @@ class SessionOutline:
     own_title: str = ""
     agent_title: str = ""
     first_words: str = ""
+    has_words: bool = False
 
     @property
     def title(self) -> str:
@@ -32,6 +35,8 @@ class SessionOutline:
 
     def add(self, event: Event) -> None:
         """Add an event that comes after those before."""
+        if not self.has_words and event.text and not is_description(event):
+            self.start_ms, self.has_words = event.at_ms, True
         self.project = self.project or event.metadata.get("project", "")
         self.agent = self.agent or event.metadata.get("agent", "")
         if giver := event.metadata.get(TITLES):

@@ -130,7 +130,7 @@ def _find_time(name: str, front: str, modified: object) -> int | None:
             pass  # such as a 31st of February
     if written := _DATE_KEYS.search(front):
         try:
-            return round(datetime.fromisoformat(written[1].strip()).timestamp() * 1000)
+            return _to_millis(datetime.fromisoformat(written[1].strip()))
         except (ValueError, OverflowError, OSError):
             pass
     return transcripts.parse_millis(modified)
@@ -148,3 +148,11 @@ def split_note(text: str) -> Iterator[str]:
         text = text[at:].strip()
     if text:
         yield text
+
+
+def _to_millis(moment: datetime) -> int:
+    """Return the time of a note. A date alone, at midnight, means noon: the start of the session,
+    which comes a moment before, is on the same day."""
+    if moment.time() == time(0) and moment.tzinfo is None:
+        moment = datetime.combine(moment, time(12))
+    return round(moment.timestamp() * 1000)
