@@ -10,39 +10,27 @@ import os
 import sys
 
 from agent_memory import config
-from agent_memory.bootstrap.build_consent import build_consent
+from agent_memory.daemon import hook_consent
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.secrets.adapters.factory import build_filter
-from agent_memory.interfaces.hooks import inputs, preferences
-from agent_memory.interfaces.hooks.inputs import DRAIN, Delivery
+from agent_memory.interfaces.hooks import preferences
+from agent_memory.interfaces.hooks.inputs import DRAIN
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.launcher import command_client, starting
 
 
 def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
     os.umask(0o077)
-    delivery = Delivery.parse(
-        arguments,
-        folder=command_client.working_folder(),
-        environ=os.environ,
-        nonce=nonce,
-        at_ms=at_ms,
-        data=sys.stdin.buffer.read(command_client.MAX_HOOK_BYTES),
-    )
+    delivery = hook_consent.read_delivery(nonce, at_ms, arguments)
     try:
-        call = inputs.parse_delivery(delivery).call
+        call = hook_consent.parse_allowed(delivery)
+        if call is None:
+            return 0
         folder = preferences.find_folder(call, delivery.folder)
-        options = preferences.load_options(os.environ, folder)
-        if call.kind not in options.enabled:
-            return 0
-        data = config.folders(os.environ).data
-        consent = build_consent(data)
-        if not consent.check_call(call, delivery.folder, os.environ, options.consent).is_given:
-            return 0
         security = preferences.load_settings(os.environ, folder).security
         secrets = build_filter(security.secrets, security.allow)
-        spool = SpoolFolder(data / "spool")
+        spool = SpoolFolder(config.folders(os.environ).data / "spool")
         Spooling(spool=spool, secrets=secrets).keep(call)
         notify_daemon(command_client.config_file(arguments))
     except AgentMemoryError as exc:

@@ -372,7 +372,10 @@ def run_hook(arguments: list[str]) -> int:
 
             def start_and_ask(place: last_context.SessionPlace) -> bytes | None:
                 if place.may_be_off(os.environ, config, call[2]):
-                    return None
+                    from . import hook_spool
+
+                    if not hook_spool.ask_consent(*call, data):
+                        return None
                 return ask_daemon(*call, data, starting.Starter(config).connect)
 
             if place is not None:

@@ -49,6 +49,28 @@ def store(
     deadline.wait(copy_errors)
 
 
+def ask_consent(arguments: list[str], nonce: str, at_ms: int, data: bytes) -> bool:
+    """Have another process read the settings, and return whether the hook may be recorded."""
+    source = make_input_file(data)
+    null = os.open(os.devnull, os.O_RDWR)
+    module = "agent_memory.daemon.hook_consent"
+    child = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-I", "-m", module, nonce, str(at_ms), *arguments],
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, source, 0),
+            (os.POSIX_SPAWN_DUP2, null, 1),
+            (os.POSIX_SPAWN_DUP2, null, 2),
+        ],
+        setsid=True,
+    )
+    os.close(source)
+    os.close(null)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
 def make_input_file(data: bytes) -> int:
     """Return a file that only its descriptor reaches, with these bytes. A pipe would make us wait
     for its reader."""

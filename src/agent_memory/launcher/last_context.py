@@ -77,8 +77,8 @@ class SessionPlace:
         return [os.path.join(folder, IGNORE_FILE) for folder in dict.fromkeys(folders)]
 
     def may_be_off(self, environ: "Mapping[str, str]", config: str | None, now_ms: int) -> bool:
-        """Tell whether hooks may be paused or off here. Then no daemon is started for this session:
-        the process that fills the spool reads the settings, and writes nothing if they are off."""
+        """Tell whether hooks may be paused or off here. Then no daemon is started for this session
+        before another process has read the settings: a daemon writes files."""
         if is_paused(now_ms) or any(map(os.path.lexists, self.list_ignore_files())):
             return True
         if any(name.upper().startswith(HOOK_SETTINGS) for name in environ):

@@ -679,8 +679,12 @@ class TestWithoutADaemon:
             assert [each.timestamp_ms for each in found] == [int(each.name[:13]) for each in files]
             assert (spool / "0000000000000-damaged.json.damaged").exists()
 
-    def test_the_start_of_a_session_starts_one_and_has_its_context(self, patient: Path) -> None:
+    @pytest.mark.parametrize("settings", ["", '[hooks]\nexclude = ["/elsewhere"]\n'])
+    def test_the_start_of_a_session_starts_one_and_has_its_context(
+        self, patient: Path, settings: str
+    ) -> None:
         with Home() as home:
+            home.configure(settings)
             repository = make_repository(home.work / "lantern")
             session = Session(home, repository.folder, "first", patient)
             home.serve()
