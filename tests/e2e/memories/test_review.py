@@ -1,7 +1,8 @@
 """`memory review` on a real terminal: what hooks noted waits for the user; no agent settles it."""
 
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -104,6 +105,7 @@ class TestOnATerminal:
             screen.read_until("New summary (Enter keeps it): ")
             screen.type(f"{'x' * 101}\n")
             screen.read_until("the limit is 100")
+            screen.read_until("into the content\nNew summary (Enter keeps it): ")
             screen.type("It resets at 00:00\n")
             screen.read_until("[2/3] blockers")
             screen.type("a")
@@ -141,6 +143,25 @@ class TestOnATerminal:
             screen.type("sq")
             finish(screen)
         assert project.list_pending()[::-1] == waiting
+
+    def test_in_other_words_where_the_repository_is_gone(self, project: Project) -> None:
+        (name,) = project.note("[learned] The canal freezes in January")
+        domain = project.memory.show(name)["domain"]
+        shutil.rmtree(project.repository.folder)
+        elsewhere = replace(project, repository=make_repository(project.home.work / "elsewhere"))
+        command = project.home.command("memory", "review", name)
+        folder = elsewhere.repository.folder
+        with Screen(command, project.home.environ, folder, 120, 24, None) as screen:
+            screen.read_until(QUESTION)
+            screen.type("e")
+            screen.read_until("New summary (Enter keeps it): ")
+            screen.type("It freezes in winter\n")
+            shown = finish(screen)
+        assert "Accepted: " in shown
+        listed = elsewhere.memory.json("list", "--domain", "all", "--status", "active")["memories"]
+        (kept,) = [each for each in listed if each["domain"] == domain]
+        assert kept["summary"] == "It freezes in winter"
+        elsewhere.memory.text("forget", kept["id"], "--yes")  # other tests verify that all is noted
 
     def test_by_their_ids(self, project: Project) -> None:
         first, second = project.note(SAID, BLOCKER)
@@ -192,16 +213,9 @@ class TestUntilThen:
         assert project.list_noted() == ["refs/notes/mem/decisions"]
 
     def test_a_setting_keeps_it_from_waiting(self, project: Project) -> None:
-        env = {**CAPTURING, "MEMORY_HOOKS__REVIEW": "false"}
-        data = encode_input(
-            {
-                "hook_event_name": "UserPromptSubmit",
-                "session_id": "first",
-                "cwd": str(project.repository.folder),
-                "prompt": SAID,
-            }
-        )
-        assert "auto_captured" in project.memory("hook", "auto", given=data, env=env).text
+        project.home.configure("hooks.review = false")
+        assert "auto_captured" in project.hook("UserPromptSubmit", prompt=SAID)
+        project.home.config_file.unlink()
         assert project.list_pending() == []
         assert project.memory.list_ids("--status", "active")
 
