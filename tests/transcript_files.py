@@ -201,6 +201,7 @@ class ImportHarness:
     def __init__(self, store: OrderedStore, data: Path, worker: Worker | None = None) -> None:
         self.log = StoredEventLog(store)
         self.record_count = 0
+        self.environ = {"HOME": str(data)}  # of the user who imports
         here = worker or InlineWorker()
         repositories = GitRepositories(data)
         self.backfill = Backfill(
@@ -224,7 +225,11 @@ class ImportHarness:
         self, agent: str, sources: list[TranscriptSource], *, dry_run: bool = False
     ) -> BackfillResult:
         return self.backfill.import_sources(
-            agent, sources, dry_run=dry_run, on_progress=lambda _: None
+            agent,
+            sources,
+            environ=self.environ,
+            dry_run=dry_run,
+            on_progress=lambda _: None,
         )
 
     def events(self) -> list[Event]:

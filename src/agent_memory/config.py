@@ -87,16 +87,16 @@ def live(default: Any, doc: str, **limits: Any) -> Any:
     return setting(default, doc, applies="live", **limits)
 
 
-def personal(default: Any, doc: str) -> Any:
+def personal(default: Any, doc: str, **limits: Any) -> Any:
     """Define a setting that takes effect with the next command or hook, and that no project or
     agent can change: it lets data leave or enter this machine."""
-    return setting(default, doc, applies="personal")
+    return setting(default, doc, applies="personal", **limits)
 
 
 def consent(default: Any, doc: str, **limits: Any) -> Any:
     """Define a setting that says what may be recorded. It takes effect with the next hook. Agents
     cannot change it; projects and variables can only tighten it."""
-    return setting(default, doc, applies="personal", by_hand=True, **limits)
+    return personal(default, doc, by_hand=True, **limits)
 
 
 def port(default: int, doc: str) -> Any:
@@ -415,7 +415,7 @@ class StopHookSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksSettings:
-    enabled: bool = live(True, "Record and answer hook calls.", project=SWITCH_OFF)
+    enabled: bool = live(True, "Record and answer hook calls.", by_hand=True, project=SWITCH_OFF)
     mode: str = consent(
         "all",
         "Where hooks record: in `all` folders, or, with `opt-in`, only in those of"
@@ -439,7 +439,8 @@ class HooksSettings:
     review: bool = personal(
         True,
         "Let what was captured by a signal wait for your review (`memory review`) before it counts"
-        " as settled and is shared.",
+        " as settled and is shared. `false` works only in config.toml.",
+        by_hand=True,
     )
     session_start: SessionStartHookSettings = field(default_factory=SessionStartHookSettings)
     user_prompt: UserPromptHookSettings = field(default_factory=UserPromptHookSettings)

@@ -622,6 +622,19 @@ class TestByHand:
         assert len(loaded.ignored) == 1
 
 
+class TestReview:
+    def test_only_the_users_file_may_switch_it_off(
+        self, environ: dict[str, str], user_file: Path
+    ) -> None:
+        loaded = config.load(environ | {"MEMORY_HOOKS__REVIEW": "false"})
+        assert loaded.settings.hooks.review is True
+        assert loaded.ignored == (
+            f"MEMORY_HOOKS__REVIEW: only {user_file} may set hooks.review to false",
+        )
+        user_file.write_text("hooks.review = false")
+        assert config.load(environ).settings.hooks.review is False
+
+
 class TestEnvironment:
     @pytest.mark.parametrize(
         ("variable", "name", "text", "value"),

@@ -279,7 +279,11 @@ class Drained:
         self.refused: list[Exception] = []
 
     def of(self, spooling: Spooling) -> int:
-        return spooling.drain(self.recorded.append, self.refused.append, _going_on)
+        return spooling.drain(self.record, self.refused.append, _going_on)
+
+    def record(self, call: HookCall) -> bool:
+        self.recorded.append(call)
+        return True
 
 
 class TestKeeping:
@@ -367,10 +371,11 @@ class TestDraining:
         found: list[str] = []
         refused: list[Exception] = []
 
-        def record(each: HookCall) -> None:
+        def record(each: HookCall) -> bool:
             if each.text == "1":
                 raise error
             found.append(each.text)
+            return True
 
         assert spooling.drain(record, refused.append, _going_on) == 2
         assert (found, refused, spool.list_pending()) == (["0", "2"], [error], [])
@@ -384,9 +389,10 @@ class TestDraining:
         fault = RuntimeError("a fault of ours")
         refused: list[Exception] = []
 
-        def record(each: HookCall) -> None:
+        def record(each: HookCall) -> bool:
             if each.text == "1":
                 raise fault
+            return True
 
         assert spooling.drain(record, refused.append, _going_on) == 2
         assert (refused, spool.list_pending()) == ([fault], [])
@@ -396,18 +402,26 @@ class TestDraining:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(3):
             spooling.keep(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
-        found: list[HookCall] = []
-        assert spooling.drain(found.append, lambda _: None, lambda: bool(found)) == 1
+        drained = Drained()
+        assert spooling.drain(drained.record, lambda _: None, lambda: bool(drained.recorded)) == 1
         assert len(spool.list_pending()) == 2
+
+    def test_what_is_not_done_with_stays(self, spool: Spool, secrets: Re2Filter) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        for number in range(3):
+            spooling.keep(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
+        assert spooling.drain(lambda each: each.text != "1", lambda _: None, _going_on) == 2
+        assert [each and each.text for each in read_all(spool)] == ["1"]
 
     def test_what_could_not_be_stored_stays(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(3):
             spooling.keep(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
 
-        def record(each: HookCall) -> None:
+        def record(each: HookCall) -> bool:
             if each.text == "1":
                 raise StorageFailed("the disk is full")
+            return True
 
         with pytest.raises(StorageFailed):
             spooling.drain(record, lambda _: None, _going_on)

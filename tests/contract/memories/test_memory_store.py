@@ -22,7 +22,7 @@ from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model import memories as rules
 from agent_memory.features.memories.model.consolidations import ConsolidationRun, Undo
 from agent_memory.features.memories.model.memories import Home, Memory, MemoryOutline, MemoryStatus
-from agent_memory.features.memories.model.projects import Project, SyncState
+from agent_memory.features.memories.model.projects import NOWHERE, Project, SyncState
 from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.kernel.errors import StorageFailed
@@ -187,8 +187,11 @@ class TestNoteQueue:
         assert queue.list_homes() == []
         queue.mark_done([])
 
-    def test_a_change_without_a_home_waits_for_no_note(self, store: OrderedStore) -> None:
-        kept(store, memory(), home=None)
+    @pytest.mark.parametrize("home", [None, NOWHERE])
+    def test_a_change_without_a_home_waits_for_no_note(
+        self, store: OrderedStore, home: Home | None
+    ) -> None:
+        kept(store, memory(), home=home)
         assert StoredNoteQueue(store).list_homes() == []
 
     def test_what_awaits_review_waits_for_no_note_until_it_is_accepted(

@@ -11,6 +11,7 @@ from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import Home, patch_launcher, wait_until
 from tests.git_repositories import Repository, make_repository
 from tests.hook_inputs import encode_claude
+from tests.memory_commands import INVALID, assert_refused
 from tests.search_client import connect
 
 PRIVATE = "zanzibar-4711"
@@ -71,6 +72,11 @@ class Agent:
         assert answer.code == 0, answer
         return answer.json()
 
+    def expect_refusal(self, word: str, said: str) -> None:
+        """Run a command as the agent would."""
+        answer = self.home.run("memory", word, cwd=self.folder, env={"CLAUDECODE": "1"})
+        assert_refused(answer, INVALID, f"{said}, and this is the shell of Claude Code")
+
     def reason(self) -> str:
         found: str = self.run("status")["recording"]["reason"]
         return found
@@ -128,6 +134,7 @@ def test_a_project_that_is_off(home: Home, agent: Agent, app: Repository, launch
     # What the user does is still done.
     agent.run("capture", "decisions", "Use MariaDB")
     assert agent.run("list")["memories"][0]["summary"] == "Use MariaDB"
+    agent.expect_refusal("on", "only you can allow recording")
     assert agent.run("on")["recording"]["reason"] == "on"
     agent.say("After it was on")
     assert list_texts(home) == ["Before it was off", "After it was on"]
@@ -170,6 +177,7 @@ def test_a_pause_survives_a_restart(home: Home, agent: Agent) -> None:
     agent.work()
     assert "is damaged" in agent.run("status")["recording"]["detail"]
     assert list_texts(home) == ["Before the pause"]
+    agent.expect_refusal("resume", "only you can end a pause")
     assert agent.run("resume")["was_paused"]
     agent.say("After the pause")
     assert list_texts(home) == ["Before the pause", "After the pause"]

@@ -373,11 +373,12 @@ class TestStarting:
         )
         bob = clone_repository(team, home.work / f"bob{next(_numbers)}")
         with Home() as other:
+            other.configure("hooks.review = false")
             ada = clone_repository(team, other.work / "ada")
             theirs = Session(other, ada.folder, "theirs", patient)
             theirs.memory.capture("decisions", "Use PostgreSQL for orders")
             theirs.claude("UserPromptSubmit", prompt="[blocker] The payment sandbox is down")
-            push = {"MEMORY_HOOKS__STOP__PUSH_REMOTE": "true", "MEMORY_HOOKS__REVIEW": "false"}
+            push = {"MEMORY_HOOKS__STOP__PUSH_REMOTE": "true"}
             theirs.claude("SessionEnd", env={**build_environ(other.folder), **push})
             pushed = {"refs/notes/mem/decisions", "refs/notes/mem/blockers"}
             wait_until(lambda: pushed <= team.refs().keys(), "the notes are pushed")

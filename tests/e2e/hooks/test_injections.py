@@ -200,10 +200,17 @@ class TestInjections:
 
 
 class TestWhy:
+    @pytest.fixture
+    def settled(self, home: Home) -> Iterator[None]:
+        """What is captured by a signal counts as settled."""
+        home.configure("hooks.review = false")
+        yield
+        home.config_file.unlink()
+
+    @pytest.mark.usefixtures("settled")
     def test_where_it_comes_from_and_where_it_went(self, agent: Agent) -> None:
         memory = agent.memory
-        settled = {**CAPTURING, "MEMORY_HOOKS__REVIEW": "false"}
-        agent.hook("UserPromptSubmit", prompt="[decision] Payment uses a queue", env=settled)
+        agent.hook("UserPromptSubmit", prompt="[decision] Payment uses a queue", env=CAPTURING)
         (old,) = memory.list_ids()
         agent.hook("SessionStart", session=f"{agent.session}-later")
         uses = memory.json("list", "--domain", "project")["memories"][0]["activation_count"]

@@ -1,7 +1,8 @@
 """`memory review` on a real terminal: what hooks noted waits for the user; no agent settles it."""
 
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -156,6 +157,27 @@ class TestOnATerminal:
             assert "Nothing changed; 2 await review." in finish(screen)
         assert project.list_pending()[::-1] == waiting
 
+    def test_in_other_words_where_the_repository_is_gone(self, project: Project) -> None:
+        (name,) = project.note("[learned] The canal freezes in January")
+        domain = project.memory.show(name)["domain"]
+        shutil.rmtree(project.repository.folder)
+        elsewhere = replace(project, repository=make_repository(project.home.work / "elsewhere"))
+        command = project.home.command("memory", "review", name)
+        folder = elsewhere.repository.folder
+        with Screen(command, project.home.environ, folder, 120, 24, None) as screen:
+            screen.read_until(QUESTION)
+            screen.type("e")
+            screen.read_until("New summary (Enter goes back): ")
+            screen.type("It freezes in winter\n")
+            screen.read_until("Accept 1, discard 0? [Enter] yes  [b]ack: ")
+            screen.type("\n")
+            shown = finish(screen)
+        assert "Accepted: " in shown
+        listed = elsewhere.memory.json("list", "--domain", "all", "--status", "active")["memories"]
+        (kept,) = [each for each in listed if each["domain"] == domain]
+        assert kept["summary"] == "It freezes in winter"
+        elsewhere.memory.text("forget", kept["id"], "--yes")  # other tests verify that all is noted
+
     def test_by_their_ids(self, project: Project) -> None:
         first, second = project.note(SAID, BLOCKER)
         with project.review("--accept", first) as screen:
@@ -206,16 +228,9 @@ class TestUntilThen:
         assert project.list_noted() == ["refs/notes/mem/decisions"]
 
     def test_a_setting_keeps_it_from_waiting(self, project: Project) -> None:
-        env = {**CAPTURING, "MEMORY_HOOKS__REVIEW": "false"}
-        data = encode_input(
-            {
-                "hook_event_name": "UserPromptSubmit",
-                "session_id": "first",
-                "cwd": str(project.repository.folder),
-                "prompt": SAID,
-            }
-        )
-        assert "auto_captured" in project.memory("hook", "auto", given=data, env=env).text
+        project.home.configure("hooks.review = false")
+        assert "auto_captured" in project.hook("UserPromptSubmit", prompt=SAID)
+        project.home.config_file.unlink()
         assert project.list_pending() == []
         assert project.memory.list_ids("--status", "active")
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model.consent import ConsentReason
 from agent_memory.features.hooks.model.transcripts import RecordKind
 from agent_memory.features.hooks.services.backfill import BATCH
 from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
-from agent_memory.kernel.errors import Cancelled, InvalidInput
+from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
 from tests import git_repositories
@@ -128,7 +129,7 @@ class TestOnce:
 
         with pytest.raises(Cancelled):
             importing.backfill.import_sources(
-                "claude-code", sources, dry_run=False, on_progress=stop
+                "claude-code", sources, environ={}, dry_run=False, on_progress=stop
             )
         assert len(importing.events()) == 2 * BATCH
         assert importing("claude-code", folder).created == 351 - 2 * BATCH
@@ -139,7 +140,7 @@ class TestOnce:
         sources = importing.backfill.list_sources("claude-code", str(folder))
         told: list[int] = []
         importing.backfill.import_sources(
-            "claude-code", sources, dry_run=False, on_progress=told.append
+            "claude-code", sources, environ={}, dry_run=False, on_progress=told.append
         )
         assert told == sorted(told)
         assert told[-1] == sum(source.size for source in sources)
@@ -353,9 +354,10 @@ class TestConsent:
         found.mkdir()
         return found
 
-    @pytest.fixture(autouse=True)
-    def settings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    @pytest.fixture
+    def settings(self, tmp_path: Path, importing: ImportHarness) -> Path:
+        """The file of the user who imports: the daemon may have another one."""
+        importing.environ["XDG_CONFIG_HOME"] = str(tmp_path / "config")
         file = tmp_path / "config/agent-memory/config.toml"
         file.parent.mkdir(parents=True)
         return file
@@ -385,6 +387,7 @@ class TestConsent:
         again = importing.backfill.import_sources(
             "claude-code",
             importing.backfill.list_sources("claude-code", str(folder)),
+            environ=importing.environ,
             include_excluded=True,
             dry_run=False,
             on_progress=lambda _: None,
@@ -402,6 +405,25 @@ class TestConsent:
         assert (result.sessions, result.skipped) == (3, 0)
         settings.write_text(f'hooks.exclude = ["{project}"]')
         assert importing("claude-code", folder).skipped == 1
+
+    def test_the_callers_variables_count(
+        self, importing: ImportHarness, folder: Path, project: Path
+    ) -> None:
+        importing.environ["MEMORY_HOOKS__EXCLUDE"] = str(project)
+        self.write_two(folder, project)
+        assert importing("claude-code", folder).skipped == 1
+
+    def test_settings_that_cannot_be_read_stop_it(
+        self, importing: ImportHarness, folder: Path, project: Path, settings: Path
+    ) -> None:
+        settings.write_text(f'hooks.exclude = ["{project}"]\nnonsense = [')
+        self.write_two(folder, project)
+        with pytest.raises(ConfigError, match=r"config\.toml has an error.*--include-excluded"):
+            importing("claude-code", folder)
+        assert importing.events() == []
+        rules = importing.backfill.consent.load_rules(str(project), importing.environ)
+        found = importing.backfill.consent.check_place(str(project), rules)
+        assert found.reason is ConsentReason.UNREADABLE
 
     def test_the_use_of_tools_on_ignored_files_is_left_out(
         self, importing: ImportHarness, folder: Path, project: Path

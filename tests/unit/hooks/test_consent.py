@@ -2,7 +2,10 @@
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -427,6 +430,14 @@ class TestService:
             (ToolUse(name="Bash", asked="cat 'APP/.env'"), True),
             (ToolUse(name="Bash", asked="docker run --env-file=.env x"), True),
             (ToolUse(name="Bash", asked="cat main.py"), False),
+            (ToolUse(name="Bash", asked="cat OFF/main.py"), True),
+            (ToolUse(name="Bash", asked="cat ~/off/main.py"), True),
+            (ToolUse(name="Bash", asked="cd ../off && ls"), True),
+            (ToolUse(name="Bash", asked="cat ./away/main.py"), True),
+            (ToolUse(name="Bash", asked="cat ELSE/key"), True),
+            (ToolUse(name="Bash", asked="cat ELSE/other"), False),
+            (ToolUse(name="Bash", asked="git -C ELSE/closed log"), True),
+            (ToolUse(name="Bash", asked="sed s/a/b/ /etc/hosts"), False),
             (ToolUse(name="LS", asked="APP/secrets"), True),
             (ToolUse(name="Grep", asked="who reads .env"), False),
             (ToolUse(name="apply_patch", file="a", written="*** Update File: .env\n+x"), True),
@@ -447,7 +458,10 @@ class TestService:
         other.mkdir()
         (app / ".memoryignore").write_text(".env\nsecrets\n")
         (other / ".memoryignore").write_text("key\n")
+        (other / "closed").mkdir()
+        (other / "closed/.memoryignore").write_text("*\n")
         (app / "link").symlink_to(app / ".env")
+        (app / "away").symlink_to(tmp_path / "off")
         self.configure(tmp_path, 'hooks.exclude = ["~/off"]')
         places = {"APP": str(app), "ELSE": str(other), "OFF": str(tmp_path / "off")}
         file, asked = use.file, use.asked
@@ -463,6 +477,7 @@ class TestService:
             'hooks.mode = "optin"\n',
             'hooks.exclude = ["~/acme"]\nnonsense = [',
             '[hooks]\nprojects = ["~/app"]\n[log]\nlevel = 7\n',
+            "[hooks]\nenabled = false\n[log]\nlevel = 7\n",
         ],
     )
     def test_settings_that_may_forbid_it_and_cannot_be_read(
@@ -470,6 +485,38 @@ class TestService:
     ) -> None:
         self.configure(tmp_path, text)
         assert self.check(service, environ, tmp_path) is ConsentReason.UNREADABLE
+
+    @pytest.mark.parametrize("text", ["", "[log]\nlevel = 7\n"])
+    def test_variables_that_may_forbid_it_and_cannot_be_read(
+        self, service: RecordingConsent, environ: dict[str, str], tmp_path: Path, text: str
+    ) -> None:
+        self.configure(tmp_path, text)
+        environ |= {"MEMORY_HTTP__PORT": "many"}
+        assert self.check(service, environ, tmp_path) is ConsentReason.GIVEN
+        environ |= {"MEMORY_HOOKS__ENABLED": "false"}
+        assert self.check(service, environ, tmp_path) is ConsentReason.UNREADABLE
+
+    # For each field: the user's wish, and variables that a repository could set against it.
+    LOOSENED: ClassVar[Mapping[str, tuple[str, dict[str, str]]]] = {
+        "enabled": ("hooks.enabled = false", {"MEMORY_HOOKS__ENABLED": "true"}),
+        "opt_in": ('hooks.mode = "opt-in"', {"MEMORY_HOOKS__MODE": "all"}),
+        "projects": (
+            'hooks.mode = "opt-in"\nhooks.projects = ["/x"]',
+            {"MEMORY_HOOKS__PROJECTS": "/x,/"},
+        ),
+        "exclude": ('hooks.exclude = ["/"]', {"MEMORY_HOOKS__EXCLUDE": ""}),
+        "unreadable": ('hooks.mode = "optin"', {"MEMORY_HOOKS__MODE": "all"}),
+    }
+
+    @pytest.mark.parametrize("name", [each.name for each in fields(ConsentRules)])
+    def test_variables_loosen_nothing(
+        self, service: RecordingConsent, environ: dict[str, str], tmp_path: Path, name: str
+    ) -> None:
+        text, variables = self.LOOSENED[name]
+        self.configure(tmp_path, text)
+        before = self.check(service, environ, tmp_path)
+        assert before is not ConsentReason.GIVEN
+        assert self.check(service, environ | variables, tmp_path) is before
 
     def test_other_settings_that_cannot_be_read_stop_nothing(
         self, service: RecordingConsent, environ: dict[str, str], tmp_path: Path

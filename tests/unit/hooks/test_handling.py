@@ -10,7 +10,12 @@ from typing import Any, cast
 import pytest
 
 from agent_memory import config
-from agent_memory.features.hooks.model.consent import GIVEN, Consent, ConsentReason
+from agent_memory.features.hooks.model.consent import (
+    GIVEN,
+    MAX_WAIT_MS,
+    Consent,
+    ConsentReason,
+)
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, build_events
 from agent_memory.features.hooks.model.last_contexts import LastContext
@@ -23,6 +28,7 @@ from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.hooks.preferences import build_options
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded, StorageFailed
 from agent_memory.kernel.ids import Domain
+from tests.forgetting_parts import ManualClock
 
 CALLER = Caller(folder="/work", environ={})
 REPLY = ReplyFormat(max_tokens=1_000, lists_captures=False, is_kept=True)
@@ -50,6 +56,8 @@ class FakeParts:
     entered: list[tuple[Injection, dict[str, str]]] = field(default_factory=list)
     decisions: dict[str, Consent] = field(default_factory=dict)  # by session
     kept: list[tuple[LastContext, int]] = field(default_factory=list)
+    loads: int = 0  # of the options
+    now_ms: int = 1
 
     # Preferences.
 
@@ -57,12 +65,17 @@ class FakeParts:
         return call.folder or fallback
 
     def load_options(self, _environ: Mapping[str, str], _folder: str, /) -> HookOptions:
+        self.loads += 1
         return self.options
 
     def list_ignored(self, _environ: Mapping[str, str], folder: str, /) -> tuple[str, ...]:
         return (f"a setting in {folder}",)
 
     # Consent.
+
+    @property
+    def clock(self) -> ManualClock:
+        return ManualClock(self.now_ms)
 
     def check_call(self, call: HookCall, *_: object) -> Consent:
         return self.decisions.get(call.session, GIVEN)
@@ -131,12 +144,11 @@ class FakeParts:
 
     # The spool.
 
-    def drain(self, record: Any, _on_failure: object, _is_closing: object, is_held: Any) -> int:
+    def drain(self, record: Any, _on_failure: object, _is_closing: object) -> int:
         self.calls.append("drain")
-        ready = [call for call in self.pending if not is_held(call)]
-        for call in ready:
-            record(call)
-        return len(ready)
+        before = len(self.pending)
+        self.pending = [call for call in self.pending if not record(call)]
+        return before - len(self.pending)
 
 
 @pytest.fixture
@@ -326,10 +338,12 @@ class TestDraining:
     def test_pending_calls_are_recorded_and_finished(
         self, handling: HookHandling, parts: FakeParts
     ) -> None:
-        parts.pending = [make_call(HookKind.PROMPT), make_call(HookKind.SESSION_END)]
+        calls = [make_call(HookKind.PROMPT), make_call(HookKind.SESSION_END)]
+        parts.pending = list(calls)
         handling.drain()
         finish(handling)
-        assert parts.recorded == parts.pending
+        assert parts.recorded == calls
+        assert (parts.pending, parts.loads) == ([], 2)
         assert parts.calls == ["drain", "capture_session"]
         assert parts.logged == ["spool.drained"]
 
@@ -354,7 +368,21 @@ class TestDraining:
         parts.pending = [held, ready]
         handling.drain()
         assert parts.recorded == [ready]
+        assert parts.pending == [held]
         assert not handling.held_by_pause.is_set()
+
+    @pytest.mark.parametrize("reason", list(ConsentReason)[1:])
+    def test_after_some_days_only_what_a_pause_or_an_error_holds_back_stays(
+        self, handling: HookHandling, parts: FakeParts, reason: ConsentReason
+    ) -> None:
+        parts.decisions["s1"] = Consent(reason=reason)
+        old, new = (replace(make_call(HookKind.PROMPT), at_ms=at_ms) for at_ms in (1, 2))
+        parts.now_ms = MAX_WAIT_MS + 2
+        parts.pending = [old, new]
+        handling.drain()
+        is_passing = reason in (ConsentReason.PAUSED, ConsentReason.UNREADABLE)
+        assert parts.pending == ([old, new] if is_passing else [new])
+        assert parts.recorded == []
 
     def test_after_a_pause_the_next_call_has_the_spool_recorded(
         self, handling: HookHandling, parts: FakeParts

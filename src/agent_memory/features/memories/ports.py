@@ -29,14 +29,14 @@ class MemoryChange(NamedTuple):
 
     @property
     def note_home(self) -> Home | None:
-        """The home whose notes change: none while a memory awaits review, nor when it is
-        discarded, because no note has it."""
+        """The home whose notes change: none without a repository, while a memory awaits review, or
+        when it is discarded, because no note has it."""
         discarded = (
             self.before is not None
             and self.before.is_pending
             and self.after.status is MemoryStatus.TOMBSTONE
         )
-        return None if self.after.is_pending or discarded else self.home
+        return None if self.after.is_pending or discarded else self.home or None
 
 
 class Memories(Protocol):

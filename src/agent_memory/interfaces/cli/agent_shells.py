@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+from agent_memory.interfaces.cli.commands import Invocation
+from agent_memory.kernel.errors import InvalidInput
+
 # Variables that agents set in the shells that they run commands in.
 AGENT_VARIABLES: Mapping[str, str] = {
     "CLAUDECODE": "Claude Code",
@@ -22,3 +25,12 @@ AGENT_VARIABLES: Mapping[str, str] = {
 def find_agent(environ: Mapping[str, str]) -> str:
     """Return the agent whose shell has this environment; empty if it is nobody's."""
     return next((name for key, name in AGENT_VARIABLES.items() if environ.get(key)), "")
+
+
+def check_person(run: Invocation, what: str) -> None:
+    """Raise InvalidInput in the shell of an agent: only the user may do this."""
+    if agent := find_agent(run.terminal.call.environ):
+        raise InvalidInput(
+            f"only you can {what}, and this is the shell of {agent}: run the command in a terminal"
+            " of your own"
+        )

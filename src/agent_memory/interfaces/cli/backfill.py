@@ -39,6 +39,7 @@ def record_files(
         result = service.import_sources(
             name,
             sources,
+            environ=run.terminal.call.environ,
             dry_run=dry_run,
             include_excluded=include_excluded,
             on_progress=lambda read: advance(-(-read // _KIB)),

@@ -9,6 +9,7 @@ import click
 from agent_memory import config
 from agent_memory.features.hooks.model.consent import Consent, ConsentReason, Pause
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.platform.clock import SystemClock
 
@@ -54,7 +55,8 @@ def pause(run: Invocation, length_ms: int | None) -> None:
 @click.command(cls=Command, examples=("memory resume",))
 @invocation
 def resume(run: Invocation) -> None:
-    """Record again after `memory pause`."""
+    """Record again after `memory pause`. Only you can: it refuses in the shell of an agent."""
+    check_person(run, "end a pause")
     was_paused = run.services.consent.resume()
     run.services.hook_handling.drain_soon()
     here = run.services.consent.check_folder(*_get_place(run))
@@ -86,8 +88,9 @@ def on(run: Invocation) -> None:
     """Record in this project from now on.
 
     It takes the root of this project out of `hooks.exclude` and, with opt-in, adds it to
-    `hooks.projects`.
+    `hooks.projects`. Only you can: the command refuses in the shell of an agent.
     """
+    check_person(run, "allow recording")
     choice = run.services.consent.choose(*_get_place(run))
     _revise(
         run,

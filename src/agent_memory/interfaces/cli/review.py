@@ -13,7 +13,7 @@ from agent_memory.features.forgetting.services.review import (
 )
 from agent_memory.features.index.model.documents import format_iso
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.agent_shells import find_agent
+from agent_memory.interfaces.cli.agent_shells import check_person, find_agent
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.memories import memory_json
@@ -22,6 +22,7 @@ from agent_memory.kernel.errors import InvalidInput
 WORDS_CHARS = 1_200  # shown of a memory's details, and of the words that it comes from
 QUESTION = "[a]ccept  [e]dit  [d]iscard  [s]kip  [b]ack  [q]uit: "
 _KEYS = {word[0]: word for word in ("accept", "edit", "discard", "skip", "back", "quit")}
+_ACCEPT = "accept what was noted automatically"
 _YES = ("\r", "\n", "y")
 _END_OF_INPUT = "\x04"  # Ctrl-D, as a key
 
@@ -75,7 +76,7 @@ def review(
     else:
         found, total = inbox.list_newest(resolve_domains(run, domain))
     if accept or accept_all:
-        _check_person(run)
+        _check_user(run)
     if accept or discard or accept_all:
         decisions = [ReviewDecision(memory=each.memory, is_accepted=not discard) for each in found]
         if total > len(found):
@@ -91,18 +92,13 @@ def review(
     return _carry_out(run, decisions)
 
 
-def _check_person(run: Invocation) -> None:
+def _check_user(run: Invocation) -> None:
     """Raise InvalidInput for a caller that may be an agent: it must not accept its own notes."""
-    agent = find_agent(run.terminal.call.environ)
-    if agent:
-        raise InvalidInput(
-            f"only you can accept what was noted automatically, and this is the shell of {agent}:"
-            " run `memory review` in a terminal of your own"
-        )
+    check_person(run, _ACCEPT)
     if not run.terminal.call.input_is_terminal:
         raise InvalidInput(
-            "only you can accept what was noted automatically, and standard input is no terminal:"
-            " run `memory review` in a terminal"
+            f"only you can {_ACCEPT}, and standard input is no terminal: run `memory review` in a"
+            " terminal"
         )
 
 

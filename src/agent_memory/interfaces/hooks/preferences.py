@@ -17,7 +17,8 @@ from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.text import globs
 
 # Settings of consent, in a file that is not valid TOML or has other faults.
-_CONSENT = re.compile(r"\b(?:mode|projects|exclude)[\"']?\s*=")
+_CONSENT = re.compile(r"\b(?:enabled|mode|projects|exclude)[\"']?\s*=")
+_VARIABLES = f"{config.ENVIRONMENT_PREFIX}HOOKS__"
 
 
 def find_folder(call: HookCall, fallback: str) -> str:
@@ -41,15 +42,27 @@ def load_settings(environ: Mapping[str, str], folder: str) -> config.Settings:
 
 def _load(environ: Mapping[str, str], folder: str) -> tuple[config.Settings, str]:
     """Load the settings, and say why the user's consent cannot be read, if so."""
-    silent = {name: value for name, value in environ.items() if not name.startswith("MEMORY_")}
+    silent = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(config.ENVIRONMENT_PREFIX)
+    }
     files = (None, Path(os.devnull))  # the user's own, or none
     for variables, file, project in product((environ, silent), files, (Path(folder), None)):
         try:
             settings = config.load(variables, file=file, project_dir=project).settings
         except (ConfigError, OSError):
             continue
-        return settings, "" if file is None else _find_lost_consent(environ)
-    return config.Settings(), _find_lost_consent(environ)
+        lost = "" if file is None else _find_lost_consent(environ)
+        return settings, lost or (_find_lost_variables(environ) if variables is silent else "")
+    return config.Settings(), _find_lost_consent(environ) or _find_lost_variables(environ)
+
+
+def _find_lost_variables(environ: Mapping[str, str]) -> str:
+    """Return why variables that cannot be used may forbid recording, or an empty text."""
+    if not any(name.startswith(_VARIABLES) for name in environ):
+        return ""
+    return f"a variable that begins with {config.ENVIRONMENT_PREFIX} has an error"
 
 
 def _find_lost_consent(environ: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
-from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, NotFound
@@ -114,7 +114,11 @@ class ReviewInbox:
     def _accept_reworded(self, decision: ReviewDecision, here: MemoryLocation) -> Memory:
         memory = self._check_pending(decision.memory)
         draft = reword(memory, decision.summary)
-        return self.capture.capture(draft, self.editor.locate(memory.domain, here)).memory
+        place = here
+        if here.domain != memory.domain:
+            home = self.editor.resolver.find_home(memory.domain) or NOWHERE
+            place = MemoryLocation(domain=memory.domain, home=home)
+        return self.capture.capture(draft, place).memory
 
     def _check_pending(self, memory: Memory) -> Memory:
         stored = self.editor.memories.get(memory.key)

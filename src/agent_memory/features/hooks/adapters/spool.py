@@ -72,8 +72,9 @@ class SpoolFolder:
                     files += 1
         if files >= MAX_FILES or total + size > MAX_BYTES:
             raise Overloaded(
-                f"{self._folder} is full ({files} files, {total >> 20} MiB):"
-                " `memory-daemon start` empties it"
+                f"{self._folder} is full ({files} files, {total >> 20} MiB): `memory-daemon start`"
+                " records what waits there, and `memory resume` what a pause holds back; calls from"
+                " where recording is off by now are removed when they are 7 days old"
             )
 
 

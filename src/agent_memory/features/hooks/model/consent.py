@@ -10,6 +10,8 @@ from agent_memory.kernel.text.gitignore import IgnoreFile
 from agent_memory.kernel.text.globs import FolderGlob
 
 IGNORE_FILE = ".memoryignore"
+# How old a call in the spool may be and still wait for the user to allow recording again.
+MAX_WAIT_MS = 7 * 86_400_000
 _EVERYTHING = frozenset({"/", ".", "./"})  # git gives these no meaning
 _ANY_NAME = "\0any"  # no file has it: only a rule for every name matches it
 
@@ -26,6 +28,9 @@ class ConsentReason(StrEnum):
     IGNORED = "memoryignore"
 
 
+_PASSING_REASONS = (ConsentReason.PAUSED, ConsentReason.UNREADABLE)  # no last word on a place
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
     """A decision with its reason. `detail` is the pattern, the file or the problem behind it."""
@@ -37,6 +42,11 @@ class Consent:
     @property
     def is_given(self) -> bool:
         return self.reason is ConsentReason.GIVEN
+
+    def may_wait(self, age_ms: int) -> bool:
+        """Return whether a call of this age may wait until this decision changes. One that was made
+        while recording was on may, for some days; during a pause, for as long as that takes."""
+        return self.reason in _PASSING_REASONS or age_ms <= MAX_WAIT_MS
 
 
 GIVEN = Consent()

@@ -1,6 +1,5 @@
 """Backfill: import transcripts as events. An event is stored once, however often it is imported."""
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
-from agent_memory.kernel.errors import ContentBlocked, GitFailed, InvalidInput
+from agent_memory.kernel.errors import ConfigError, ContentBlocked, GitFailed, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.kernel.progress import OnCount
 
@@ -69,21 +68,25 @@ class Backfill:
         agent: str,
         sources: Sequence[TranscriptSource],
         *,
+        environ: Mapping[str, str],
         include_excluded: bool = False,
         dry_run: bool,
         on_progress: OnCount,
     ) -> BackfillResult:
         """Store the events that are new.
 
-        Leave out what hooks would leave out because of its folder or file, unless
-        `include_excluded`.
+        Leave out what hooks would leave out because of its folder or file, by the settings that
+        the caller's `environ` leads to, unless `include_excluded`. Raises ConfigError if these
+        cannot be read and may exclude something.
 
         `on_progress` gets the number of bytes read and may raise to stop: stored events stay,
         and the next run skips them.
         """
         self.lower_priority()
         run = _BackfillRun(self.ingest, self.resolver, dry_run)
-        choice = None if include_excluded else _ImportConsent(self.consent)
+        choice = None if include_excluded else _ImportConsent(self.consent, environ)
+        if choice is not None:
+            choice.check_readable()
         before = 0
         on_progress(0)
         for source in sources:
@@ -120,9 +123,18 @@ class _ImportConsent:
     """
 
     consent: RecordingConsent
+    environ: Mapping[str, str]
     skipped: set[str] = field(default_factory=set)  # sessions
     _began: dict[str, str] = field(default_factory=dict)  # the first folder of each session
     _rules: dict[str, ConsentRules | None] = field(default_factory=dict)  # None: nothing there
+
+    def check_readable(self) -> None:
+        """Raise ConfigError if nobody can tell which folders are excluded."""
+        if problem := self.consent.load_rules("/", self.environ).unreadable:
+            raise ConfigError(
+                f"cannot tell which folders are excluded from recording: {problem}; correct it, or"
+                " import excluded folders as well (--include-excluded)"
+            )
 
     def allows(self, entry: TranscriptEntry) -> bool:
         folder = entry.metadata.get("cwd", "")
@@ -138,11 +150,11 @@ class _ImportConsent:
         use = tool_use.recover_use(
             entry.metadata.get("tool_name", ""), entry.metadata.get("file_path", ""), entry.text
         )
-        return not self.consent.find_ignored(use, folder, rules)
+        return not self.consent.find_ignored(use, folder, self.environ, rules)
 
     def _find_rules(self, folder: str) -> ConsentRules | None:
         if folder not in self._rules:
-            rules = self.consent.load_rules(folder, os.environ)
+            rules = self.consent.load_rules(folder, self.environ)
             given = self.consent.check_place(folder, rules).is_given
             self._rules[folder] = rules if given else None
         return self._rules[folder]

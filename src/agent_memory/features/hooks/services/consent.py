@@ -2,7 +2,7 @@
 imports and `memory status` all ask here."""
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.hooks.model import consent
@@ -10,6 +10,7 @@ from agent_memory.features.hooks.model.consent import (
     Consent,
     ConsentReason,
     ConsentRules,
+    IgnoreRules,
     Pause,
     ProjectChoice,
 )
@@ -42,7 +43,9 @@ class RecordingConsent:
         folder = call.folder or caller
         others = {caller, environ.get(PROJECT_VARIABLE, "")} - {folder, ""}
         decision = self._decide(folder, others, rules, self.pauses.read())
-        if decision.is_given and (reason := self.find_ignored(call.use, folder, rules)):
+        if not decision.is_given:
+            return decision
+        if reason := self.find_ignored(call.use, folder, environ, rules):
             return Consent(reason=ConsentReason.IGNORED, detail=reason)
         return decision
 
@@ -53,12 +56,14 @@ class RecordingConsent:
 
     def check_place(self, folder: str, rules: ConsentRules) -> Consent:
         """Check a folder alone, whether or not hooks are paused or switched off."""
-        return self._decide(folder, set(), replace(rules, enabled=True, unreadable=""), None)
+        return self._decide(folder, set(), replace(rules, enabled=True), None)
 
     def load_rules(self, folder: str, environ: Mapping[str, str]) -> ConsentRules:
         return self.preferences.load_options(environ, folder).consent
 
-    def find_ignored(self, use: ToolUse, folder: str, rules: ConsentRules) -> str:
+    def find_ignored(
+        self, use: ToolUse, folder: str, environ: Mapping[str, str], rules: ConsentRules
+    ) -> str:
         """Return what leaves out the use of a tool in a folder: a `.memoryignore`, or a pattern of
         `hooks.exclude`; empty if nothing does."""
         for path in use.list_files():
@@ -69,11 +74,36 @@ class RecordingConsent:
                 stack = self.folders.read_ignore_rules(name)
                 if ignoring := consent.find_ignoring(stack, name, folder=False):
                     return ignoring.describe()
-        if (words := use.list_words()) and (stack := self.folders.read_ignore_rules(folder)):
-            for word in words:
-                name = posixpath.normpath(posixpath.join(folder, word))
-                if ignoring := consent.find_ignoring(stack, name, folder=False):
-                    return ignoring.describe()
+        words = use.list_words()
+        around = self.folders.read_ignore_rules(folder) if words else []
+        for word in words:
+            if reason := self._find_ignored_word(word, folder, environ, rules, around):
+                return reason
+        return ""
+
+    def _find_ignored_word(
+        self,
+        word: str,
+        folder: str,
+        environ: Mapping[str, str],
+        rules: ConsentRules,
+        around: Sequence[IgnoreRules],
+    ) -> str:
+        """Return what leaves out a command because of one of its words. A word with a `/` may name
+        a file or folder anywhere; `around` are the rules for a word that does not."""
+        if "/" not in word:
+            name = posixpath.normpath(posixpath.join(folder, word))
+            ignoring = consent.find_ignoring(around, name, folder=False)
+            return ignoring.describe() if ignoring else ""
+        if word.startswith("~/"):
+            word = posixpath.join(environ.get("HOME") or "/", word[2:])
+        names = self.folders.resolve(word, folder)
+        if pattern := consent.find_match(rules.exclude, names):
+            return pattern
+        for name in names:
+            stack = self.folders.read_ignore_rules(name)
+            if ignoring := consent.find_all_ignoring(stack, name):
+                return ignoring.describe()
         return ""
 
     def build_pattern(self, folder: str) -> tuple[str, str]:

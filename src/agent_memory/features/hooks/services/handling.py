@@ -137,29 +137,26 @@ class HookHandling:
     def drain(self) -> None:
         """Record the calls that hooks left in the spool while no daemon answered.
 
-        Calls from folders where recording is off by now, or paused, stay there.
+        Calls from before a pause stay there, and for some days those from folders where recording
+        is off by now.
         """
         self.drain_requested.clear()
+        now = self.consent.clock.now()
 
-        def load(call: HookCall) -> tuple[Caller, HookOptions]:
+        def record(call: HookCall) -> bool:
             folder = self.preferences.find_folder(call, "/")
-
             caller = Caller(folder=folder, environ=os.environ)
-            return caller, self.preferences.load_options(caller.environ, caller.folder)
-
-        def is_held(call: HookCall) -> bool:
-            consent = self._check_consent(call, *load(call))
+            options = self.preferences.load_options(caller.environ, folder)
+            consent = self._check_consent(call, caller, options)
             if consent.reason is ConsentReason.PAUSED:
                 self.held_by_pause.set()
-            return not consent.is_given
-
-        def record(call: HookCall) -> None:
-            caller, options = load(call)
-            if self._is_excluded(call, caller.folder) or self.recent.is_repeat(call):
-                return
-            task = self._build_task(call, caller, options)
-            self._record(task).result()
-            self._schedule_rest(task)
+            if not consent.is_given:
+                return not consent.may_wait(now - call.at_ms)
+            if not self._is_excluded(call, folder) and not self.recent.is_repeat(call):
+                task = self._build_task(call, caller, options)
+                self._record(task).result()
+                self._schedule_rest(task)
+            return True
 
         def on_failure(exc: Exception) -> None:
             if isinstance(exc, AgentMemoryError | ValueError | OSError):
@@ -167,7 +164,7 @@ class HookHandling:
             else:
                 self.log.error("spool.set_aside", exc_info=exc)
 
-        count = self.spooling.drain(record, on_failure, self.closing.is_set, is_held)
+        count = self.spooling.drain(record, on_failure, self.closing.is_set)
         if count:
             self.log.info("spool.drained", count=count)
 

@@ -28,16 +28,15 @@ class Spooling:
 
     def drain(
         self,
-        record: Callable[[HookCall], None],
+        record: Callable[[HookCall], bool],
         on_failure: Callable[[Exception], None],
         is_closing: Callable[[], bool],
-        is_held: Callable[[HookCall], bool] = lambda _: False,
     ) -> int:
-        """Record pending calls, oldest first, and return how many were recorded.
+        """Record pending calls, oldest first, and return how many are done with.
 
-        A call is removed once it is durable; one that `is_held` stays. Invalid calls are dropped
-        and unexpected failures set aside: neither may hold up the calls after it. Raises
-        StorageFailed and Overloaded.
+        `record` returns whether a call is done with: then it is removed, otherwise it stays.
+        Invalid calls are dropped and unexpected failures set aside: neither may hold up the calls
+        after it. Raises StorageFailed and Overloaded.
         """
         count = 0
         with self.lock:
@@ -47,9 +46,8 @@ class Spooling:
                 try:
                     call = self.spool.get(name)
                     if call is not None:
-                        if is_held(call):
+                        if not record(call):
                             continue
-                        record(call)
                         count += 1
                 except (StorageFailed, Overloaded):
                     raise
