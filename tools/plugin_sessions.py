@@ -41,7 +41,7 @@ ONCE = {
 
 
 @dataclass(kw_only=True)
-class Place:
+class PluginTrial:
     """A home with one project, a daemon of its own and the programs that the checks run."""
 
     home: Path
@@ -112,9 +112,9 @@ class Client:
     tools = "memory_recall"  # the end of the tool's name, or the whole if the agent defers tools
     shell: Turn
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.path = place.clients / self.program / "node_modules/.bin" / self.program
+    def __init__(self, trial: PluginTrial) -> None:
+        self.trial = trial
+        self.path = trial.clients / self.program / "node_modules/.bin" / self.program
 
     def prepare(self) -> None:
         """Write the settings that a session without a person needs."""
@@ -124,12 +124,12 @@ class Client:
     def uninstall(self) -> None: ...
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.place.run(self.path, *words, environ=self.environ(""))
+        return self.trial.run(self.path, *words, environ=self.environ(""))
 
     def ask(self, script: str, prompt: str, *, memory: bool = True) -> str:
         """Hold a session of one prompt, and return what it prints."""
         words, environ = self.build_session(script, prompt), self.environ(script)
-        ran = self.place.run(self.path, *words, environ=environ, memory=memory)
+        ran = self.trial.run(self.path, *words, environ=environ, memory=memory)
         return ran.stdout + ran.stderr
 
     def build_session(self, script: str, prompt: str) -> list[str]:
@@ -149,7 +149,7 @@ class Client:
         yield
 
     def _find_files(self, folder: str, *, leave_out: tuple[str, ...]) -> list[str]:
-        top = self.place.home / folder
+        top = self.trial.home / folder
         return [
             str(path)
             for path in top.rglob("*")
@@ -177,7 +177,7 @@ class ClaudeCode(Client):
 
     def environ(self, script: str) -> dict[str, str]:
         return {
-            "ANTHROPIC_BASE_URL": f"{self.place.model.url}/{script}",
+            "ANTHROPIC_BASE_URL": f"{self.trial.model.url}/{script}",
             "ANTHROPIC_API_KEY": "dummy",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
@@ -194,8 +194,8 @@ class Codex(Client):
     shell = Turn(tool="exec_command", arguments={"cmd": "echo TOOLMARK"})
 
     def prepare(self) -> None:
-        (self.place.home / ".codex").mkdir()
-        (self.place.home / ".codex/config.toml").write_text(
+        (self.trial.home / ".codex").mkdir()
+        (self.trial.home / ".codex/config.toml").write_text(
             'model = "scripted"\nmodel_provider = "scripted"\napproval_policy = "never"\n'
             'sandbox_mode = "danger-full-access"\n[model_providers.scripted]\nname = "Scripted"\n'
             'env_key = "SCRIPTED_KEY"\nwire_api = "responses"\nbase_url = "http://127.0.0.1:9/v1"\n'
@@ -210,7 +210,7 @@ class Codex(Client):
         self.run("plugin", "marketplace", "remove", "agent-memory")
 
     def build_session(self, script: str, prompt: str) -> list[str]:
-        url = f'model_providers.scripted.base_url="{self.place.model.url}/{script}/v1"'
+        url = f'model_providers.scripted.base_url="{self.trial.model.url}/{script}/v1"'
         return ["-c", url, "exec", "--dangerously-bypass-hook-trust", prompt]
 
     def environ(self, _script: str) -> dict[str, str]:
@@ -235,8 +235,8 @@ class Gemini(Client):
             "general": {"enableAutoUpdate": False},
             "privacy": {"usageStatisticsEnabled": False},
         }
-        (self.place.home / ".gemini").mkdir()
-        (self.place.home / ".gemini/settings.json").write_text(json.dumps(settings))
+        (self.trial.home / ".gemini").mkdir()
+        (self.trial.home / ".gemini/settings.json").write_text(json.dumps(settings))
 
     def install(self) -> None:
         self.run("extensions", "install", str(ROOT / FOLDER / "gemini"), "--consent")
@@ -250,7 +250,7 @@ class Gemini(Client):
     def environ(self, script: str) -> dict[str, str]:
         return {
             "GEMINI_API_KEY": "dummy",
-            "GOOGLE_GEMINI_BASE_URL": f"{self.place.model.url}/{script}",
+            "GOOGLE_GEMINI_BASE_URL": f"{self.trial.model.url}/{script}",
             "GEMINI_CLI_NO_RELAUNCH": "true",
         }
 
@@ -261,9 +261,9 @@ class Gemini(Client):
     def expand_commands(self) -> Iterator[None]:
         # With -p, it puts the context of SessionStart before the prompt, which then does not begin
         # with a slash. In a terminal, commands work with hooks too.
-        self.place.run("memory", "config", "set", "hooks.enabled", "false")
+        self.trial.run("memory", "config", "set", "hooks.enabled", "false")
         yield
-        self.place.run("memory", "config", "set", "hooks.enabled", "true")
+        self.trial.run("memory", "config", "set", "hooks.enabled", "true")
 
 
 def say(line: str) -> None:
@@ -271,95 +271,95 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-CLIENTS: dict[str, Callable[[Place], Client]] = {
+CLIENTS: dict[str, Callable[[PluginTrial], Client]] = {
     client.agent: client for client in (ClaudeCode, Codex, Gemini)
 }
 
 
 def check_client(client: Client) -> None:
-    place, play = client.place, client.place.model.play
+    trial, play = client.trial, client.trial.model.play
     say(f"== {client.agent}")
     client.prepare()
-    place.run("memory-daemon", "start")
+    trial.run("memory-daemon", "start")
     client.install()
-    listed = place.run("memory", "install").stdout
-    place.check("`memory install` lists the plugin", "; the plugin " in listed, listed)
-    doctor = place.run("memory", "doctor").stdout
+    listed = trial.run("memory", "install").stdout
+    trial.check("`memory install` lists the plugin", "; the plugin " in listed, listed)
+    doctor = trial.run("memory", "doctor").stdout
     lines = [line for line in doctor.splitlines() if client.agent in line]
-    place.check("`memory doctor` calls its hook", any("answers" in line for line in lines), doctor)
+    trial.check("`memory doctor` calls its hook", any("answers" in line for line in lines), doctor)
 
     play("first", [client.shell, Turn(text="ANSWERMARK")])
     client.ask("first", "[decision] The lamp burns olive oil PROMPTMARK")
-    events = place.wait_for_sessions(1)
+    events = trial.wait_for_sessions(1)
     counted = dict(Counter(event["event_type"] for event in events))
-    place.check("the first session is recorded, each event once", counted == ONCE, counted)
+    trial.check("the first session is recorded, each event once", counted == ONCE, counted)
     for mark in ("PROMPTMARK", "TOOLMARK", "ANSWERMARK"):
         count = sum(mark in event["text"] for event in events)
-        place.check(f"{mark} is in one event", count == 1, count)
+        trial.check(f"{mark} is in one event", count == 1, count)
 
     recall = Turn(tool=client.tools, arguments={"query": "what does the lamp burn"})
     search = Turn(tool="ToolSearch", arguments={"query": f"select:{client.tools}"})
     play("second", [search, recall] if isinstance(client, ClaudeCode) else [recall])
     client.ask("second", "Which oil?")
-    requests = [json.dumps(body) for body in place.model.requests["second"]]
-    place.check("the second session gets the decision", "PROMPTMARK" in requests[0], requests[0])
-    place.check("it is offered the tools", client.tools in requests[0])
-    place.check("it is offered the skill", SKILL in requests[0])
-    place.check("memory_recall answers", "subcog://" in requests[-1] and "certain" in requests[-1])
-    events = place.wait_for_sessions(2)
+    requests = [json.dumps(body) for body in trial.model.requests["second"]]
+    trial.check("the second session gets the decision", "PROMPTMARK" in requests[0], requests[0])
+    trial.check("it is offered the tools", client.tools in requests[0])
+    trial.check("it is offered the skill", SKILL in requests[0])
+    trial.check("memory_recall answers", "subcog://" in requests[-1] and "certain" in requests[-1])
+    events = trial.wait_for_sessions(2)
     found = [event for event in events if "PROMPTMARK" in event["text"]]
-    place.check("what it was given is not recorded", len(found) == 1, found)
+    trial.check("what it was given is not recorded", len(found) == 1, found)
 
     with client.expand_commands():
         for command, words in ((client.recall, "Search the memory for:"), (client.why, "Find out")):
             play("command", [])
             client.ask("command", f"{command} the lamp burns oil")
-            sent = json.dumps(place.model.requests["command"])
-            place.check(f"{command} is expanded", words in sent and "burns oil" in sent)
+            sent = json.dumps(trial.model.requests["command"])
+            trial.check(f"{command} is expanded", words in sent and "burns oil" in sent)
 
     check_both(client)
     play("gone", [Turn(text="STILL-HERE")])
     answer = client.ask("gone", "Are you there?", memory=False)
-    place.check("without `memory` on PATH, the agent answers", "STILL-HERE" in answer, answer)
+    trial.check("without `memory` on PATH, the agent answers", "STILL-HERE" in answer, answer)
 
     client.uninstall()
-    place.check("uninstall leaves nothing", not client.list_leftovers(), client.list_leftovers())
-    before = len(place.list_events())
+    trial.check("uninstall leaves nothing", not client.list_leftovers(), client.list_leftovers())
+    before = len(trial.list_events())
     play("after", [])
     client.ask("after", "Is this recorded?")
-    place.check("after it, nothing is recorded", len(place.list_events()) == before)
+    trial.check("after it, nothing is recorded", len(trial.list_events()) == before)
 
 
 def check_both(client: Client) -> None:
     """Check an agent that has the plugin and the hooks of `memory install`."""
-    place = client.place
-    known = {event["session_id"] for event in place.list_events()}
-    ran = place.run("memory", "install", client.agent)
-    place.check("`memory install` mentions the plugin", "has the same hooks" in ran.stderr, ran)
-    place.model.play("both", [client.shell, Turn(text="BOTHMARK")])
+    trial = client.trial
+    known = {event["session_id"] for event in trial.list_events()}
+    ran = trial.run("memory", "install", client.agent)
+    trial.check("`memory install` mentions the plugin", "has the same hooks" in ran.stderr, ran)
+    trial.model.play("both", [client.shell, Turn(text="BOTHMARK")])
     client.ask("both", "With both?")
-    events = place.wait_for_sessions(len(known) + 1)
+    events = trial.wait_for_sessions(len(known) + 1)
     counted = Counter(event["event_type"] for event in events if event["session_id"] not in known)
-    place.check("with both, each event is recorded once", dict(counted) == ONCE, counted)
-    first = html.unescape(json.dumps(place.model.requests["both"][0]))
-    place.check("with both, the context is given once", first.count("<memory_context>") == 1)
-    ran = place.run("memory", "uninstall", client.agent)
-    place.check("`memory uninstall` mentions the plugin", "stays and has" in ran.stderr, ran)
+    trial.check("with both, each event is recorded once", dict(counted) == ONCE, counted)
+    first = html.unescape(json.dumps(trial.model.requests["both"][0]))
+    trial.check("with both, the context is given once", first.count("<memory_context>") == 1)
+    ran = trial.run("memory", "uninstall", client.agent)
+    trial.check("`memory uninstall` mentions the plugin", "stays and has" in ran.stderr, ran)
 
 
 @contextmanager
-def open_place(venv: Path, clients: Path, model: ScriptedModel) -> Iterator[Place]:
+def open_trial(venv: Path, clients: Path, model: ScriptedModel) -> Iterator[PluginTrial]:
     folder = Path(tempfile.mkdtemp(prefix="plugins-"))
     home, project = folder / "home", folder / "home/app"
     (home / ".config/agent-memory").mkdir(parents=True)
     (home / ".config/agent-memory/config.toml").write_text(SETTINGS)
     project.mkdir()
-    place = Place(home=home, project=project, venv=venv, clients=clients, model=model)
-    place.run("git", "init", "-q", "-b", "main")
+    trial = PluginTrial(home=home, project=project, venv=venv, clients=clients, model=model)
+    trial.run("git", "init", "-q", "-b", "main")
     try:
-        yield place
+        yield trial
     finally:
-        place.run("memory-daemon", "stop")
+        trial.run("memory-daemon", "stop")
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -374,9 +374,9 @@ def main() -> None:
     failures: list[str] = []
     with serve() as model:
         for name in options.agents or CLIENTS:
-            with open_place(options.venv.absolute(), options.clients.absolute(), model) as place:
-                check_client(CLIENTS[name](place))
-                failures += place.failures
+            with open_trial(options.venv.absolute(), options.clients.absolute(), model) as trial:
+                check_client(CLIENTS[name](trial))
+                failures += trial.failures
     sys.exit(f"{len(failures)} checks failed" if failures else 0)
 
 

@@ -1,7 +1,7 @@
 """A model that says what a script tells it to, on loopback: it stands in for those of real agents.
 
-It speaks as much of Anthropic Messages, OpenAI Responses and Gemini as coding agents need for a
-session. The first part of the address names the script: `http://127.0.0.1:PORT/NAME/...`.
+It speaks as much of Anthropic Messages, OpenAI Responses, OpenAI Chat and Gemini as coding agents
+need for a session. The first part of the address names the script: `http://127.0.0.1:PORT/NAME/...`.
 """
 
 import json
@@ -83,7 +83,7 @@ def list_tools(body: Body) -> list[tuple[str, str]]:
         elif tool.get("type") == "namespace":
             tools += [(tool["name"], inner["name"]) for inner in tool["tools"]]
         else:
-            tools.append(("", tool.get("name", "")))
+            tools.append(("", tool.get("function", tool).get("name", "")))
     return tools
 
 
@@ -102,6 +102,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._stream(_answer_messages(turn, tool))
             case "responses":
                 self._stream(_answer_responses(turn, space, tool))
+            case "completions" if body.get("stream"):
+                self._stream(_stream_chat(turn, tool), end="data: [DONE]\n\n")
+            case "completions":
+                self._send("application/json", json.dumps(_answer_chat(turn, tool)))
             case verb if verb.endswith("streamGenerateContent"):
                 self._stream([_answer_gemini(turn, tool)])
             case verb if verb.endswith("generateContent"):
@@ -118,14 +122,14 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Keep quiet."""
 
-    def _stream(self, events: Sequence[Body]) -> None:
+    def _stream(self, events: Sequence[Body], end: str = "") -> None:
         lines = (
             f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
             if "type" in event
             else f"data: {json.dumps(event)}\n\n"
             for event in events
         )
-        self._send("text/event-stream", "".join(lines))
+        self._send("text/event-stream", "".join(lines) + end)
 
     def _send(self, kind: str, text: str) -> None:
         self.send_response(200)
@@ -184,6 +188,28 @@ def _answer_responses(turn: Turn, space: str, tool: str) -> list[Body]:
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": {"id": "resp_1", "usage": usage}},
     ]
+
+
+def _answer_chat(turn: Turn, tool: str, kind: str = "message") -> Body:
+    call = {"name": tool, "arguments": json.dumps(turn.arguments)}
+    calls = [{"index": 0, "id": f"call_{id(turn)}", "type": "function", "function": call}]
+    said = {"role": "assistant", "content": turn.text, **({"tool_calls": calls} if tool else {})}
+    reason = "tool_calls" if tool else "stop"
+    return {
+        "id": "chat_1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "scripted",
+        "choices": [{"index": 0, kind: said, "finish_reason": reason}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+
+
+def _stream_chat(turn: Turn, tool: str) -> list[Body]:
+    whole = {**_answer_chat(turn, tool, "delta"), "object": "chat.completion.chunk"}
+    (choice,) = whole["choices"]
+    first = {**whole, "choices": [{**choice, "finish_reason": None}], "usage": None}
+    return [first, {**whole, "choices": [{**choice, "delta": {}}]}]
 
 
 def _answer_gemini(turn: Turn, tool: str) -> Body:

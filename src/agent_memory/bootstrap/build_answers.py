@@ -1,5 +1,5 @@
-"""Build what answers on top of recall: opening what was found and explaining where it comes from,
-questions to a model, statistics."""
+"""Build the services that use recall: opening results, explaining where they come from, asking a
+model, counting."""
 
 from dataclasses import dataclass
 

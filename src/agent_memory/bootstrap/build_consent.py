@@ -1,5 +1,5 @@
-"""Build what says whether hooks may record. A module of its own: without a daemon, a hook builds
-nothing else."""
+"""Build the consent rule, in a module of its own so that hooks without a daemon load nothing
+else."""
 
 from pathlib import Path
 

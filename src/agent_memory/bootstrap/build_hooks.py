@@ -1,4 +1,4 @@
-"""Build what surrounds hooks: importing transcripts, installing hooks into agents."""
+"""Build the import of transcripts and the installation of hooks into agents."""
 
 import sys
 from dataclasses import dataclass

@@ -37,6 +37,7 @@ LEAST_FREE_BYTES = 500 << 20
 # Some agents pass only these variables to the programs that they run.
 AGENT_ENVIRONMENT = ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG")
 AGENT_ENVIRONMENT_PREFIXES = ("XDG_", "MEMORY_")
+TRUST = "start it in a terminal and trust them: until then nothing is recorded"
 
 
 def diagnose(
@@ -272,8 +273,7 @@ def _check_agent(
         text = f"{installed.off} in its {installed.scope} settings switches all hooks off"
         yield _problem(state.agent, text, "remove that setting")
     if installed.distrust:
-        advice = "start it in a terminal and trust them: until then nothing is recorded"
-        yield _warning(state.agent, installed.distrust, advice)
+        yield _warning(state.agent, installed.distrust, TRUST)
     if installed.standing is InstallStatus.OUTDATED:
         yield _warning(state.agent, f"its {installed.scope} settings are incomplete", repair)
     if installed.standing is InstallStatus.ELSEWHERE:
@@ -299,8 +299,7 @@ def _check_plugin(
         yield _problem(state.agent, text, advice)
         return
     if plugin.distrust:
-        advice = "start it in a terminal and trust them: until then nothing is recorded"
-        yield _warning(state.agent, plugin.distrust, advice)
+        yield _warning(state.agent, plugin.distrust, TRUST)
     yield _check_hook(state.agent, state.agent, Launcher(), _strip_environment(environ))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.features.hooks.adapters.transcripts import json_files
+from agent_memory.features.hooks.adapters.transcripts import archives, json_files
+from agent_memory.features.hooks.adapters.transcripts import files as transcript_files
 from agent_memory.features.hooks.adapters.transcripts.readers import build_readers
 from agent_memory.features.hooks.model.import_sources import ImportSource
 from agent_memory.features.hooks.model.transcripts import Chunk
@@ -259,7 +261,7 @@ class TestArchives:
         path = pack(tmp_path / "a.zip", {"conversations.json": "[]"})
         data = bytearray(path.read_bytes())
         at = data.rindex(b"PK\x05\x06")
-        data[at + 12 : at + 16] = struct.pack("<L", json_files.MAX_DIRECTORY_BYTES + 1)
+        data[at + 12 : at + 16] = struct.pack("<L", archives.MAX_DIRECTORY_BYTES + 1)
         path.write_bytes(data)
         self.refuse(path, "too many files")
 
@@ -278,6 +280,48 @@ class TestArchives:
         chunks = read("chatgpt", path)
         assert sum(len(chunk.recorded) for chunk in chunks) == 0
         assert [each.reason for chunk in chunks for each in chunk.refused] != []
+
+    def test_a_member_is_unpacked_once_for_its_owner_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        unpacked = tmp_path / "unpacked"
+        unpacked.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(unpacked))
+        monkeypatch.setattr(transcript_files, "CHUNK_BYTES", 9)
+        talks = [{**build_chatgpt(), "conversation_id": f"c{number}"} for number in range(3)]
+        path = pack(tmp_path / "a.zip", {"conversations.json": json.dumps(talks)})
+        reader = build_readers(InlineWorker())["chatgpt"]
+        (source,) = reader.list_sources(str(path))
+        chunks = reader.read_chunks(source)
+        assert next(chunks).recorded[0].session == "c0"
+        path.unlink()
+        (copy,) = unpacked.iterdir()
+        assert copy.stat().st_mode & 0o777 == 0o600
+        assert [chunk.recorded[0].session for chunk in chunks] == ["c1", "c2"]
+        assert list(unpacked.iterdir()) == []
+
+    def test_an_import_that_is_stopped_leaves_no_copy(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        unpacked = tmp_path / "unpacked"
+        unpacked.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(unpacked))
+        path = pack(tmp_path / "a.zip", {"conversations.json": json.dumps([build_chatgpt()])})
+        reader = build_readers(InlineWorker())["chatgpt"]
+        (source,) = reader.list_sources(str(path))
+        chunks = reader.read_chunks(source)
+        next(chunks)
+        assert len(list(unpacked.iterdir())) == 1
+        del chunks
+        assert list(unpacked.iterdir()) == []
+
+    def test_an_archive_that_was_replaced_by_a_bomb(self, tmp_path: Path) -> None:
+        path = pack(tmp_path / "a.zip", {"conversations.json": json.dumps([build_chatgpt()])})
+        reader = build_readers(InlineWorker())["chatgpt"]
+        (source,) = reader.list_sources(str(path))
+        pack(path, {"conversations.json": b" " * (8 << 20)})
+        (chunk,) = reader.read_chunks(source)
+        assert "250 times its size" in chunk.refused[0].reason
 
 
 class TestLongFiles:

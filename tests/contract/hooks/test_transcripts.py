@@ -63,6 +63,23 @@ class TestSources:
         ]
         assert names == ["a.jsonl", "a/subagents/agent-1.jsonl", "b/two.jsonl"]
 
+    def test_links_in_a_folder_are_not_followed(self, reading: Transcripts, tmp_path: Path) -> None:
+        outside = write(tmp_path / "outside.jsonl", ["{}"])
+        inside = write(tmp_path / "all/a.jsonl", ["{}"])
+        (tmp_path / "all/b.jsonl").symlink_to(outside)
+        assert [each.path for each in reading.list_sources(str(inside.parent))] == [str(inside)]
+        assert reading.list_sources(str(inside.parent / "b.jsonl")) != []
+
+    def test_a_file_that_became_a_pipe_is_refused(
+        self, reading: Transcripts, tmp_path: Path
+    ) -> None:
+        path = write(tmp_path / "a.jsonl", ["{}"])
+        (source,) = reading.list_sources(str(path))
+        path.unlink()
+        os.mkfifo(path)
+        (chunk,) = reading.read_chunks(source)
+        assert "not a regular file" in chunk.refused[0].reason
+
     def test_a_file_brings_its_subagents(self, reading: Transcripts, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", ["{}"])
         inner = write(tmp_path / "a/subagents/agent-1.jsonl", ["{}", "{}"])

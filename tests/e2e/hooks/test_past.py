@@ -96,11 +96,12 @@ class TestThePast:
         assert_refused(memory("export", "--conversations", str(path)), INVALID, "already exists")
 
     def test_is_exported_to_be_read(self, memory: MemoryCommand) -> None:
-        answer = memory("export", "--conversations", "--from", "2026-01-01", "--to", "2026-01-01")
+        day = ("--since", "2026-01-01", "--until", "2026-01-01")
+        answer = memory("export", "--conversations", *day)
         assert answer.code == OK, answer
         assert answer.text.count(WORDS[0]) >= 4
         assert "## 10:00 User" in answer.text
-        none = memory("export", "--conversations", "--from", "2027-01-01")
+        none = memory("export", "--conversations", "--since", "2027-01-01")
         assert (none.code, none.text) == (OK, "")
 
     def test_becomes_a_vault_that_keeps_what_is_the_users(
@@ -173,14 +174,17 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            (("--from", "today"), "need --conversations"),
+            (("--since", "today"), "need --conversations"),
             (("--format", "obsidian"), "needs --conversations"),
             (("--conversations", "--format", "yaml"), "not yaml"),
             (("--conversations", "--namespace", "decisions"), "takes only"),
-            (("--conversations", "--from", "2026-02-02", "--to", "2026-01-01"), "swap them"),
         ],
     )
     def test_options_that_do_not_fit(
         self, memory: MemoryCommand, options: tuple[str, ...], words: str
     ) -> None:
         assert_refused(memory("export", *options), USAGE, words)
+
+    def test_times_that_are_swapped(self, memory: MemoryCommand) -> None:
+        times = ("--since", "2026-02-02", "--until", "2026-01-01")
+        assert_refused(memory("export", "--conversations", *times), INVALID, "swap them")

@@ -490,3 +490,55 @@ class TestDefaultPlaces:
         assert Path("/cline/data/tasks") in list_default_paths(
             ImportSource.CLINE, environ, home, folder
         )
+
+    def test_the_editor_has_its_settings_where_xdg_says(self) -> None:
+        environ = {"XDG_CONFIG_HOME": "/settings"}
+        found = list_default_paths(ImportSource.ROO, environ, Path("/home/ada"), Path("/work"))
+        extension = "Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks"
+        assert Path("/settings") / extension in found
+        assert Path("/home/ada/.config") / extension not in found
+
+    @pytest.mark.parametrize(
+        ("source", "variable", "path"),
+        [
+            (ImportSource.CLAUDE_CODE, "CLAUDE_CONFIG_DIR", "/work/own/projects"),
+            (ImportSource.CODEX, "CODEX_HOME", "/work/own/sessions"),
+            (ImportSource.GEMINI, "GEMINI_CLI_HOME", "/work/own/.gemini/tmp"),
+            (ImportSource.OPENCODE, "XDG_DATA_HOME", "/work/own/opencode"),
+            (ImportSource.CLINE, "CLINE_DIR", "/work/own/data/tasks"),
+            (ImportSource.CLINE, "CLINE_DATA_DIR", "/work/own/tasks"),
+        ],
+    )
+    def test_a_relative_folder_is_the_callers(
+        self, source: ImportSource, variable: str, path: str
+    ) -> None:
+        found = list_default_paths(source, {variable: "own"}, Path("/home/ada"), Path("/work"))
+        assert found[0] == Path(path)
+
+
+class TestPrivateWords:
+    """Short words could be guessed from a hash, so no id is made of them."""
+
+    def test_aider(self, tmp_path: Path) -> None:
+        def name(words: str) -> list[str]:
+            (tmp_path / ".aider.chat.history.md").write_text(
+                f"# aider chat started at 2026-01-02 10:00:00\n\n#### {words}  \n\nYes.\n"
+            )
+            return [f"{entry.session} {entry.event_id}" for entry in read("aider", tmp_path)]
+
+        assert name("Pay <private>4711</private> now") == name("Pay <private>0815</private> now")
+        assert name("Pay") != name("Play")
+
+    def test_gemini_apps(self, tmp_path: Path) -> None:
+        def name(words: str) -> list[str]:
+            activity = {
+                "header": "Gemini Apps",
+                "title": f"Prompted {words}",
+                "time": iso(START_MS),
+                "safeHtmlItem": [{"html": "<p>Yes.</p>"}],
+            }
+            path = dump(tmp_path / "MyActivity.json", [activity])
+            return [entry.event_id for entry in read("gemini", path)]
+
+        assert name("Pay <private>4711</private> now") == name("Pay <private>0815</private> now")
+        assert name("Pay") != name("Play")

@@ -420,7 +420,12 @@ class TestPlugin:
             f'trusted_hash = "sha256:5a"\n'
             for event in codex.EVENTS
         )
-        path.write_text(path.read_text() + trusted)
+        enabled = path.read_text()
+        path.write_text(enabled + trusted.replace('trusted_hash = "sha256:5a"', "enabled = false"))
+        plugin = user.scopes(Agent.CODEX)[0].plugin
+        assert plugin is not None
+        assert "does not trust" in plugin.distrust
+        path.write_text(enabled + trusted)
         plugin = user.scopes(Agent.CODEX)[0].plugin
         assert plugin is not None
         assert plugin.distrust == ""

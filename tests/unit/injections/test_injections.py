@@ -243,7 +243,7 @@ class TestForgetting:
         stone = memories.build_tombstone(ledger.memory, Millis(NOW))
         StoredMemories(ledger.inner.parts.store).write([MemoryChange(ledger.memory, stone, None)])
         assert ledger.injections.read_items(ledger.find()).keys() == {event}
-        ledger.injections.forget()
+        ledger.injections.remove_missing()
         assert [entry.items for entry in ledger.find()] == [(), (event,)]
         assert ledger.find_rows(ledger.memory.digest[:12]) == []
 

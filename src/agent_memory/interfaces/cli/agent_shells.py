@@ -23,7 +23,7 @@ AGENT_VARIABLES: Mapping[str, str] = {
 
 
 def find_agent(environ: Mapping[str, str]) -> str:
-    """Return the agent whose shell has this environment; empty if it is nobody's."""
+    """Return the agent whose shell has this environment; empty if no agent set it."""
     return next((name for key, name in AGENT_VARIABLES.items() if environ.get(key)), "")
 
 

@@ -7,7 +7,6 @@ import click
 from click.core import ParameterSource
 
 from agent_memory.features.hooks.model.import_sources import ImportSource, list_default_paths
-from agent_memory.features.hooks.model.transcripts import TranscriptSource
 from agent_memory.features.hooks.services.backfill import BackfillResult
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
@@ -33,7 +32,7 @@ def record_files(
     run: Invocation, name: str, paths: Sequence[Path], *, dry_run: bool, include_excluded: bool
 ) -> None:
     service = run.services.backfill
-    sources = _list_sources(run, name, paths)
+    sources = service.list_sources(name, *map(str, paths))
     size = sum(source.size for source in sources)
     with run.terminal.progress("Importing (KiB)", -(-size // _KIB)) as advance:
         result = service.import_sources(
@@ -45,19 +44,6 @@ def record_files(
             on_progress=lambda read: advance(-(-read // _KIB)),
         )
     _show_result(run, result, paths, dry_run)
-
-
-def _list_sources(run: Invocation, name: str, paths: Sequence[Path]) -> list[TranscriptSource]:
-    """List the files at all paths. Raises InvalidInput if none has any."""
-    service = run.services.backfill
-    if len(paths) == 1:
-        return service.list_sources(name, str(paths[0]))
-    found: list[TranscriptSource] = []
-    for path in paths:
-        found += service.transcripts[name].list_sources(str(path))
-    if not found:
-        raise InvalidInput(f"there are no transcripts of {name} in {_join(paths)}")
-    return found
 
 
 def _check_options(context: click.Context) -> None:
@@ -86,10 +72,6 @@ def _find_paths(run: Invocation, source: ImportSource, path: Path | None) -> lis
     return found
 
 
-def _join(paths: Sequence[Path]) -> str:
-    return ", ".join(map(str, paths))
-
-
 def _expand_home(path: Path, environ: Mapping[str, str]) -> Path:
     if path.parts[:1] == ("~",):
         return _home(environ).joinpath(*path.parts[1:])
@@ -116,7 +98,7 @@ def _show_result(
         {
             "success": True,
             "dry_run": dry_run,
-            "path": _join(paths),
+            "path": ", ".join(map(str, paths)),
             "files": result.files,
             "lines": result.lines,
             "sessions": result.sessions,

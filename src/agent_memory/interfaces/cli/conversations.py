@@ -12,6 +12,7 @@ from agent_memory.features.hooks.model import vault_notes
 from agent_memory.interfaces import conversation_files, vault
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
+from agent_memory.interfaces.cli.journal import resolve_range
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS
 from agent_memory.platform import durable, files
@@ -39,10 +40,7 @@ def export_conversations(
         raise click.UsageError(
             f"--conversations are written as {', '.join(conversation_files.FORMATS)}, not {format_}"
         )
-    start = max(0, run.resolve_time(since)[0]) if since else 0
-    end = min(run.resolve_time(until)[1], MAX_MILLIS) if until else MAX_MILLIS
-    if start > end:
-        raise click.UsageError("--from is after --to: swap them")
+    start, end = resolve_range(run, since, until)
     if format_ == conversation_files.OBSIDIAN:
         if target is None:
             raise click.UsageError("--format obsidian needs a folder: its notes are many files")

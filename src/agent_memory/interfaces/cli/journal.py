@@ -196,7 +196,7 @@ def resolve_range(run: Invocation, since: str, until: str) -> tuple[Millis, Mill
     end = run.resolve_time(until)[1] if until else MAX_MILLIS
     if start > end:
         raise InvalidInput(f"--since {since} is after --until {until}: swap them")
-    return Millis(start), Millis(end)
+    return Millis(max(0, start)), Millis(min(end, MAX_MILLIS))
 
 
 def check_project(run: Invocation, project: str) -> None:

@@ -60,7 +60,10 @@ class PipeHandler(Protocol):
 
 
 class CallHandlers(NamedTuple):
-    """What a daemon that is ready serves besides hooks. `busy` tells whether it has other work."""
+    """The handlers of all calls but hooks, which need a daemon that is ready.
+
+    `busy` tells whether it has other work.
+    """
 
     run: CommandHandler
     busy: Callable[[], bool]

@@ -12,6 +12,7 @@ from agent_memory.interfaces import conversation_files, memory_files
 from agent_memory.interfaces.cli import archive, backfill, conversations, rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, invocation
+from agent_memory.interfaces.cli.journal import range_options
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 from agent_memory.platform import files
@@ -229,7 +230,7 @@ def _show_result(
         "memory export > memories.yaml",
         "memory export --format jsonl --domain user -o user.jsonl",
         "memory export --namespace decisions --format markdown",
-        "memory export --conversations --from 'last week' talks.md",
+        "memory export --conversations --since 'last week' talks.md",
         "memory export --conversations --format obsidian ~/vault",
         "memory export --all everything.jsonl.gz",
     ),
@@ -242,10 +243,7 @@ def _show_result(
     help="Write conversations instead of memories, to FILE or standard output: as markdown to read,"
     " as jsonl for `memory import`, or as obsidian, a folder of notes.",
 )
-@click.option("--from", "since", default="", metavar="TIME", help="Conversations from this time.")
-@click.option(
-    "--to", "until", default="", metavar="TIME", help="To this time; a day is included whole."
-)
+@range_options
 @click.option(
     "--all",
     "all_",
@@ -287,11 +285,11 @@ def export(
     """
     if conversations_:
         if all_ or namespace or domain != "all" or include_archived or (file and output):
-            raise click.UsageError("--conversations takes only --format, --from, --to and a FILE")
+            raise click.UsageError("--conversations takes only --since, --until, --format and FILE")
         conversations.export_conversations(run, file or output, format_, since, until)
         return
     if since or until:
-        raise click.UsageError("--from and --to need --conversations")
+        raise click.UsageError("--since and --until need --conversations")
     if all_:
         if format_ or namespace or domain != "all" or (file and output):
             raise click.UsageError("--all takes only a FILE, or none for standard output")

@@ -60,7 +60,7 @@ class MemoryForgetting:
             ]
             out_of_reach += self._in_notes(domain, of_domain, rewrite_notes)
         self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], on_progress)
-        self.injections.forget()
+        self.injections.remove_missing()
         self.purging.purge_files(on_progress)
         proof = self.purging.build_proof(needles, {memory.urn for memory in found}, on_progress)
         if any(self._is_there(memory) for memory in found):

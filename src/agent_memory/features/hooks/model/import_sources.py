@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-# The folders of the settings of Visual Studio Code and its relatives, below a home.
+# The folders of the settings of Visual Studio Code and its relatives.
 _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-_CONFIG_FOLDERS = (".config", "Library/Application Support")
+_APPLE = "Library/Application Support"  # in place of the folder for settings
 _REMOTE_EDITORS = (".vscode-server/data", ".cursor-server/data")
 _EXTENSIONS = {"cline": "saoudrizwan.claude-dev", "roo": "rooveterinaryinc.roo-cline"}
 
@@ -34,29 +34,32 @@ def list_default_paths(
 
     `folder` is that of the caller. The paths need not exist.
     """
+
+    def get(variable: str, default: Path) -> Path:
+        return folder / (environ.get(variable) or default)
+
+    config = get("XDG_CONFIG_HOME", home / ".config")
     match source:
         case ImportSource.CLAUDE_CODE:
-            return [Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"]
+            return [get("CLAUDE_CONFIG_DIR", home / ".claude") / "projects"]
         case ImportSource.CODEX:
-            return [Path(environ.get("CODEX_HOME") or home / ".codex") / "sessions"]
+            return [get("CODEX_HOME", home / ".codex") / "sessions"]
         case ImportSource.GEMINI:
-            return [Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"]
+            return [get("GEMINI_CLI_HOME", home) / ".gemini" / "tmp"]
         case ImportSource.OPENCODE:
-            data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-            return [data / "opencode"]
+            return [get("XDG_DATA_HOME", home / ".local" / "share") / "opencode"]
         case ImportSource.CLINE:
-            data = Path(environ.get("CLINE_DIR") or home / ".cline") / "data"
-            own = Path(environ.get("CLINE_DATA_DIR") or data)
-            return [own / "tasks", own / "sessions", *_list_editor_paths("cline", home)]
+            own = get("CLINE_DATA_DIR", get("CLINE_DIR", home / ".cline") / "data")
+            return [own / "tasks", own / "sessions", *_list_editor_paths("cline", home, config)]
         case ImportSource.ROO:
-            return _list_editor_paths("roo", home)
+            return _list_editor_paths("roo", home, config)
         case ImportSource.AIDER:
             return [folder]
         case _:
             return []
 
 
-def _list_editor_paths(name: str, home: Path) -> list[Path]:
-    places = [home / config / editor for config in _CONFIG_FOLDERS for editor in _EDITORS]
+def _list_editor_paths(name: str, home: Path, config: Path) -> list[Path]:
+    places = [settings / editor for settings in (config, home / _APPLE) for editor in _EDITORS]
     places += [home / remote for remote in _REMOTE_EDITORS]
     return [place / "User" / "globalStorage" / _EXTENSIONS[name] / "tasks" for place in places]

@@ -56,11 +56,12 @@ class Backfill:
     lower_priority: Callable[[], None]  # called in the importing thread, for which no one waits
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
 
-    def list_sources(self, agent: str, path: str) -> list[TranscriptSource]:
-        """Return the transcript files of a path. Raises InvalidInput if there are none."""
-        sources = self.transcripts[agent].list_sources(path)
+    def list_sources(self, agent: str, *paths: str) -> list[TranscriptSource]:
+        """Return the transcript files of all paths. Raises InvalidInput if there are none."""
+        reader = self.transcripts[agent]
+        sources = [source for path in paths for source in reader.list_sources(path)]
         if not sources:
-            raise InvalidInput(f"there are no transcripts of {agent} in {path}")
+            raise InvalidInput(f"there are no transcripts of {agent} in {', '.join(paths)}")
         return sources
 
     def import_sources(

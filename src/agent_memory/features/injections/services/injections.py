@@ -95,22 +95,19 @@ class Injections:
             )
         return list(counts.values())
 
-    def forget(
-        self,
-        events: AbstractSet[EventId] = frozenset(),
-        sessions: AbstractSet[SessionId] = frozenset(),
-    ) -> None:
+    def forget(self, events: AbstractSet[EventId], sessions: AbstractSet[SessionId]) -> None:
         """Remove the entries of these hook calls and sessions, and from all others the records
         that no longer exist."""
-        named: set[str] = set()
+        self.ledger.revise(
+            lambda entry: (
+                None if entry.event_id in events or entry.session_id in sessions else entry
+            )
+        )
+        self.remove_missing()
 
-        def collect(entry: LedgerEntry) -> LedgerEntry | None:
-            if entry.event_id in events or entry.session_id in sessions:
-                return None
-            named.update(entry.items)
-            return entry
-
-        self.ledger.revise(collect)
+    def remove_missing(self) -> None:
+        """Remove the records that no longer exist from all entries."""
+        named = {item for entry in self._find(LedgerScope(), None) for item in entry.items}
         gone = named - self.documents.read_uris(named).keys()
         if gone:
             self.ledger.revise(

@@ -37,6 +37,7 @@ class ClaudeCodeInstaller(JsonInstaller):
     title = "Claude Code"
     folder = ".claude"
     events = EVENTS
+    switch = "disableAllHooks"
     advice = "Start a new session of Claude Code. There, /hooks lists the hooks."
 
     def get_folder(self, target: InstallTarget, /) -> str:
@@ -65,10 +66,6 @@ class ClaudeCodeInstaller(JsonInstaller):
 
     def build_server(self, server: McpServer) -> Json:
         return {"type": "stdio", **super().build_server(server)}
-
-    def find_switch(self, root: JsonContainer) -> str:
-        off = root.get("disableAllHooks")
-        return "disableAllHooks = true" if off is not None and off.value is True else ""
 
     def find_plugin(self, root: JsonContainer) -> AgentPlugin | None:
         piece = root.get("enabledPlugins")

@@ -72,17 +72,9 @@ class CodexInstaller(JsonInstaller):
     def find_distrust(self, target: InstallTarget, read: ReadText, /) -> str:
         """Look for the hashes of trusted hooks, which the user's settings have for all scopes."""
         settings = toml_config.read(read(str(PurePath(self.get_folder(target)) / SETTINGS)) or "")
-        section = Fields(settings).fields("hooks").value("state")
-        states = section if isinstance(section, dict) else {}
         hooks, *_ = self.list_files(target)
-        trusted = [
-            name
-            for name, entry in states.items()
-            if name.startswith(f"{hooks.path}:")
-            and isinstance(entry, dict)
-            and entry.get("trusted_hash")
-        ]
-        if len(trusted) >= len(EVENTS):
+        trusted = _count_trusted(settings, hooks.path)
+        if trusted >= len(EVENTS):
             return ""
         return f"{self.title} does not trust {'all of ' if trusted else ''}its hooks yet"
 
@@ -99,9 +91,14 @@ def _find_plugin(settings: dict[str, Any]) -> AgentPlugin | None:
     entry = plugins.get(OWN_PLUGIN.name) if isinstance(plugins, dict) else None
     if not isinstance(entry, dict) or entry.get("enabled") is not True:
         return None
-    section = Fields(settings).fields("hooks").value("state")
-    states = section if isinstance(section, dict) else {}
-    trusted = [name for name in states if name.startswith(f"{OWN_PLUGIN.name}:")]
-    if len(trusted) >= len(EVENTS):
+    if _count_trusted(settings, OWN_PLUGIN.name) >= len(EVENTS):
         return OWN_PLUGIN
     return replace(OWN_PLUGIN, distrust="Codex does not trust the hooks of the plugin yet")
+
+
+def _count_trusted(settings: dict[str, Any], origin: str) -> int:
+    """Count the hooks of a file or a plugin that the user trusts."""
+    section = Fields(settings).fields("hooks").value("state")
+    states = section if isinstance(section, dict) else {}
+    own = [entry for name, entry in states.items() if name.startswith(f"{origin}:")]
+    return sum(isinstance(entry, dict) and bool(entry.get("trusted_hash")) for entry in own)

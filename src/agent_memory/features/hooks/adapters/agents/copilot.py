@@ -8,7 +8,7 @@ from agent_memory.features.hooks.adapters.agents.json_config import (
     TIMEOUT_SECONDS,
     JsonInstaller,
 )
-from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer
+from agent_memory.features.hooks.adapters.agents.json_text import Json
 from agent_memory.features.hooks.model.installations import (
     Agent,
     ConfigFile,
@@ -39,6 +39,7 @@ class CopilotInstaller(JsonInstaller):
     folder = ".copilot"
     events = EVENTS
     lists = HookLists(grouped=False)
+    switch = "disableAllHooks"
     required = {"version": 1}  # noqa: RUF012
     comments = True
     advice = "Start a new session of GitHub Copilot CLI. VS Code runs these hooks too."
@@ -68,10 +69,6 @@ class CopilotInstaller(JsonInstaller):
         if event != OWN_TIMEOUT:
             entry["timeoutSec"] = TIMEOUT_SECONDS
         return entry
-
-    def find_switch(self, root: JsonContainer) -> str:
-        off = root.get("disableAllHooks")
-        return "disableAllHooks = true" if off is not None and off.value is True else ""
 
     def build_server(self, server: McpServer) -> Json:
         return {"type": "local", **super().build_server(server), "tools": ["*"]}

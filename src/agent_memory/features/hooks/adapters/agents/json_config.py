@@ -37,6 +37,7 @@ class JsonInstaller:
     lists = HookLists()
     table = ServerTable()
     comments = False  # whether the agent reads JSON with comments and trailing commas
+    switch = ""  # a setting that switches all hooks off
     required: Mapping[str, Json] = {}  # keys that every file with hooks must have
     advice = ""
 
@@ -105,9 +106,10 @@ class JsonInstaller:
             entry["env"] = dict(server.env)
         return entry
 
-    def find_switch(self, _root: JsonContainer) -> str:
+    def find_switch(self, root: JsonContainer) -> str:
         """Return the setting that switches all hooks off, if there is one."""
-        return ""
+        off = root.get(self.switch) if self.switch else None
+        return f"{self.switch} = true" if off is not None and off.value is True else ""
 
     def find_plugin(self, _root: JsonContainer) -> AgentPlugin | None:
         """Return our plugin if the file enables it."""

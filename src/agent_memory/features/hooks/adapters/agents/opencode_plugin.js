@@ -7,6 +7,10 @@ const LIMIT_MS = 10_000
 const LAST_LIMIT_MS = 2_000 // OpenCode does not wait for the handler of an event
 const MAX_SESSIONS = 500
 const SHELL = ["-c", COMMAND]
+// Reads a call on each line, then makes the calls one after the other when nobody waits any more.
+const LATER =
+  `trap "" HUP; calls=$(cat); { printf "%s\\n" "$calls" | while IFS= read -r call; do` +
+  ` printf "%s" "$call" | /bin/sh -c "$1"; done; } > /dev/null 2>&1 &`
 
 export const AgentMemory = async ({ client, directory }) => {
   const sessions = new Map()
@@ -46,18 +50,25 @@ export const AgentMemory = async ({ client, directory }) => {
     })
 
   // OpenCode may exit right after these events, so wait for the end here.
-  const sendLast = (event, session, more = {}) => {
+  const runLast = (shell, input) => {
     try {
-      const input = encode(event, session, more)
       const stdio = ["pipe", "ignore", "ignore"]
-      spawnSync("/bin/sh", SHELL, { cwd: directory, input, stdio, timeout: LAST_LIMIT_MS })
+      spawnSync("/bin/sh", shell, { cwd: directory, input, stdio, timeout: LAST_LIMIT_MS })
     } catch {}
+  }
+
+  const end = (ended, shell = SHELL) => {
+    for (const session of ended) sessions.delete(session.id)
+    const calls = ended
+      .filter((session) => !session.parent)
+      .map((session) => encode("SessionEnd", session, { reason: "exit" }))
+    if (calls.length) runLast(shell, calls.join("\n"))
   }
 
   const find = async (id) => {
     const known = sessions.get(id)
     if (known) return known
-    const session = { id, parent: "", agent: "", context: "", answer: "", turn: "" }
+    const session = { id, parent: "", agent: "", context: "", related: "", answer: "", turn: "" }
     session.source = "startup"
     session.failed = new Set()
     sessions.set(id, session)
@@ -84,14 +95,14 @@ export const AgentMemory = async ({ client, directory }) => {
       session.answer = ""
       if (isNew) await begin(session, session.source)
       const prompt = readPrompt(output.parts)
+      session.related = ""
       if (session.parent || !prompt) return // the prompt of a subagent is the call of a tool
-      const related = await send("UserPromptSubmit", session, { prompt, prompt_id: session.turn })
-      if (related) session.context = [session.context, related].filter(Boolean).join("\n\n")
+      session.related = await send("UserPromptSubmit", session, { prompt, prompt_id: session.turn })
     },
 
     "experimental.chat.system.transform": async (input, output) => {
-      const context = sessions.get(input.sessionID)?.context
-      if (context) output.system.push(context)
+      const session = sessions.get(input.sessionID)
+      output.system.push(...[session?.context, session?.related].filter(Boolean))
     },
 
     "experimental.text.complete": async (input, output) => {
@@ -133,21 +144,18 @@ export const AgentMemory = async ({ client, directory }) => {
       if (!session) return
       if (type === "session.idle" && session.turn) {
         const stop = session.parent ? "SubagentStop" : "Stop"
-        sendLast(stop, session, { last_assistant_message: session.answer, prompt_id: session.turn })
+        const said = { last_assistant_message: session.answer, prompt_id: session.turn }
+        runLast(SHELL, encode(stop, session, said))
         session.turn = ""
+        session.failed.clear()
       }
       if (type === "session.compacted" && !session.parent) await begin(session, "compact")
-      if (type === "session.deleted") end(session)
+      if (type === "session.deleted") end([session])
     },
 
     dispose: async () => {
-      for (const session of [...sessions.values()]) end(session)
+      end([...sessions.values()], ["-c", LATER, "sh", COMMAND])
     },
-  }
-
-  function end(session) {
-    sessions.delete(session.id)
-    if (!session.parent) sendLast("SessionEnd", session, { reason: "exit" })
   }
 }
 

@@ -82,7 +82,8 @@ class AiderTranscript:
         except (ValueError, OverflowError, OSError) as exc:
             raise InvalidInput("the session has no time: `# aider chat started at`") from exc
         # The folder may be moved, and a session has no id of its own.
-        session = f"{AGENT}-{transcripts.fingerprint(began, turns[0][1])[:16]}"
+        first = transcripts.strip_private(turns[0][1])
+        session = f"{AGENT}-{transcripts.fingerprint(began, first)[:16]}"
         talk = ConversationBuilder(
             session=session, number=number, about={"agent": AGENT, "cwd": self.folder}
         )

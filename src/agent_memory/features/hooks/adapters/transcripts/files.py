@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -16,6 +17,7 @@ from agent_memory.features.hooks.model.transcripts import (
 )
 from agent_memory.kernel.errors import InvalidInput, WorkerClosed, WorkerFailed
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.platform import files
 from agent_memory.platform.ports import Worker
 
 CHUNK_BYTES = 1 << 20  # a chunk has at most this and one more record
@@ -71,11 +73,18 @@ class TranscriptFiles:
         worker: Worker,
         build_parser: Callable[[TranscriptSource], TranscriptParser],
         layout: FileLayout,
+        open_source: Callable[
+            [TranscriptSource], AbstractContextManager[TranscriptSource]
+        ] = nullcontext,
     ) -> None:
-        """Take a function that builds the parser of a file."""
+        """Take a function that builds the parser of a file.
+
+        `open_source` gives the layout another file to read, for as long as it reads.
+        """
         self._worker = worker
         self._build_parser = build_parser
         self._layout = layout
+        self._open_source = open_source
 
     def list_sources(self, location: str, /) -> list[TranscriptSource]:
         path = Path(location)
@@ -92,27 +101,27 @@ class TranscriptFiles:
 
     def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
         parser, offset, number = self._build_parser(source), 0, 0
-        while True:
-            try:
-                chunk, parser = self._worker.call(
-                    read_chunk,
-                    self._layout,
-                    source,
-                    offset,
-                    number,
-                    parser,
-                    timeout_seconds=SECONDS_PER_CHUNK,
-                )
-            except WorkerClosed:
-                raise
-            except (OSError, InvalidInput, WorkerFailed) as exc:
-                reason = exc.strerror if isinstance(exc, OSError) else exc
-                yield Chunk(refused=(RejectedLine(line=number, reason=f"cannot read: {reason}"),))
-                return
-            if not chunk.lines:
-                return
-            yield chunk
-            offset, number = offset + chunk.size, number + chunk.lines
+        try:
+            with self._open_source(source) as file:
+                while True:
+                    chunk, parser = self._worker.call(
+                        read_chunk,
+                        self._layout,
+                        file,
+                        offset,
+                        number,
+                        parser,
+                        timeout_seconds=SECONDS_PER_CHUNK,
+                    )
+                    if not chunk.lines:
+                        return
+                    yield chunk
+                    offset, number = offset + chunk.size, number + chunk.lines
+        except WorkerClosed:
+            raise
+        except (OSError, InvalidInput, WorkerFailed) as exc:
+            reason = exc.strerror if isinstance(exc, OSError) else exc
+            yield Chunk(refused=(RejectedLine(line=number, reason=f"cannot read: {reason}"),))
 
 
 def read_chunk(
@@ -160,16 +169,16 @@ class JsonLines:
 
     def list_sources(self, path: Path, /) -> list[TranscriptSource]:
         if path.is_file():
-            subagents = _list_lines(path.with_suffix("") / SUBAGENTS)
+            subagents = walk_files(path.with_suffix("") / SUBAGENTS, _is_lines)
             return [*_to_sources([path]), *_to_sources(subagents)]
-        files = _list_lines(path)
+        found = walk_files(path, _is_lines)
         titles = {path.parent / self.index, path / self.index} if self.index else set()
-        transcripts = _to_sources([file for file in files if file not in titles])
+        transcripts = _to_sources([file for file in found if file not in titles])
         # Titles come last: they are taken for sessions that are known.
         return [*transcripts, *_to_sources(sorted(titles))] if transcripts else []
 
     def read_records(self, source: TranscriptSource, offset: int, /) -> Iterator[Record]:
-        with Path(source.path).open("rb") as file:
+        with files.open_regular(Path(source.path), follow_link=True) as file:
             file.seek(offset)
             yield from read_lines(file)
 
@@ -201,7 +210,7 @@ def walk_files(folder: Path, is_wanted: Callable[[Path], bool]) -> list[Path]:
     Hidden folders are left out: they hold settings, caches and trash. Raises InvalidInput if there
     are too many files.
     """
-    files: list[Path] = []
+    found: list[Path] = []
     seen = 0
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(
@@ -211,10 +220,10 @@ def walk_files(folder: Path, is_wanted: Callable[[Path], bool]) -> list[Path]:
         for name in sorted(names):
             path = Path(parent) / name
             if is_wanted(path) and _is_regular(path):
-                files.append(path)
-        if len(files) > MAX_FILES or seen > MAX_SEEN:
+                found.append(path)
+        if len(found) > MAX_FILES or seen > MAX_SEEN:
             raise InvalidInput(f"{folder} has too many files: give a folder in it")
-    return files
+    return found
 
 
 def _is_regular(path: Path) -> bool:
@@ -233,13 +242,8 @@ def _skip_line(readline: Callable[[int], bytes]) -> int:
     return size
 
 
-def _list_lines(folder: Path) -> list[Path]:
-    return [
-        Path(parent) / name
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if name.endswith(SUFFIX)
-    ]
+def _is_lines(path: Path) -> bool:
+    return path.name.endswith(SUFFIX)
 
 
 def _to_sources(paths: list[Path]) -> list[TranscriptSource]:

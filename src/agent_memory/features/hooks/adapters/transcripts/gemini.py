@@ -31,7 +31,6 @@ _SUFFIXES = (".json", ".jsonl")
 _ROOT = ".project_root"
 _PROJECTS = "projects.json"
 _MAX_SMALL_BYTES = 1 << 20
-_INJECTED = ("hook_context",)  # what hooks add to a prompt
 _NOT_TYPED = ("<session_context>", "This is the Gemini CLI. We are setting up")
 _SNAPSHOT = "<state_snapshot>"
 _WORKSPACE = re.compile(
@@ -160,7 +159,7 @@ class GeminiTranscript:
     def _parse_prompt(
         self, message: Fields, at_ms: int | None, number: int
     ) -> list[TranscriptEntry]:
-        text = transcripts.strip_injected(_join_texts(message), _INJECTED)
+        text = transcripts.strip_injected(_join_texts(message))
         if text.startswith(_NOT_TYPED):
             if not self.folder and (workspace := _WORKSPACE.search(text)):
                 self.folder = workspace[1].strip()

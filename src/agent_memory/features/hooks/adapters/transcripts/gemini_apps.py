@@ -57,7 +57,7 @@ class GeminiAppsExport:
         talk = ConversationBuilder(
             session=f"{AGENT}-{day}", number=number, about=about, began_ms=at_ms
         )
-        record_id = transcripts.fingerprint(str(at_ms), prompt)
+        record_id = transcripts.fingerprint(str(at_ms), transcripts.strip_private(prompt))
         talk.add(RecordKind.PROMPT, record_id, transcripts.strip_injected(prompt), at_ms)
         talk.add(RecordKind.ANSWER, record_id, transcripts.strip_injected(answer), at_ms)
         return [entry for entry in talk.entries if entry.text] or None

@@ -246,7 +246,7 @@ def _add_message(talk: ConversationBuilder, message: Fields) -> None:
             _add_tool(talk, part, at_ms)
         elif _is_said(part):
             text = transcripts.strip_injected(part.text("text"))
-            said_ms = _get_time(part, "end") or at_ms  # as a hook tells it
+            said_ms = _get_time(part, "end") or at_ms  # our hook records this time too
             talk.add(RecordKind.ANSWER, message.text("id"), text, said_ms, model)
 
 

@@ -17,6 +17,7 @@ from agent_memory.features.hooks.model.transcripts import (
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.platform import files
 
 N = TypeVar("N", bound=IntEnum)
 
@@ -36,7 +37,7 @@ class PlainEvents(JsonLines):
         if not source.name.endswith(".json"):
             yield from JsonLines.read_records(self, source, offset)
             return
-        with Path(source.path).open("rb") as file:
+        with files.open_regular(Path(source.path), follow_link=True) as file:
             file.seek(offset)
             yield from read_elements(file, offset)
 

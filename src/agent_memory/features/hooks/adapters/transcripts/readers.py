@@ -12,6 +12,7 @@ from agent_memory.features.hooks.adapters.transcripts import (
     obsidian,
 )
 from agent_memory.features.hooks.adapters.transcripts.aider import AiderTranscript, HistoryFiles
+from agent_memory.features.hooks.adapters.transcripts.archives import unpack
 from agent_memory.features.hooks.adapters.transcripts.chatgpt import ChatGptExport
 from agent_memory.features.hooks.adapters.transcripts.claude_ai import ClaudeAiExport
 from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
@@ -38,13 +39,15 @@ def build_readers(worker: Worker) -> dict[str, TranscriptFiles]:
     readers = {
         ImportSource.CLAUDE_CODE: read(_by_name(ClaudeCodeTranscript), JsonLines()),
         ImportSource.CODEX: read(_by_name(CodexTranscript), JsonLines(INDEX)),
-        ImportSource.GEMINI: read(gemini.build_parser, gemini.GeminiFiles()),
+        ImportSource.GEMINI: read(gemini.build_parser, gemini.GeminiFiles(), unpack),
         ImportSource.OPENCODE: read(lambda _: OpenCodeTranscript(), OpenCodeFiles()),
         ImportSource.CLINE: read(partial(cline.build_parser, cline.CLINE), cline.TaskFiles()),
         ImportSource.ROO: read(partial(cline.build_parser, cline.ROO), cline.TaskFiles()),
         ImportSource.AIDER: read(lambda source: AiderTranscript(source.folder), HistoryFiles()),
-        ImportSource.CHATGPT: read(lambda _: ChatGptExport(), JsonFiles(chatgpt.FILES)),
-        ImportSource.CLAUDE_AI: read(lambda _: ClaudeAiExport(), JsonFiles(claude_ai.FILES)),
+        ImportSource.CHATGPT: read(lambda _: ChatGptExport(), JsonFiles(chatgpt.FILES), unpack),
+        ImportSource.CLAUDE_AI: read(
+            lambda _: ClaudeAiExport(), JsonFiles(claude_ai.FILES), unpack
+        ),
         ImportSource.OBSIDIAN: read(obsidian.build_parser, obsidian.VaultFiles()),
         ImportSource.JSONL: read(_by_name(PlainTranscript), PlainEvents()),
     }
