@@ -415,7 +415,7 @@ class StopHookSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksSettings:
-    enabled: bool = live(True, "Record and answer hook calls.", by_hand=True, project=SWITCH_OFF)
+    enabled: bool = consent(True, "Record and answer hook calls.", project=SWITCH_OFF)
     mode: str = consent(
         "all",
         "Where hooks record: in `all` folders, or, with `opt-in`, only in those of"

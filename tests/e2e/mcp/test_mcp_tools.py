@@ -89,7 +89,6 @@ MISSING: list[tuple[str, dict[str, Any]]] = [
     ("memory_timeline", {"node_id": "toc:year:1999"}),
     ("memory_expand", {"grip_id": "grip:0000000000000:none"}),
     ("memory_forget", {"memory_ids": ["decisions:abcdefabcdef:0"], "confirm": True}),
-    ("memory_consolidate", {"undo": True}),
 ]
 NOWHERE = [
     "subcog://user/decisions/abcdefabcdef:0",
@@ -294,18 +293,18 @@ class TestTools:
         def configure(**given: Any) -> dict[str, Any]:
             return harness.call("memory_configure", origin=origin, **given)
 
-        (before,) = configure(key="hooks.enabled")["settings"]
+        (before,) = configure(key="hooks.stop.enabled")["settings"]
         assert (before["value"], before["source"]) == (True, "default")
-        changed = configure(key="hooks.enabled", value="false")
+        changed = configure(key="hooks.stop.enabled", value="false")
         assert (changed["changed"], changed["restart_needed"]) == (True, False)
         path = tmp_path / ".config/agent-memory/config.toml"
         assert changed["path"] == str(path)
-        assert path.read_text() == "[hooks]\nenabled = false\n"
-        (after,) = configure(key="hooks.enabled")["settings"]
+        assert path.read_text() == "[hooks.stop]\nenabled = false\n"
+        (after,) = configure(key="hooks.stop.enabled")["settings"]
         assert (after["value"], after["source"]) == (False, str(path))
         assert configure(key="toc.max_tokens", value=8192)["restart_needed"]
         listed = {each["key"] for each in configure()["settings"]}
-        assert "hooks.enabled" in listed
+        assert "hooks.stop.enabled" in listed
         assert "security.secrets" not in listed
 
     def test_what_guards_or_sends_is_not_for_agents(self, harness: McpHarness) -> None:
@@ -523,6 +522,11 @@ class TestErrors:
                     assert message
 
         harness.run_client(calling, era)
+
+    def test_there_is_no_consolidation_to_undo(self, harness: McpHarness, tmp_path: Path) -> None:
+        origin = context_at(git_repositories.make_repository(tmp_path / "mill"))
+        code, _ = harness.fail("memory_consolidate", origin=origin, undo=True)
+        assert code == -32001
 
     def test_a_private_key_is_refused(self, harness: McpHarness) -> None:
         body = "MIIEowIBAAKCAQEA0Z3VS5JJcds3xfn" * 12

@@ -16,6 +16,7 @@ from agent_memory.features.hooks.model.transcripts import (
 )
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.kernel.text.private import strip_private
 from agent_memory.platform import files
 
 AGENT = "aider"
@@ -82,7 +83,7 @@ class AiderTranscript:
         except (ValueError, OverflowError, OSError) as exc:
             raise InvalidInput("the session has no time: `# aider chat started at`") from exc
         # The folder may be moved, and a session has no id of its own.
-        first = transcripts.strip_private(turns[0][1])
+        first = strip_private(turns[0][1])
         session = f"{AGENT}-{transcripts.fingerprint(began, first)[:16]}"
         talk = ConversationBuilder(
             session=session, number=number, about={"agent": AGENT, "cwd": self.folder}

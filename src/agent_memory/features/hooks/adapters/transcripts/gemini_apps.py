@@ -13,6 +13,7 @@ from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.kernel.text.private import strip_private
 
 AGENT = "gemini-apps"
 FILES = re.compile(r"My ?Activity\.json")
@@ -57,7 +58,7 @@ class GeminiAppsExport:
         talk = ConversationBuilder(
             session=f"{AGENT}-{day}", number=number, about=about, began_ms=at_ms
         )
-        record_id = transcripts.fingerprint(str(at_ms), transcripts.strip_private(prompt))
+        record_id = transcripts.fingerprint(str(at_ms), strip_private(prompt))
         talk.add(RecordKind.PROMPT, record_id, transcripts.strip_injected(prompt), at_ms)
         talk.add(RecordKind.ANSWER, record_id, transcripts.strip_injected(answer), at_ms)
         return [entry for entry in talk.entries if entry.text] or None
