@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agent_memory.bootstrap.build_consent import build_consent
 from agent_memory.features.hooks.adapters.pause_file import NAME, PauseFile
 from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
-from agent_memory.features.hooks.model import consent
+from agent_memory.features.hooks.model import consent, tool_use
 from agent_memory.features.hooks.model.consent import (
     ConsentReason,
     ConsentRules,
@@ -27,6 +27,7 @@ from agent_memory.features.hooks.services.consent import PROJECT_VARIABLE, Recor
 from agent_memory.interfaces.hooks import preferences
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.json_fields import Fields
 from agent_memory.kernel.text import globs
 from agent_memory.kernel.text.globs import FolderGlob
 from tests.git_repositories import make_repository
@@ -439,6 +440,16 @@ class TestService:
             (ToolUse(name="Bash", asked="git -C ELSE/closed log"), True),
             (ToolUse(name="Bash", asked="sed s/a/b/ /etc/hosts"), False),
             (ToolUse(name="LS", asked="APP/secrets"), True),
+            (ToolUse(name="Bash", asked="grep -r x customers"), True),
+            (ToolUse(name="Bash", asked="rg x ./customers"), True),
+            (tool_use.parse_use("Grep", Fields({"pattern": "x", "path": "APP/.env"})), True),
+            (tool_use.parse_use("Grep", Fields({"pattern": "x", "glob": ".env"})), True),
+            (tool_use.parse_use("Grep", Fields({"pattern": "x", "path": "customers"})), True),
+            (tool_use.parse_use("Grep", Fields({"pattern": "x", "path": "src"})), False),
+            (tool_use.parse_use("Glob", Fields({"pattern": "customers/**"})), True),
+            (tool_use.parse_use("read_many_files", Fields({"paths": ["a", ".env"]})), True),
+            (tool_use.parse_use("read_many_files", Fields({"include": [".env", 7]})), True),
+            (tool_use.parse_use("read_many_files", Fields({"include": ["a", "b"]})), False),
             (ToolUse(name="Grep", asked="who reads .env"), False),
             (ToolUse(name="apply_patch", file="a", written="*** Update File: .env\n+x"), True),
             (ToolUse(name="apply_patch", file="a", written="*** Move to: .env\n"), True),
@@ -456,7 +467,7 @@ class TestService:
         app, other = tmp_path / "app", tmp_path / "else"
         app.mkdir()
         other.mkdir()
-        (app / ".memoryignore").write_text(".env\nsecrets\n")
+        (app / ".memoryignore").write_text(".env\nsecrets\ncustomers/\n")
         (other / ".memoryignore").write_text("key\n")
         (other / "closed").mkdir()
         (other / "closed/.memoryignore").write_text("*\n")
@@ -467,7 +478,8 @@ class TestService:
         file, asked = use.file, use.asked
         for name, place in places.items():
             file, asked = file.replace(name, place), asked.replace(name, place)
-        moved = ToolUse(name=use.name, asked=asked, written=use.written, file=file)
+        looked = tuple(each.replace("APP", str(app)) for each in use.places)
+        moved = replace(use, asked=asked, file=file, places=looked)
         expected = ConsentReason.IGNORED if left_out else ConsentReason.GIVEN
         assert self.check(service, environ, app, moved) is expected
 

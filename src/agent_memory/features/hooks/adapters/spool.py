@@ -32,6 +32,7 @@ class SpoolFolder:
         for field in ("title", "plugin"):  # earlier versions do not know them
             if not stored[field]:
                 del stored[field]
+        del stored["use"]["places"]  # consent was given, and nothing else reads them
         data = json.dumps(stored).encode()
         try:
             make_folder(self._folder)
@@ -84,11 +85,12 @@ def _parse_call(stored: dict[str, Any]) -> HookCall:
     fields["use"] = ToolUse(**fields["use"])
     fields["decisions"] = tuple(fields["decisions"])
     call = HookCall(**fields)
+    use = call.use
     texts: list[object] = [call.session, call.nonce, call.call_id, call.text, call.folder]
     texts += [
         call.branch,
         call.title,
-        *asdict(call.use).values(),
+        *(use.name, use.asked, use.written, use.file),
         *call.decisions,
         *call.about.values(),
     ]

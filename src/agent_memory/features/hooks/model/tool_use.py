@@ -46,7 +46,11 @@ _PATCH = "apply_patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _MOVED = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
 _WORD = re.compile(r"[^\s'\"`;|&<>(){}=,:]+")
-_MAX_FILES = 100  # of a patch
+_MAX_FILES = 100  # of a patch, or of a list
+_PLACES = ("path", "glob", "include", "directory", "dir_path", "target_directory")
+_PLACE_LISTS = ("paths", "include", "files", "file_paths")
+_GLOBS = frozenset({"Glob", "glob"})  # their pattern is one of file names
+_WILDCARD = re.compile(r"[*?\[{]")
 _MAX_WORDS = 200
 _EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d+)$", re.MULTILINE)
 _HEADER_CHARS = 500  # Codex writes the exit code before the output
@@ -72,12 +76,14 @@ _WRITTEN = ("new_string", "newString", "content", "new_source", "plan")  # recor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """A call of a tool: its question, the text it writes, and its file."""
+    """A call of a tool: its question, the text it writes, its file, and other places that it
+    reads."""
 
     name: str
     asked: str = ""
     written: str = ""
     file: str = ""
+    places: tuple[str, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
@@ -105,7 +111,8 @@ class ToolUse:
         """List the words of the question that may name a file: those of a command, or the whole
         question of another tool, such as the folder that it lists."""
         if not _SHELLS.search(self.name):
-            return [] if self.file or not _WORD.fullmatch(self.asked) else [self.asked]
+            whole = [] if self.file or not _WORD.fullmatch(self.asked) else [self.asked]
+            return list(dict.fromkeys((*whole, *self.places)))
         words = dict.fromkeys(_WORD.findall(self.asked)[:_MAX_WORDS])
         return [word for word in words if not word.startswith("-")]
 
@@ -160,7 +167,20 @@ def parse_use(name: str, arguments: Fields) -> ToolUse:
             strip_injected(arguments.text(*_WRITTEN) or "\n".join(filter(None, edits))), MAX_WRITTEN
         ),
         file=file,
+        places=_find_places(name, arguments),
     )
+
+
+def _find_places(name: str, arguments: Fields) -> tuple[str, ...]:
+    """Return the files and folders that a tool looks into, without the wildcards of a pattern."""
+    found: list[object] = [arguments.text(key) for key in _PLACES]
+    if name in _GLOBS:
+        found.append(arguments.text("pattern"))
+    for key in _PLACE_LISTS:
+        listed = arguments.value(key)
+        found += listed[:_MAX_FILES] if isinstance(listed, list) else []
+    places = (_WILDCARD.split(place, maxsplit=1)[0] for place in found if isinstance(place, str))
+    return tuple(dict.fromkeys(place for place in places if 0 < len(place) <= _MAX_PATH_CHARS))
 
 
 def build_patch(name: str, patch: str) -> ToolUse:

@@ -93,8 +93,10 @@ class RecordingConsent:
         a file or folder anywhere; `around` are the rules for a word that does not."""
         if "/" not in word:
             name = posixpath.normpath(posixpath.join(folder, word))
-            ignoring = consent.find_ignoring(around, name, folder=False)
-            return ignoring.describe() if ignoring else ""
+            for is_folder in (False, True):
+                if ignoring := consent.find_ignoring(around, name, folder=is_folder):
+                    return ignoring.describe()
+            return ""
         if word.startswith("~/"):
             word = posixpath.join(environ.get("HOME") or "/", word[2:])
         names = self.folders.resolve(word, folder)
