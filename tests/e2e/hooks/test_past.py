@@ -71,6 +71,13 @@ def imported(home: Home) -> None:
         assert count_recorded(memory, "--from", *words) == 0
 
 
+def test_an_export_that_cannot_be_read_is_an_error(memory: MemoryCommand, tmp_path: Path) -> None:
+    (tmp_path / "export.zip").write_bytes(b"PK half a download")
+    answer = memory("import", "--from", "chatgpt", str(tmp_path / "export.zip"))
+    assert_refused(answer, INVALID, "could be read")
+    assert "is the download complete?" in answer.errors
+
+
 @pytest.mark.usefixtures("imported")
 class TestThePast:
     def test_is_found(self, home: Home, memory: MemoryCommand) -> None:

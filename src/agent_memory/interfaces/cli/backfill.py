@@ -88,11 +88,14 @@ def _home(environ: Mapping[str, str]) -> Path:
 def _show_result(
     run: Invocation, result: BackfillResult, paths: Sequence[Path], dry_run: bool
 ) -> None:
-    """Show what was recorded. Unreadable records are normal in transcripts, and not a failure."""
+    """Show what was recorded. Unreadable records are normal in transcripts, and a failure only if
+    nothing else is there. Raises InvalidInput then."""
     for reason in result.reasons[:_REASONS]:
         run.terminal.warn(f"warning: {rendering.plain(reason)}\n")
     if result.refused > _REASONS:
         run.terminal.warn(f"warning: and {result.refused - _REASONS:,} more\n")
+    if result.refused and not (result.created or result.described or result.known):
+        raise InvalidInput(f"nothing in {', '.join(map(str, paths))} could be read")
     verb = "Would record" if dry_run else "Recorded"
     run.show(
         {

@@ -26,8 +26,8 @@ class ChatGptExport:
     """A parser of one export."""
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
-        if "mapping" not in line:
-            raise InvalidInput("this is no conversation of ChatGPT: it has no `mapping`")
+        if not isinstance(line.value("mapping"), dict):
+            raise InvalidInput("this is no conversation of ChatGPT: `mapping` is no object")
         talk = ConversationBuilder(
             session=line.text("conversation_id", "id"),
             number=number,

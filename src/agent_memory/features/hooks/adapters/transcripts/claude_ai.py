@@ -20,8 +20,8 @@ class ClaudeAiExport:
     """A parser of one export."""
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
-        if "chat_messages" not in line:
-            raise InvalidInput("this is no conversation of claude.ai: it has no `chat_messages`")
+        if not isinstance(line.value("chat_messages"), list):
+            raise InvalidInput("this is no conversation of claude.ai: `chat_messages` is no list")
         project = line.fields("project").text("name") or AGENT
         talk = ConversationBuilder(
             session=line.text("uuid"),

@@ -21,6 +21,7 @@ from agent_memory.platform import files
 MAX_ELEMENT_BYTES = 64 << 20  # a conversation
 _BLOCK = 1 << 20
 # A whole text, a bracket, or the quotation mark of a text that goes on in the next block.
+_NO_JSON = "no JSON list or object, and no whole zip: is the download complete?"
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}"]', re.DOTALL)
 
 
@@ -84,7 +85,7 @@ class _ElementScan:
         self._data += block
         if not self._started and not self._start():
             if not block and self._data.strip():
-                yield Record(size=len(self._data), reason="not a JSON list or object")
+                yield Record(size=len(self._data), reason=_NO_JSON)
             return
         outer = int(self._is_list)
         start = at = 0  # of the element; of what is not scanned
