@@ -243,6 +243,11 @@ class TestAgents:
             assert_refused(refused, INVALID, "only you can accept", "is no terminal")
         with project.review("--accept", name, env={"CLAUDECODE": "1"}) as screen:
             assert "this is the shell of Claude Code" in finish(screen, INVALID)
+        agent = {"CLAUDECODE": "1"}
+        refused = project.memory("review", "--discard", name, env=agent)
+        assert_refused(refused, INVALID, "only you can discard", "Claude Code")
+        refused = project.memory("config", "set", "hooks.review", "false", env=agent)
+        assert_refused(refused, INVALID, "only you can change hooks.review")
         with project.review(env={"CODEX_THREAD_ID": "t"}) as screen:
             assert f"{name} " in finish(screen)  # listed: nothing is asked
         for verb, back in (("resolve", "--reopen"), ("archive", "--restore")):

@@ -3,6 +3,7 @@
 import click
 
 from agent_memory import config
+from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.capture import archive, capture, edit, list_memories, resolve
 from agent_memory.interfaces.cli.commands import (
     Group,
@@ -107,7 +108,10 @@ def set_config(run: Invocation, key: str, value: str) -> None:
     # Late: loading the TOML editor takes a twentieth of the start time of every command.
     from agent_memory.interfaces import config_file  # noqa: PLC0415
 
-    restart = config.find_key(key).applies == "restart"
+    applies = config.find_key(key).applies
+    if applies == "personal":
+        check_person(run, f"change {key}")
+    restart = applies == "restart"
     parsed = config.parse(key, value)
     path = run.find_config_file()
     config_file.change(path, key, parsed)

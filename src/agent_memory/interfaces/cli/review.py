@@ -77,6 +77,8 @@ def review(
         found, total = inbox.list_newest(resolve_domains(run, domain))
     if accept or accept_all:
         _check_user(run)
+    if discard:
+        check_person(run, "discard what was noted automatically")
     if accept or discard or accept_all:
         decisions = [ReviewDecision(memory=each.memory, is_accepted=not discard) for each in found]
         if total > len(found):
