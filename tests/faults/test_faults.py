@@ -65,7 +65,7 @@ def test_after_a_power_cut_everything_acknowledged_is_there(scene: Scene) -> Non
     [
         Fault("fdatasync", 3, "KILL"),
         Fault("fdatasync", 4, "EIO"),
-        Fault("rename", 2, "EIO"),
+        Fault("rename", 1, "EIO"),
     ],
     ids=str,
 )

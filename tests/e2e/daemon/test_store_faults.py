@@ -43,10 +43,17 @@ def home() -> Iterator[Home]:
         wait_until(lambda: indexed(found), "what was captured is indexed")
         fill(found)
         yield found
-        for pid in found.processes():  # before its disk goes
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        wait_until(lambda: not found.processes(), "it has ended")
+        wait_until(lambda: end_all(found), "it has ended")  # before its disk goes
+
+
+def end_all(home: Home) -> bool:
+    """Kill all processes of a home, those that hooks start meanwhile too. Return whether there were
+    none."""
+    running = home.processes()
+    for pid in running:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return not running
 
 
 def indexed(home: Home) -> bool:
