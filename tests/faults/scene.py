@@ -76,9 +76,12 @@ class Scene:
                 self.kill()
             return mounted.recording()
 
-    def suffer(self, fault: Fault, seed: int, *, steps: int, bulk: int) -> int:
+    def suffer(
+        self, fault: Fault, seed: int, *, steps: int, bulk: int, patience: float = 0.0
+    ) -> int:
         """Work from the base on, on a plain disk, while `strace` injects the fault; how often it
-        did. The daemon is killed at the end."""
+        did. Jobs may get to it only after the work: wait for them as long as `patience` allows. The
+        daemon is killed at the end."""
         self.restore(self.base)
         pid = self.home.serve()
         self.ledger.moment = lambda: 1
@@ -87,6 +90,9 @@ class Scene:
             with traced, self.callers(IMPATIENT) as callers:
                 work = self.work(seed, bulk=bulk)
                 work.do(callers, steps, alive=lambda: self.home.pid() == pid)
+                deadline = time.monotonic() + patience
+                while not traced.injected() and time.monotonic() < deadline:
+                    time.sleep(0.05)
         finally:
             self.kill()
         return traced.injected()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.command_runner import SECONDS
 from tests.faults import mounting
 from tests.faults.disk import Temper, temper_of
 from tests.faults.injecting import INSTALL, STRACE, Fault
@@ -72,6 +73,6 @@ def test_after_a_power_cut_everything_acknowledged_is_there(scene: Scene) -> Non
 def test_after_a_fault_at_a_call_everything_acknowledged_is_there(
     scene: Scene, fault: Fault
 ) -> None:
-    assert scene.suffer(fault, SEED, steps=12, bulk=10)
+    assert scene.suffer(fault, SEED, steps=12, bulk=10, patience=SECONDS)
     found = scene.examine(1)
     assert not found.faults
