@@ -19,7 +19,7 @@ test: $(READY)
 	$(MAKE) --no-print-directory -j2 check suite
 
 suite: $(READY)
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -q -m "not soak" $(TESTS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile -q -m "not soak" $(TESTS)
 
 check: $(READY) docs
 	$(BIN)/ruff check

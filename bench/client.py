@@ -22,26 +22,27 @@ CALLERS_PER_CHANNEL = 32
 
 async def unary(
     corpus: Corpus, port: int, callers: int, first: int, seconds: float, limit: int
-) -> int:
-    """Send for some seconds or until the limit; how many were answered."""
+) -> list[float]:
+    """Send for some seconds or until the limit; how long each answer took."""
     channels = [_channel(port) for _ in range(-(-callers // CALLERS_PER_CHANNEL))]
     end = min(first + limit, len(corpus))
     deadline = time.monotonic() + seconds
     turn = iter(range(first, end))
-    answered = 0
+    took: list[float] = []
 
     async def caller(channel: grpc.aio.Channel) -> None:
-        nonlocal answered
         call: Any = channel.unary_unary("/memory.MemoryService/IngestEvent", None, None)
         for number in turn:
+            began = time.monotonic()
             await call(corpus.joined(number, 1))
-            answered += 1
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            took.append(now - began)
+            if now > deadline:
                 return
 
     await asyncio.gather(*(caller(channels[i % len(channels)]) for i in range(callers)))
     await asyncio.gather(*(channel.close(None) for channel in channels))
-    return answered
+    return took
 
 
 async def stream(corpus: Corpus, port: int, first: int, seconds: float, limit: int) -> int:
@@ -76,10 +77,16 @@ def _channel(port: int) -> grpc.aio.Channel:
 async def _measure(corpus: Corpus, asked: dict[str, Any]) -> Mapping[str, object]:
     callers = asked.pop("callers")
     began = time.monotonic()
-    events = (
-        await unary(corpus, callers=callers, **asked) if callers else await stream(corpus, **asked)
-    )
-    return {"events": events, "seconds": time.monotonic() - began}
+    if not callers:
+        events = await stream(corpus, **asked)
+        return {"events": events, "seconds": time.monotonic() - began}
+    took = sorted(await unary(corpus, callers=callers, **asked))
+    return {
+        "events": len(took),
+        "seconds": time.monotonic() - began,
+        "p50": took[len(took) // 2] * 1000,
+        "p99": took[len(took) * 99 // 100] * 1000,
+    }
 
 
 def main() -> None:

@@ -90,9 +90,8 @@ class Scene:
             with traced, self.callers(IMPATIENT) as callers:
                 work = self.work(seed, bulk=bulk)
                 work.do(callers, steps, alive=lambda: self.home.pid() == pid)
-                deadline = time.monotonic() + patience
-                while not traced.injected() and time.monotonic() < deadline:
-                    time.sleep(0.05)
+                if patience:
+                    wait_until(lambda: traced.injected() > 0, str(fault), patience)
         finally:
             self.kill()
         return traced.injected()

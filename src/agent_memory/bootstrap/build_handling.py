@@ -1,5 +1,6 @@
 """Build the handling of hook calls."""
 
+import os
 from dataclasses import dataclass
 
 import structlog
@@ -17,6 +18,7 @@ from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.context_keeping import ContextKeeping
+from agent_memory.features.hooks.services.draining import SpoolDrainer
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
@@ -55,11 +57,14 @@ def build_handling(
                 log=log.events, capture=memories.capture, recall=recall.recall
             ),
             remote_sync=memories.remote_sync,
-            spooling=Spooling(spool=spool, secrets=platform.secrets),
+            drainer=SpoolDrainer(
+                spooling=Spooling(spool=spool, secrets=platform.secrets), log=logger
+            ),
             keeping=ContextKeeping(contexts=last_contexts, secrets=platform.secrets),
             preferences=preferences,
             consent=consent,
             log=logger,
+            environ=os.environ,
             excluded=excluded,
         ),
         last_contexts=last_contexts,

@@ -15,31 +15,9 @@ def store(
     The process starts even after the deadline. If we cannot wait for it, it continues alone: it has
     all its input, and holds no descriptor that our caller waits for.
     """
-    source = make_input_file(data)
     errors, errors_end = os.pipe()
-    command = [
-        sys.executable,
-        "-I",
-        "-m",
-        "agent_memory.daemon.hook_fallback",
-        nonce,
-        str(at_ms),
-        *arguments,
-    ]
-    null = os.open(os.devnull, os.O_WRONLY)
-    child = os.posix_spawn(
-        sys.executable,
-        command,
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_DUP2, source, 0),
-            (os.POSIX_SPAWN_DUP2, null, 1),
-            (os.POSIX_SPAWN_DUP2, errors_end, 2),
-        ],
-        setsid=True,
-    )
-    for descriptor in (source, errors_end, null):
-        os.close(descriptor)
+    child = _spawn("hook_fallback", [nonce, str(at_ms), *arguments], data, errors_end)
+    os.close(errors_end)
 
     def copy_errors() -> None:
         while part := os.read(errors, CHUNK):
@@ -51,24 +29,29 @@ def store(
 
 def ask_consent(arguments: list[str], nonce: str, at_ms: int, data: bytes) -> bool:
     """Have another process read the settings, and return whether the hook may be recorded."""
+    child = _spawn("hook_consent", [nonce, str(at_ms), *arguments], data)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
+def _spawn(module: str, arguments: list[str], data: bytes, errors: int | None = None) -> int:
+    """Start a module of the daemon in a session of its own, with this input, and return its id."""
     source = make_input_file(data)
-    null = os.open(os.devnull, os.O_RDWR)
-    module = "agent_memory.daemon.hook_consent"
+    null = os.open(os.devnull, os.O_WRONLY)
     child = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-I", "-m", module, nonce, str(at_ms), *arguments],
+        [sys.executable, "-I", "-m", f"agent_memory.daemon.{module}", *arguments],
         os.environ,
         file_actions=[
             (os.POSIX_SPAWN_DUP2, source, 0),
             (os.POSIX_SPAWN_DUP2, null, 1),
-            (os.POSIX_SPAWN_DUP2, null, 2),
+            (os.POSIX_SPAWN_DUP2, null if errors is None else errors, 2),
         ],
         setsid=True,
     )
     os.close(source)
     os.close(null)
-    _, status = os.waitpid(child, 0)
-    return status == 0
+    return child
 
 
 def make_input_file(data: bytes) -> int:

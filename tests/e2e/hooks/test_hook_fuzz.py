@@ -167,7 +167,7 @@ class Server:
                 with suppress(InvalidInput):
                     hooks.spooling.keep(inputs.parse_delivery(delivery).call)
             assert hooks.spooling.spool.list_pending()
-            hooks.drain_pool.submit(hooks.drain).result(SECONDS)
+            hooks.drainer.pool.submit(hooks.drain).result(SECONDS)
             self._finish()
         faults = [each for each in logs if each["log_level"] in ("error", "critical")]
         assert not faults, f"{len(faults)} faults, the first: {_describe(faults)}"

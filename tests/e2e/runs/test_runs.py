@@ -695,11 +695,11 @@ def test_what_one_run_remembers_another_is_told_wherever_it_works(
 
 
 def test_a_later_run_recalls_an_earlier_one(stage: Stage) -> None:
-    stage.plays(say("The staging database is called quokka-db."), say("It is quokka-db."))
-    first = stage.agents.run("What is the staging database called?")
-    events = stage.agents.run("Remind me: the staging database?")
+    stage.plays(say("The parrot cage is painted turquoise."), say("It is turquoise."))
+    first = stage.agents.run("What colour is the parrot cage?")
+    events = stage.agents.run("Remind me: the parrot cage?")
     assert events[0].started.session_id != first[0].started.session_id
-    assert "quokka-db" in stage.asked(1)[0]["content"]
+    assert "turquoise" in stage.asked(1)[0]["content"]
 
 
 def test_tools_reach_the_memory(stage: Stage) -> None:

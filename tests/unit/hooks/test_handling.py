@@ -20,6 +20,7 @@ from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, build_events
 from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
+from agent_memory.features.hooks.services.draining import SpoolDrainer
 from agent_memory.features.hooks.services.handling import SILENCE, HookHandling
 from agent_memory.features.injections.model.injections import Injection
 from agent_memory.features.memories.model.memories import Home
@@ -30,9 +31,9 @@ from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded,
 from agent_memory.kernel.ids import Domain
 from tests.forgetting_parts import ManualClock
 
-CALLER = Caller(folder="/work", environ={})
-REPLY = ReplyFormat(max_tokens=1_000, lists_captures=False, is_kept=True)
-LISTING = replace(REPLY, lists_captures=True)
+CALLER = Caller(folder="/home/ada/code", environ={})
+REPLY = ReplyFormat(max_tokens=1_000, is_simple=False, is_kept=True)
+LISTING = replace(REPLY, is_simple=True)
 PLACE = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"))
 OPTIONS = build_options(config.Settings())
 
@@ -165,11 +166,12 @@ def handling(parts: FakeParts) -> Iterator[HookHandling]:
         injections=cast("Any", SimpleNamespace(record=parts.record_injection)),
         auto_capture=fake,
         remote_sync=fake,
-        spooling=fake,
+        drainer=SpoolDrainer(spooling=fake, log=parts),
         keeping=fake,
         preferences=parts,
         consent=fake,
         log=parts,
+        environ={},
     )
     yield handling
     handling.close()
@@ -202,11 +204,17 @@ class TestAnswers:
     def test_the_context_of_a_session_is_kept_for_the_next_one(
         self, handling: HookHandling, parts: FakeParts
     ) -> None:
-        call = make_call(HookKind.SESSION_START, about={"agent": "codex"}, folder="/work/lantern")
+        call = make_call(
+            HookKind.SESSION_START, about={"agent": "codex"}, folder="/home/ada/code/lantern"
+        )
         reply = handling.handle(call, CALLER, LISTING)
         finish(handling)
         ((kept, epoch),) = parts.kept
-        assert (kept.text, kept.folder, kept.agent) == (reply.context, "/work/lantern", "codex")
+        assert (kept.text, kept.folder, kept.agent) == (
+            reply.context,
+            "/home/ada/code/lantern",
+            "codex",
+        )
         assert (kept.simple, epoch) == (True, 7)
 
     def test_one_that_could_not_be_given_again_is_not_kept(
@@ -348,11 +356,11 @@ class TestDraining:
         assert parts.logged == ["spool.drained"]
 
     def test_many_requests_are_one_drain(self, handling: HookHandling, parts: FakeParts) -> None:
-        handling.drain_requested.set()  # as while one waits for its thread
+        handling.drainer.requested.set()  # as while one waits for its thread
         handling.drain_soon()
-        handling.drain_requested.clear()
+        handling.drainer.requested.clear()
         handling.drain_soon()
-        handling.drain_pool.shutdown()
+        handling.drainer.pool.shutdown()
         assert parts.calls == ["drain"]
 
     def test_a_closed_one_leaves_the_spool(self, handling: HookHandling, parts: FakeParts) -> None:
@@ -395,7 +403,7 @@ class TestDraining:
         del parts.decisions["s1"]
         for _ in range(2):
             handling.handle(make_call(HookKind.STOP), CALLER, REPLY)
-        handling.drain_pool.shutdown()
+        handling.drainer.pool.shutdown()
         assert parts.calls.count("drain") == 2
         assert call in parts.recorded
 

@@ -473,7 +473,7 @@ class TestNotes:
 
 class TestDefaultPlaces:
     def test_agents_have_them_and_exports_do_not(self) -> None:
-        home, folder = Path("/home/ada"), Path("/work")
+        home, folder = Path("/home/ada"), Path("/home/ada/code")
         found = {source: list_default_paths(source, {}, home, folder) for source in ImportSource}
         assert found[ImportSource.GEMINI] == [home / ".gemini" / "tmp"]
         assert found[ImportSource.OPENCODE] == [home / ".local/share/opencode"]
@@ -493,7 +493,9 @@ class TestDefaultPlaces:
 
     def test_the_editor_has_its_settings_where_xdg_says(self) -> None:
         environ = {"XDG_CONFIG_HOME": "/settings"}
-        found = list_default_paths(ImportSource.ROO, environ, Path("/home/ada"), Path("/work"))
+        found = list_default_paths(
+            ImportSource.ROO, environ, Path("/home/ada"), Path("/home/ada/code")
+        )
         extension = "Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks"
         assert Path("/settings") / extension in found
         assert Path("/home/ada/.config") / extension not in found
@@ -501,18 +503,20 @@ class TestDefaultPlaces:
     @pytest.mark.parametrize(
         ("source", "variable", "path"),
         [
-            (ImportSource.CLAUDE_CODE, "CLAUDE_CONFIG_DIR", "/work/own/projects"),
-            (ImportSource.CODEX, "CODEX_HOME", "/work/own/sessions"),
-            (ImportSource.GEMINI, "GEMINI_CLI_HOME", "/work/own/.gemini/tmp"),
-            (ImportSource.OPENCODE, "XDG_DATA_HOME", "/work/own/opencode"),
-            (ImportSource.CLINE, "CLINE_DIR", "/work/own/data/tasks"),
-            (ImportSource.CLINE, "CLINE_DATA_DIR", "/work/own/tasks"),
+            (ImportSource.CLAUDE_CODE, "CLAUDE_CONFIG_DIR", "/home/ada/code/own/projects"),
+            (ImportSource.CODEX, "CODEX_HOME", "/home/ada/code/own/sessions"),
+            (ImportSource.GEMINI, "GEMINI_CLI_HOME", "/home/ada/code/own/.gemini/tmp"),
+            (ImportSource.OPENCODE, "XDG_DATA_HOME", "/home/ada/code/own/opencode"),
+            (ImportSource.CLINE, "CLINE_DIR", "/home/ada/code/own/data/tasks"),
+            (ImportSource.CLINE, "CLINE_DATA_DIR", "/home/ada/code/own/tasks"),
         ],
     )
     def test_a_relative_folder_is_the_callers(
         self, source: ImportSource, variable: str, path: str
     ) -> None:
-        found = list_default_paths(source, {variable: "own"}, Path("/home/ada"), Path("/work"))
+        found = list_default_paths(
+            source, {variable: "own"}, Path("/home/ada"), Path("/home/ada/code")
+        )
         assert found[0] == Path(path)
 
 

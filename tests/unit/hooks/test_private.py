@@ -73,7 +73,7 @@ def deliver(**given: Any) -> list[Event]:
     delivery = Delivery(
         name="auto",
         agent="",
-        folder="/work",
+        folder="/home/ada/code",
         environ={},
         nonce="n1",
         at_ms=1_767_261_600_000,

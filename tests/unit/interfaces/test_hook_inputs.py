@@ -71,7 +71,7 @@ KINDS = {
 
 
 def make_delivery(
-    data: bytes, name: str = "auto", *, agent: str = "", folder: str = "/work"
+    data: bytes, name: str = "auto", *, agent: str = "", folder: str = "/home/ada/code"
 ) -> Delivery:
     return Delivery(
         name=name, agent=agent, folder=folder, environ={}, nonce="n0nce", at_ms=AT, data=data
@@ -91,14 +91,19 @@ class TestDeliveries:
 
     def parse(self, payload: bytes) -> Delivery:
         return Delivery.parse_frame(
-            self.ARGUMENTS, payload, folder="/work", environ={}, nonce="n0nce", now=lambda: AT
+            self.ARGUMENTS,
+            payload,
+            folder="/home/ada/code",
+            environ={},
+            nonce="n0nce",
+            now=lambda: AT,
         )
 
     def test_arguments_and_frame(self) -> None:
         assert self.parse(b"7\n{}\n") == Delivery(
             name="stop",
             agent="codex",
-            folder="/work",
+            folder="/home/ada/code",
             environ={},
             nonce="n0nce",
             at_ms=7,
@@ -255,11 +260,11 @@ class TestPlaceAndTime:
 
     @pytest.mark.parametrize("cwd", ["", "relative/path", 7, None, ["/x"], "/with\0nul"])
     def test_without_one_it_is_where_the_hook_ran(self, cwd: object) -> None:
-        assert parse_call(CLAUDE_CODE["Stop"], cwd=cwd).folder == "/work"
+        assert parse_call(CLAUDE_CODE["Stop"], cwd=cwd).folder == "/home/ada/code"
 
     @pytest.mark.parametrize("roots", [[], [7], "x", None, {}])
     def test_strange_roots_are_none(self, roots: object) -> None:
-        assert parse_call(CURSOR["stop"], workspace_roots=roots).folder == "/work"
+        assert parse_call(CURSOR["stop"], workspace_roots=roots).folder == "/home/ada/code"
 
     def test_a_branch_is_taken_where_it_is_told(self) -> None:
         assert parse_call(SIMPLE["SessionStart"]).branch == "feature/auth"

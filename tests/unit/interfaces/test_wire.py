@@ -38,7 +38,7 @@ def event(
         type=kind,
         role=role,
         text="Grüße 😀\n",
-        metadata={"cwd": "/work", "leer": ""},
+        metadata={"cwd": "/home/ada/code", "leer": ""},
     )
 
 

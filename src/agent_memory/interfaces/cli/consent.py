@@ -82,7 +82,7 @@ def off(run: Invocation) -> None:
     _show_state(run, root)
 
 
-@click.command(cls=Command, examples=("cd ~/work/app && memory on",))
+@click.command(cls=Command, examples=("cd ~/code/app && memory on",))
 @invocation
 def on(run: Invocation) -> None:
     """Record in this project from now on.

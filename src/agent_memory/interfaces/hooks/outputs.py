@@ -28,7 +28,7 @@ def get_format(contract: Contract) -> ReplyFormat:
     simple = contract is Contract.SIMPLE
     return ReplyFormat(
         max_tokens=contexts.MAX_TOKENS if simple else MAX_TOKENS,
-        lists_captures=simple,
+        is_simple=simple,
         is_kept=contract in KEPT,
     )
 

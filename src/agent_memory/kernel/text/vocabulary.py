@@ -73,10 +73,10 @@ _ASKING = """
 a about after am an and any are aren as at be been before being between but by can could couldn d
 did didn do does doesn doing don done during for from had hadn has hasn have haven having he her
 here hers herself him himself his how i if in into is isn it its itself ll m may me might mine must
-my myself no nor not of on or our ours ourselves over re s shall she should shouldn so some t than
-that the their theirs them themselves then there these they this those to us ve was wasn we were
-weren what when where whether which who whom whose why will with won would wouldn you your yours
-yourself
+my myself no nor not of on or our ours ourselves over please re remind s shall she should shouldn so
+some t than that the their theirs them themselves then there these they this those to us ve was wasn
+we were weren what when where whether which who whom whose why will with won would wouldn you your
+yours yourself
 """
 
 # Contractions are listed without their ending: "don" for "don't".

@@ -57,5 +57,5 @@ class ReplyFormat:
     """What a reply to a hook has room for."""
 
     max_tokens: int
-    lists_captures: bool  # of a compaction: they are made before the reply, not after it
+    is_simple: bool  # the simple contract: a compaction's captures are made before the reply
     is_kept: bool  # a session that starts without a daemon can be given it again

@@ -4,12 +4,10 @@ Recording and the lookup run side by side; the answer waits for both. Work that 
 agent should wait (captures at the end of a session, the network) is done after the answer.
 """
 
-import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import notices
@@ -24,9 +22,9 @@ from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.context_keeping import ContextKeeping
+from agent_memory.features.hooks.services.draining import SpoolDrainer
 from agent_memory.features.hooks.services.recent_calls import RecentCalls
 from agent_memory.features.hooks.services.recording import HookRecorder
-from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.injections.model.injections import NOTHING, Injection
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.log.model.events import check_session_id
@@ -74,20 +72,18 @@ class HookHandling:
     injections: Injections
     auto_capture: AutoCapture
     remote_sync: RemoteSync
-    spooling: Spooling
+    drainer: SpoolDrainer
     keeping: ContextKeeping
     preferences: HookPreferences
     consent: RecordingConsent
     log: HookLog
+    environ: Mapping[str, str]  # of the daemon: the spool keeps none
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
     recent: RecentCalls = field(default_factory=RecentCalls)
     background: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(2, "after-hook")
     )
-    drain_pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "drain"))
-    drain_requested: threading.Event = field(default_factory=threading.Event)
     held_by_pause: threading.Event = field(default_factory=threading.Event)  # calls in the spool
-    closing: threading.Event = field(default_factory=threading.Event)
 
     def clean_ids(self, call: HookCall) -> HookCall:
         """Return the call with the ids that its events are stored under."""
@@ -120,19 +116,16 @@ class HookHandling:
         recorded = self._record(task)
         injection = self._build_context(task, reply)
         recorded.result()
-        if not (call.kind is HookKind.COMPACTION and reply.lists_captures):
+        if not (call.kind is HookKind.COMPACTION and reply.is_simple):
             self._schedule_rest(task)
         return HookReply(
             context=injection.text,
-            on_delivered=lambda: self._run_logged(lambda: self._enter(task, injection)),
+            on_delivered=lambda: self._run_logged(lambda: self._record_injection(task, injection)),
         )
 
     def drain_soon(self) -> None:
         """Drain the spool in the background, once for any number of requests."""
-        if not self.drain_requested.is_set():
-            self.drain_requested.set()
-            with suppress(RuntimeError):  # the daemon is stopping: the next one drains the spool
-                self.drain_pool.submit(self._run_logged, self.drain)
+        self.drainer.request(lambda: self._run_logged(self.drain))
 
     def drain(self) -> None:
         """Record the calls that hooks left in the spool while no daemon answered.
@@ -140,33 +133,7 @@ class HookHandling:
         Calls from before a pause stay there, and for some days those from folders where recording
         is off by now.
         """
-        self.drain_requested.clear()
-        now = self.consent.clock.now()
-
-        def record(call: HookCall) -> bool:
-            folder = self.preferences.find_folder(call, "/")
-            caller = Caller(folder=folder, environ=os.environ)
-            options = self.preferences.load_options(caller.environ, folder)
-            consent = self._check_consent(call, caller, options)
-            if consent.reason is ConsentReason.PAUSED:
-                self.held_by_pause.set()
-            if not consent.is_given:
-                return not consent.may_wait(now - call.at_ms)
-            if not self._is_excluded(call, folder) and not self.recent.is_repeat(call):
-                task = self._build_task(call, caller, options)
-                self._record(task).result()
-                self._schedule_rest(task)
-            return True
-
-        def on_failure(exc: Exception) -> None:
-            if isinstance(exc, AgentMemoryError | ValueError | OSError):
-                self.log.warning("spool.refused", error=str(exc))
-            else:
-                self.log.error("spool.set_aside", exc_info=exc)
-
-        count = self.spooling.drain(record, on_failure, self.closing.is_set)
-        if count:
-            self.log.info("spool.drained", count=count)
+        self.drainer.drain(self._record_late)
 
     def close(self) -> None:
         """Finish the work that has begun and drop the rest.
@@ -174,9 +141,24 @@ class HookHandling:
         Nothing is lost: the next daemon drains the spool, and the log has the text of every
         capture that was not made.
         """
-        self.closing.set()
-        self.drain_pool.shutdown(cancel_futures=True)
+        self.drainer.close()
         self.background.shutdown(cancel_futures=True)
+
+    def _record_late(self, call: HookCall) -> bool:
+        """Record a call from the spool, if it may be by now. Return whether it is done with."""
+        folder = self.preferences.find_folder(call, "/")
+        caller = Caller(folder=folder, environ=self.environ)
+        options = self.preferences.load_options(caller.environ, folder)
+        consent = self._check_consent(call, caller, options)
+        if consent.reason is ConsentReason.PAUSED:
+            self.held_by_pause.set()
+        if not consent.is_given:
+            return not consent.may_wait(self.consent.clock.now() - call.at_ms)
+        if not self._is_excluded(call, folder) and not self.recent.is_repeat(call):
+            task = self._build_task(call, caller, options)
+            self._record(task).result()
+            self._schedule_rest(task)
+        return True
 
     def _is_excluded(self, call: HookCall, folder: str) -> bool:
         """Return whether an agent that the daemon runs made this call. Its environment switches
@@ -208,7 +190,7 @@ class HookHandling:
                     return self._answer_prompt(task)
                 case HookKind.TOOL if task.options.is_triggered(call.use, task.caller.folder):
                     return self.injection.build_for_file(call.session, task.place, call.use.file)
-                case HookKind.COMPACTION if reply.lists_captures:
+                case HookKind.COMPACTION if reply.is_simple:
                     return self._capture(task)
                 case _:
                     return NOTHING
@@ -241,7 +223,7 @@ class HookHandling:
                 folder=task.caller.folder,
                 environ=task.caller.environ,
                 agent=task.call.about.get("agent", ""),
-                simple=reply.lists_captures,  # only the simple contract does
+                simple=reply.is_simple,
                 text=injection.text,
             )
             self.background.submit(self._run_logged, lambda: self.keeping.keep(context, epoch))
@@ -284,8 +266,8 @@ class HookHandling:
             items=tuple(memory.urn for memory in captured),
         )
 
-    def _enter(self, task: HookTask, injection: Injection) -> None:
-        """Enter what the agent was given into the ledger, without waiting for the disk."""
+    def _record_injection(self, task: HookTask, injection: Injection) -> None:
+        """Record what the agent was given, without waiting for the disk."""
         call = task.call
         self.injections.record(
             injection,
