@@ -18,7 +18,7 @@ class HashingEmbedder:
     model = f"hashing/{DIMENSION}"
     unrelated = 0.0
 
-    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+    def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:  # noqa: ARG002
         return [_vector(text) for text in texts]
 
     def embed_question(self, text: str, /) -> Vector:

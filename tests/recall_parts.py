@@ -77,11 +77,11 @@ class FlakyEmbedder:
         self.embedded: list[str] = []
         self._inner = inner
 
-    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+    def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
         if self.reason:
             raise EmbedderFailed(self.reason)
         self.embedded += texts
-        return self._inner.embed(texts)
+        return self._inner.embed(texts, live=live)
 
     def embed_question(self, text: str, /) -> Vector:
         if self.reason:
@@ -96,8 +96,8 @@ class TruncatingEmbedder:
         self.model, self.unrelated = inner.model, inner.unrelated
         self._inner = inner
 
-    def embed(self, texts: Sequence[str], /) -> list[Vector]:
-        return [Vector(each[: len(each) // 2]) for each in self._inner.embed(texts)]
+    def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
+        return [Vector(each[: len(each) // 2]) for each in self._inner.embed(texts, live=live)]
 
     def embed_question(self, text: str, /) -> Vector:
         (vector,) = self.embed([text])
@@ -192,6 +192,7 @@ class RecallHarness:
     def keep_up(self, check: Callable[[], None] = lambda: None) -> None:
         """What the job outbox-processor does for the indexes."""
         self.indexes.keep_up(check)
+        self.indexes.embed_backlog(check)
 
     def take_in(self, *events: Event) -> None:
         """Stored, in the table of contents, and in both indexes."""

@@ -13,7 +13,8 @@ SECONDS = 20.0  # far more than new events take to reach the table of contents
 
 SEGMENTS, ROLLUP, OUTBOX = "segment-summarizer", "hourly-rollup", "outbox-processor"
 REBUILD = "contents-rebuild"
-JOBS = (ROLLUP, SEGMENTS, OUTBOX, REBUILD)
+EMBEDDING = "backlog-embedder"
+JOBS = (ROLLUP, SEGMENTS, OUTBOX, REBUILD, EMBEDDING)
 
 _KINDS = {
     "user": (pb.EVENT_TYPE_USER_MESSAGE, pb.EVENT_ROLE_USER),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.config import EmbedderSettings
 from agent_memory.features.index.adapters import index_folder
-from agent_memory.features.index.adapters.bge import Bge
+from agent_memory.features.index.adapters.analysis_worker import AnalysisWorker
+from agent_memory.features.index.adapters.embedder_process import EmbedderProcess
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.stored_term_vectors import StoredTermVectors
@@ -37,9 +38,10 @@ def build_index(platform: Platform) -> IndexFeature:
     folder = platform.folders.index
     if not platform.read_only:
         index_folder.prepare(folder, schema.ensure_identity(platform.store))
+    analysis = AnalysisWorker(platform.worker)
     return IndexFeature(
-        lexical=TantivyIndex(folder / LEXICAL, read_only=platform.read_only),
-        terms=StoredTermVectors(platform.store),
+        lexical=TantivyIndex(folder / LEXICAL, read_only=platform.read_only, analysis=analysis),
+        terms=StoredTermVectors(platform.store, analysis),
         # Loading the model takes longer than a command should.
         vectors=None if platform.read_only else _build_vectors(platform),
     )
@@ -52,11 +54,13 @@ def _build_vectors(platform: Platform) -> VectorParts | None:
         if folder.exists():
             FlatVectors.outdate(folder)
         return None
+    if isinstance(embedder, EmbedderProcess):
+        platform.programs.callback(embedder.close)
     return VectorParts(
         index=FlatVectors(folder, embedder.model),
         embedder=embedder,
         queue=StoredEmbeddingQueue(platform.store),
-        load_embedder=embedder.load if isinstance(embedder, Bge) else None,
+        load_embedder=embedder.load if isinstance(embedder, EmbedderProcess) else None,
     )
 
 
@@ -64,7 +68,7 @@ def _build_embedder(settings: EmbedderSettings) -> Embedder | None:
     if settings.provider == "none":
         return None
     if settings.provider in ("bge", "minilm"):
-        return Bge()
+        return EmbedderProcess()
     # Late: its HTTP client takes 30 ms to load, and few use it.
     from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
 

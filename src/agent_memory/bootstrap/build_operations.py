@@ -30,7 +30,7 @@ from agent_memory.features.operations.services.metrics import Metrics
 from agent_memory.features.operations.services.verification import VECTORS, WORDS, Verification
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.kernel.jobs import CRONS, OUTBOX, REBUILD, ROLLUP, SEGMENTS
+from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS
 from agent_memory.kernel.status import StoreCheck
 
 logger = structlog.get_logger()
@@ -128,8 +128,14 @@ def build_scheduler(
     def process_outbox(check: Check) -> None:
         if tasks.process_outbox(check):
             wake_ups.on_outbox_left()
+        if recall.indexes.has_backlog():
+            wake_ups.on_backlog_left()
         if toc.background_rebuild.is_due():  # it may have waited for the index
             wake_ups.on_rebuild_due()
+
+    def embed_backlog(check: Check) -> None:
+        if tasks.embed_backlog(check):
+            wake_ups.on_backlog_left()
 
     def rebuild_contents(check: Check) -> None:
         if tasks.rebuild_contents(check):
@@ -140,12 +146,14 @@ def build_scheduler(
         SEGMENTS: cut_segments,
         OUTBOX: process_outbox,
         REBUILD: rebuild_contents,
+        EMBEDDING: embed_backlog,
     }
     return CronScheduler(
         [ScheduledJob(name=name, cron=CRONS[name], work=task) for name, task in work.items()],
         StoredJobs(platform.store),
         platform.clock,
         enabled=platform.settings.scheduler.enabled,
+        foreground=platform.foreground,
     )
 
 

@@ -20,6 +20,7 @@ from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform import time_zone
 from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
 from agent_memory.platform.ports import Clock, StoreMaintenance
@@ -46,6 +47,7 @@ class Platform:
     maintenance: StoreMaintenance
     copies: StoreCopies
     worker: ProcessWorker
+    foreground: Foreground
     secrets: SecretsFilter
     model: LeasedServer
     watchers: list[HealthWatcher]  # of the store's health, called on any thread
@@ -86,6 +88,7 @@ def build_platform(
         maintenance=opened.maintenance,
         copies=copies,
         worker=ProcessWorker(),
+        foreground=Foreground(),
         secrets=secrets,
         model=_build_model_server(settings.llama),
         watchers=watchers,

@@ -91,7 +91,7 @@ def build_core(
     folders = DaemonFolders(db_path=db_path, data=data, own_files=own_files, private=tuple(private))
     platform = build_platform(settings, folders, read_only=read_only)
     wake_ups, spans = WakeUps(), build_span_exporter(settings)
-    observer = Observer(spans)
+    observer = Observer(spans, platform.foreground)
 
     log = build_log(platform, wake_ups)
     toc = StoredToc(platform.store)

@@ -3,7 +3,7 @@
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.operations.ports import Scheduler
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
-from agent_memory.kernel.jobs import CRONS, OUTBOX, REBUILD, ROLLUP, SEGMENTS
+from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS
 from agent_memory.kernel.status import StoreHealth
 
 
@@ -18,7 +18,8 @@ class WakeUps:
     | segments are cut          | rollup, outbox                            |
     | the outbox has more       | outbox                                    |
     | nodes are rebuilt         | outbox, contents rebuild                  |
-    | the outbox is processed   | contents rebuild, if one is due           |
+    | the outbox is processed   | contents rebuild, if one is due; backlog  |
+    |                           | embedding, if there is any                |
     | the daemon starts         | every job: a stop may have left work      |
     | the store is mended       | spooled hooks, every job                  |
 
@@ -54,6 +55,9 @@ class WakeUps:
 
     def on_contents_rebuilt(self) -> None:
         self._wake(OUTBOX, REBUILD)
+
+    def on_backlog_left(self) -> None:
+        self._wake(EMBEDDING)
 
     def on_rebuild_due(self) -> None:
         self._wake(REBUILD)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agent_memory.features.operations.ports import SpanExporter
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.tracing import Interface, Span, TraceContext
+from agent_memory.platform.foreground import Foreground
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OK, FAILED, REFUSED = "ok", "failed", "refused"
@@ -32,10 +33,14 @@ class OperationStats:
 
 
 class Observer:
-    """The counters, and a trace span for each call if an exporter is set."""
+    """The counters, and a trace span for each call if an exporter is set. Background work gives way
+    to the calls between `begin` and `end`."""
 
-    def __init__(self, spans: SpanExporter | None = None) -> None:
+    def __init__(
+        self, spans: SpanExporter | None = None, foreground: Foreground | None = None
+    ) -> None:
         self._spans = spans
+        self._foreground = foreground or Foreground()
         self._counting = threading.Lock()
         self._tallies: dict[Operation, OperationStats] = {}
 
@@ -70,12 +75,29 @@ class Observer:
                 )
             )
 
+    def begin(self) -> float:
+        """Return when a call began, for its `end`."""
+        self._foreground.begin()
+        return time.perf_counter()
+
+    def end(
+        self,
+        began: float,
+        interface: Interface,
+        name: str,
+        outcome: str,
+        trace: TraceContext | None = None,
+    ) -> None:
+        """Record a call."""
+        self._foreground.end()
+        self.record(interface, name, outcome, time.perf_counter() - began, trace)
+
     @contextmanager
     def observe(
         self, interface: Interface, name: str, trace: TraceContext | None = None
     ) -> Iterator[None]:
         """Record the block as one call. An error raised in it is its outcome."""
-        started = time.perf_counter()
+        began = self.begin()
         outcome = FAILED
         try:
             yield
@@ -84,7 +106,7 @@ class Observer:
             outcome = type(exc).__name__
             raise
         finally:
-            self.record(interface, name, outcome, time.perf_counter() - started, trace)
+            self.end(began, interface, name, outcome, trace)
 
     def snapshot(self) -> dict[Operation, OperationStats]:
         with self._counting:

@@ -11,6 +11,7 @@ SEGMENTS = "segment-summarizer"
 ROLLUP = "hourly-rollup"
 OUTBOX = "outbox-processor"
 REBUILD = "contents-rebuild"
+EMBEDDING = "backlog-embedder"
 BACKUP = "backup"
 
 CRONS = {
@@ -18,6 +19,7 @@ CRONS = {
     SEGMENTS: "0 */15 * * * *",
     OUTBOX: "0 * * * * *",
     REBUILD: "0 0 * * * *",
+    EMBEDDING: "0 * * * * *",
 }
 
 

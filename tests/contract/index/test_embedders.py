@@ -1,13 +1,15 @@
 """The Embedder port: the contract of every embedder, and every failure of the remote one."""
 
 import json
+import os
 import shutil
+import signal
 import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from structlog.testing import capture_logs
 
 from agent_memory.features.index.adapters.bge import DIMENSION, MAX_TOKENS, QUESTION_PREFIX, Bge
+from agent_memory.features.index.adapters.embedder_process import EmbedderProcess
 from agent_memory.features.index.adapters.openai_embedder import DEFAULT_MODEL, OpenAiEmbedder
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.ports import Embedder
@@ -26,6 +29,7 @@ from agent_memory.features.memories.model import duplicates
 from agent_memory.kernel.errors import ConfigError, EmbedderFailed, EmbedderRefused
 from tests.contract.scripted_llm import TIMEOUT, Reply, ScriptedLlm, Step, error, scripted
 from tests.embedders import HashingEmbedder
+from tests.processes import wait_for_end
 
 KEY = "sk-a-key-like-no-other"
 TEXTS = [
@@ -87,12 +91,16 @@ def embedding_server() -> Iterator[str]:
         server.server_close()
 
 
-@pytest.fixture(scope="module", params=["bge", "openai", "hashing"])
+@pytest.fixture(scope="module", params=["bge", "process", "openai", "hashing"])
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     """Yield every embedder; add a new one here."""
     match request.param:
         case "bge":
             yield Bge()
+        case "process":
+            process = EmbedderProcess()
+            yield process
+            process.close()
         case "hashing":
             yield HashingEmbedder()
         case _:
@@ -116,6 +124,10 @@ class TestEveryEmbedder:
         one, other = embedder.embed([TEXTS[0], TEXTS[0]])
         assert one == other
         assert embedder.embed_question(TEXTS[0]) == embedder.embed_question(TEXTS[0])
+
+    def test_a_backlog_gets_the_same_vectors(self, embedder: Embedder) -> None:
+        assert embedder.embed(TEXTS, live=False) == embedder.embed(TEXTS)
+        assert embedder.embed(TEXTS[:1], live=False) == embedder.embed(TEXTS[:1])
 
     def test_no_text_has_no_vector(self, embedder: Embedder) -> None:
         assert embedder.embed([]) == []
@@ -219,6 +231,43 @@ class TestBge:
     def test_a_lone_surrogate_is_a_failure(self) -> None:
         with pytest.raises(EmbedderFailed):
             Bge().embed(["\ud800"])
+
+
+class TestProcess:
+    def test_a_killed_process_is_started_again(self, embedder_process: EmbedderProcess) -> None:
+        (before,) = embedder_process.embed(["one text"])
+        first = embedder_process.pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        wait_for_end(first)
+        with suppress(EmbedderFailed):  # the last of its threads may take a moment to end
+            embedder_process.embed(["one text"])
+        assert embedder_process.embed(["one text"]) == [before]
+        assert embedder_process.pid != first
+
+    def test_a_backlog_holds_up_no_question(self, embedder_process: EmbedderProcess) -> None:
+        embedder_process.load()
+        texts = ["word " * MAX_TOKENS] * 300  # seconds of work
+        with ThreadPoolExecutor(1) as pool:
+            backlog = pool.submit(embedder_process.embed, texts, live=False)
+            for number in range(3):
+                embedder_process.embed_question(f"question {number}")
+            assert not backlog.done()
+            embedder_process.close()
+            with pytest.raises(EmbedderFailed):
+                backlog.result(TIMEOUT)
+
+    def test_a_closed_one_fails(self, embedder_process: EmbedderProcess) -> None:
+        embedder_process.close()
+        with pytest.raises(EmbedderFailed, match="closed"):
+            embedder_process.embed_question("text")
+
+
+@pytest.fixture
+def embedder_process() -> Iterator[EmbedderProcess]:
+    process = EmbedderProcess()
+    yield process
+    process.close()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
+from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.store.committer import CommittedStore
 from tests.contract.stores import TIMEOUT, unexpected
 from tests.memory_engine import MemoryEngine
@@ -105,6 +106,7 @@ def start(jobs: JobStore, clock: SetClock) -> Iterator[Start]:
             jobs,
             clock,
             enabled=enabled,
+            foreground=Foreground(),
             look_seconds=look_seconds,
         )
         made.append(scheduler)
@@ -364,7 +366,7 @@ class TestKept:
     ) -> None:
         slow = SlowFirstSave(jobs)
         job = ScheduledJob(name=NAME, cron=HOURLY, work=Task())
-        scheduler = CronScheduler([job], slow, clock, enabled=False)
+        scheduler = CronScheduler([job], slow, clock, enabled=False, foreground=Foreground())
         running = threading.Thread(target=scheduler.run, args=(NAME,))
         running.start()
         assert slow.saving.wait(TIMEOUT)

@@ -20,6 +20,7 @@ import pytest
 
 from agent_memory.kernel.errors import WorkerFailed
 from agent_memory.platform.ports import Worker
+from agent_memory.platform.priority import Priority
 from agent_memory.platform.worker.process import ProcessWorker
 from tests.inline_worker import InlineWorker
 from tests.processes import LONG, is_running, wait_for_end, wait_until
@@ -141,6 +142,61 @@ class TestCannotBeSent:
         with pytest.raises(TypeError, match="pickle"):
             worker.call(str, threading.Lock(), timeout_seconds=LONG)
         assert pid_of(worker) == pid
+
+
+class TestLanes:
+    LANES = (Priority.NORMAL, Priority.LOW, Priority.IDLE)
+
+    @pytest.fixture
+    def lanes(self) -> Iterator[ProcessWorker]:
+        made = ProcessWorker(self.LANES)
+        yield made
+        made.close()
+
+    def test_each_lane_has_its_priority_in_one_process(self, lanes: ProcessWorker) -> None:
+        ours = os.nice(0)
+        found = {
+            lane: lanes.call(os.nice, 0, timeout_seconds=LONG, lane=lane) for lane in self.LANES
+        }
+        assert found[Priority.NORMAL] == ours
+        assert found[Priority.LOW] > ours
+        assert {
+            lane: lanes.call(os.sched_getscheduler, 0, timeout_seconds=LONG, lane=lane)
+            for lane in self.LANES
+        } == {
+            Priority.NORMAL: os.SCHED_OTHER,
+            Priority.LOW: os.SCHED_OTHER,
+            Priority.IDLE: os.SCHED_IDLE,
+        }
+        pids = {lanes.call(os.getpid, timeout_seconds=LONG, lane=lane) for lane in self.LANES}
+        assert pids == {lanes.pid}
+
+    def test_a_long_call_of_one_lane_holds_up_no_other(self, lanes: ProcessWorker) -> None:
+        with ThreadPoolExecutor(1) as threads:
+            long = threads.submit(
+                lanes.call, exec, FOREVER, timeout_seconds=LONG, lane=Priority.IDLE
+            )
+            for _ in range(3):
+                assert lanes.call(abs, -1, timeout_seconds=LONG) == 1
+            assert not long.done()
+            lanes.close()
+            with pytest.raises(WorkerFailed):
+                long.result(LONG)
+
+    def test_a_crash_fails_the_calls_of_all_lanes_and_the_next_ones_work(
+        self, lanes: ProcessWorker
+    ) -> None:
+        with ThreadPoolExecutor(1) as threads:
+            long = threads.submit(
+                lanes.call, exec, FOREVER, timeout_seconds=LONG, lane=Priority.LOW
+            )
+            before = pid_of(lanes)
+            with pytest.raises(WorkerFailed):
+                lanes.call(os._exit, 3, timeout_seconds=LONG, lane=Priority.IDLE)
+            with pytest.raises(WorkerFailed):
+                long.result(LONG)
+        for lane in self.LANES:
+            assert lanes.call(os.getpid, timeout_seconds=LONG, lane=lane) != before
 
 
 class TestCrashes:

@@ -275,6 +275,7 @@ class TestQuery:
             "segment-summarizer",
             "outbox-processor",
             "contents-rebuild",
+            "backlog-embedder",
         }
         assert shown(run(*far, "pause", "outbox-processor")) == "Job 'outbox-processor' paused\n"
         assert shown(run(*far, "resume", "outbox-processor")) == "Job 'outbox-processor' resumed\n"
@@ -518,7 +519,9 @@ class TestScheduler:
             r"  outbox-processor\n"
             r"    Schedule: 0 \* \* \* \* \* \(every minute\)\n" + job + r"\n"
             r"  contents-rebuild\n"
-            r"    Schedule: 0 0 \* \* \* \* \(hourly\)\n" + job,
+            r"    Schedule: 0 0 \* \* \* \* \(hourly\)\n" + job + r"\n"
+            r"  backlog-embedder\n"
+            r"    Schedule: 0 \* \* \* \* \* \(every minute\)\n" + job,
             shown(run("scheduler", "status")),
         )
 

@@ -259,11 +259,11 @@ class TestFailingEmbedder:
         parts.keep(*many(3 * BATCH_RECORDS))
         calls: list[int] = []
 
-        def fail_once() -> None:
+        def fail_in_the_middle() -> None:
             calls.append(1)
-            embedder(parts).reason = "gone for a while" if len(calls) == 3 else ""
+            embedder(parts).reason = "gone for a while" if len(calls) >= 3 else ""
 
-        parts.keep_up(fail_once)
+        parts.keep_up(fail_in_the_middle)
         assert parts.indexes.status().trouble == "gone for a while"
         parts.keep_up()
         embedder(parts).reason = ""

@@ -30,10 +30,10 @@ class Picky:
         self.model, self.unrelated = inner.model, inner.unrelated
         self._inner = inner
 
-    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+    def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
         if any("unspeakable" in text for text in texts):
             raise EmbedderRefused("not this one")
-        return self._inner.embed(texts)
+        return self._inner.embed(texts, live=live)
 
     def embed_question(self, text: str, /) -> Vector:
         return self._inner.embed_question(text)

@@ -27,9 +27,9 @@ class EmbeddingQueue(Protocol):
         """Queue records durably. `live` is for new ones, otherwise they are of the past."""
         ...
 
-    def list_pending(self, *, limit: int) -> list[PendingEmbedding]:
+    def list_pending(self, *, limit: int, live: bool | None = None) -> list[PendingEmbedding]:
         """Return the next entries, the newest of a priority first; they stay queued until
-        `mark_done`."""
+        `mark_done`. Unless `live` is None, only live ones or only past ones."""
         ...
 
     def mark_done(self, tickets: Sequence[Ticket], /) -> None:
@@ -58,8 +58,11 @@ class Embedder(Protocol):
     model: str  # only vectors of the same model are comparable
     unrelated: float  # the cosine of two texts that have nothing to do with each other
 
-    def embed(self, texts: Sequence[str], /) -> list[Vector]:
-        """Return a unit vector for each text, in order. It does not depend on the other texts."""
+    def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
+        """Return a unit vector for each text, in order. It does not depend on the other texts.
+
+        Texts that are not `live` may take long: they get what other programs leave of the machine.
+        """
         ...
 
     def embed_question(self, text: str, /) -> Vector:

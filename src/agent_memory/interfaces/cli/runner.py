@@ -1,6 +1,5 @@
 """Run a command line, in the daemon or in a process without one."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -32,13 +31,13 @@ class Runner:
 
     def run(self, call: CommandCall, channel: Channel, cancelled: CancelToken) -> int:
         """Run a command, record it in the metrics, and return its exit code."""
-        began = time.perf_counter()
+        began = self.observer.begin()
         code = self._run(call, Terminal(call, channel, cancelled))
-        self.observer.record(
+        self.observer.end(
+            began,
             Interface.CLI,
             self._find_command(call),
             f"exit_{code}" if code else OK,
-            time.perf_counter() - began,
             tracing.parse_traceparent(call.environ.get("TRACEPARENT", "")),
         )
         return code

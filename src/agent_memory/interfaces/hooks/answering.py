@@ -1,6 +1,5 @@
 """Answer `memory hook`: parse the input, handle the call, render the answer. Never fail."""
 
-import time
 from dataclasses import dataclass
 
 import structlog
@@ -31,14 +30,14 @@ class HookAnswerer:
         if delivery.name == inputs.DRAIN:
             self.handling.drain_soon()
             return HookAnswer(outputs.render_failure(Contract.AGENT, ""))
-        began = time.perf_counter()
+        began = self.observer.begin()
         answered, call = self._answer(delivery)
         answer, problem, _ = answered
-        self.observer.record(
+        self.observer.end(
+            began,
             Interface.HOOK,
             "unread" if call is None else call.kind.value,
             OK if not problem else REFUSED if answer else FAILED,
-            time.perf_counter() - began,
             None if call is None else tracing.from_name(call.session),
         )
         return answered

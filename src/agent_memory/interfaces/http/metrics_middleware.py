@@ -1,7 +1,5 @@
 """Counts and times every request by its route."""
 
-import time
-
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
 from agent_memory.interfaces.http.gate import LONG_LIVED_PATHS
 from agent_memory.interfaces.observing import Observer
@@ -27,16 +25,16 @@ class MetricsMiddleware:
                 status = 101
             await send(message)
 
-        began = time.perf_counter()
+        began = self._observer.begin()
         try:
             await self._application(scope, receive, send_noting_status)
         finally:
             streams = scope["type"] == "websocket" or scope["path"].startswith(LONG_LIVED_PATHS)
-            self._observer.record(
+            self._observer.end(
+                began,
                 Interface.STREAMING if streams else Interface.HTTP,
                 _operation(scope),
                 str(status) if status else "aborted",
-                time.perf_counter() - began,
                 tracing.parse_traceparent(_header(scope, b"traceparent")),
             )
 

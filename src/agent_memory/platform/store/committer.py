@@ -132,7 +132,7 @@ class CommittedStore:
         self._wake = threading.Condition()
         self._waiting: deque[_Submission] = deque()
         self._waiting_bytes = 0
-        self._last_group = 0
+        self._crowd = 0
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="store-committer", daemon=True)
         self._thread.start()
@@ -272,7 +272,7 @@ class CommittedStore:
         with self._wake:
             while not self._waiting and not self._closing:
                 self._wake.wait()
-        if self._last_group >= CROWD and not self._closing:
+        if self._crowd >= CROWD and not self._closing:
             self._gather()
         with self._wake:
             group: list[_Submission] = []
@@ -283,7 +283,8 @@ class CommittedStore:
                 batches += len(submission.batches)
                 size += submission.size
             self._waiting_bytes -= size
-            self._last_group = len(group)
+            # A single writer among them, such as a job, does not end the crowd.
+            self._crowd = max(len(group), self._crowd // 2)
             return group
 
     def _gather(self) -> None:

@@ -1,4 +1,4 @@
-"""The worker process. It runs functions one at a time, at low priority."""
+"""The worker process. It runs the functions of each lane one at a time, at the lane's priority."""
 
 import os
 import pickle
@@ -7,17 +7,28 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 
+from agent_memory.platform.priority import Priority, set_priority
 from agent_memory.platform.worker import messages
 
-NICENESS = 10
 
-
-def main(descriptor: int) -> None:
-    os.nice(NICENESS)
+def main(lanes: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    channel = socket.socket(fileno=descriptor)
-    _die_with_parent(channel)
+    served = [_parse_lane(lane) for lane in lanes]
+    _die_with_parent(served[0][1])  # before it lowers its own priority
+    for lane in served[1:]:
+        threading.Thread(target=_serve, args=lane, daemon=True).start()
+    _serve(*served[0])
+
+
+def _parse_lane(lane: str) -> tuple[Priority, socket.socket]:
+    name, _, descriptor = lane.partition(":")
+    return Priority(name), socket.socket(fileno=int(descriptor))
+
+
+def _serve(priority: Priority, channel: socket.socket) -> None:
+    set_priority(priority)
     while True:
         try:
             function, arguments = messages.receive(channel)
@@ -27,6 +38,8 @@ def main(descriptor: int) -> None:
             answer = True, function(*arguments)
         except Exception as exc:
             answer = False, exc
+        except BaseException:
+            os._exit(1)  # an exit of the function is a crash, on every thread
         try:
             messages.send(channel, answer)
         except (TypeError, AttributeError, ValueError, pickle.PicklingError) as exc:
@@ -50,4 +63,4 @@ def _die_with_parent(channel: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(sys.argv[1:])

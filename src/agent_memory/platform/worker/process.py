@@ -1,4 +1,4 @@
-"""A worker process for Python work that would hold the GIL of the daemon."""
+"""A worker process for work that would hold up the daemon."""
 
 import contextlib
 import pickle
@@ -7,12 +7,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple, TypeVar, cast
 
 import structlog
 
 from agent_memory.kernel.errors import WorkerClosed, WorkerFailed
+from agent_memory.platform.priority import Priority
 from agent_memory.platform.worker import messages
 
 T = TypeVar("T")
@@ -23,41 +25,56 @@ CHILD = "agent_memory.platform.worker.child"
 STOP_SECONDS = 1.0
 
 
-class ProcessWorker:
-    """A worker that starts at its first call and again after a crash. Calls run one at a time."""
+class _Child(NamedTuple):
+    process: subprocess.Popen[bytes]
+    channels: Mapping[Priority, socket.socket]
 
-    def __init__(self) -> None:
-        self._turn = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._channel: socket.socket | None = None
+
+class ProcessWorker:
+    """A worker that starts at its first call and again after a crash.
+
+    It has a lane for each priority. Calls of a lane run one at a time, in a thread of this
+    priority. A call that crashes or hangs ends the process, and so fails those in other lanes too.
+    """
+
+    def __init__(self, lanes: Sequence[Priority] = (Priority.LOW,)) -> None:
+        self._turns = {lane: threading.Lock() for lane in lanes}
+        self._default = lanes[0]
+        self._starting = threading.Lock()
+        self._child: _Child | None = None
         self._closed = threading.Event()
 
     @property
     def pid(self) -> int | None:
         child = self._child  # another thread may replace it
-        return None if child is None else child.pid
+        return None if child is None else child.process.pid
 
-    def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
-        with self._turn:
-            if self._closed.is_set():
-                raise WorkerClosed("the worker is closed")
-            child, channel = self._ensure_started()
-            if self._closed.is_set():  # `close` may have missed this child
-                self._end()
-                raise WorkerClosed("the worker is closed")
+    def call(
+        self,
+        function: Callable[..., T],
+        /,
+        *arguments: object,
+        timeout_seconds: float,
+        lane: Priority | None = None,
+    ) -> T:
+        lane = lane or self._default
+        with self._turns[lane]:
+            child = self._ensure_started(lane)
+            channel = child.channels[lane]
             deadline = time.monotonic() + timeout_seconds
             job = getattr(function, "__name__", repr(function))
             try:
                 messages.send(channel, (function, arguments), deadline)
                 succeeded, result = messages.receive(channel, deadline)
             except TimeoutError as exc:
-                self._end()
+                self._end(child, lane)
                 log.warning("worker.hung", job=job, seconds=timeout_seconds)
                 raise WorkerFailed(f"{job} took longer than {timeout_seconds:g} s") from exc
             except (OSError, EOFError, pickle.UnpicklingError) as exc:
-                self._end()
-                log.warning("worker.crashed", job=job, code=child.returncode)
-                raise WorkerFailed(f"the worker ended in {job} (code {child.returncode})") from exc
+                self._end(child, lane)
+                code = child.process.returncode
+                log.warning("worker.crashed", job=job, code=code)
+                raise WorkerFailed(f"the worker ended in {job} (code {code})") from exc
             if not succeeded:
                 raise cast(Exception, result)
             return cast(T, result)
@@ -65,34 +82,62 @@ class ProcessWorker:
     def close(self) -> None:
         """End the worker. A running call fails."""
         self._closed.set()
-        child = self._child  # a running call may replace it
-        if child is not None:
-            child.kill()
-        with self._turn:
-            self._end()
+        with self._starting:  # no child is started after this
+            child = self._child
+        if child is None:
+            return
+        child.process.kill()
+        with ExitStack() as stack:
+            for turn in self._turns.values():
+                stack.enter_context(turn)
+            self._end(child, *self._turns)
 
-    def _ensure_started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
-        if self._child is not None and self._channel is not None and self._child.poll() is None:
-            return self._child, self._channel
-        self._end()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            descriptor = theirs.fileno()
-            child = subprocess.Popen(
-                [sys.executable, "-I", "-m", CHILD, str(descriptor)],
-                pass_fds=(descriptor,),
+    def _ensure_started(self, lane: Priority) -> _Child:
+        with self._starting:
+            if self._closed.is_set():
+                raise WorkerClosed("the worker is closed")
+            child = self._child
+            if child is not None and child.process.poll() is not None:
+                self._release(child, lane)
+                child = None
+            if child is None:
+                child = self._child = self._start()
+            return child
+
+    def _start(self) -> _Child:
+        pairs = {lane: socket.socketpair() for lane in self._turns}
+        descriptors = [theirs.fileno() for _, theirs in pairs.values()]
+        lanes = [f"{lane.value}:{number}" for lane, number in zip(pairs, descriptors, strict=True)]
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-m", CHILD, *lanes],
+                pass_fds=descriptors,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-        self._child, self._channel = child, ours
-        return child, ours
+        finally:
+            for _, theirs in pairs.values():
+                theirs.close()
+        return _Child(process, {lane: ours for lane, (ours, _) in pairs.items()})
 
-    def _end(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-        if self._child is not None:
-            self._child.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(STOP_SECONDS)
-        self._child = self._channel = None
+    def _end(self, child: _Child, *own: Priority) -> None:
+        with self._starting:
+            child.process.kill()
+            self._release(child, *own)
+
+    def _release(self, child: _Child, *own: Priority) -> None:
+        """Let go of a child that has ended or been killed. `own` are the lanes of the caller."""
+        for lane, channel in child.channels.items():
+            with contextlib.suppress(OSError):  # it is closed already
+                channel.shutdown(socket.SHUT_RDWR)
+            turn = self._turns[lane]
+            if lane in own:
+                channel.close()
+            elif turn.acquire(blocking=False):  # otherwise its call fails now, and closes it
+                channel.close()
+                turn.release()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.process.wait(STOP_SECONDS)
+        if self._child is child:
+            self._child = None

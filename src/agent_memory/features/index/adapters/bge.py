@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed
-from agent_memory.platform import priority
-
-log = structlog.get_logger()
+from agent_memory.platform.priority import Priority, set_priority
 
 NAME = "bge-small-en-v1.5"
 DIMENSION = 384
@@ -26,7 +23,7 @@ QUESTION_PREFIX = "Represent this sentence for searching relevant passages: "
 
 _PACKAGE = "compartment"
 _FOLDER = "compartment/models/bge-small-en-v1.5-int8"
-_THREADS = min(2, os.cpu_count() or 1)  # for many texts, at low priority
+_THREADS = min(2, os.cpu_count() or 1)  # for a backlog: it uses what other programs leave
 
 
 class _File(NamedTuple):
@@ -45,10 +42,10 @@ _TOKENIZER = _File(
 
 
 class Bge:
-    """An embedder that loads its model on `load` or first use: half a second, about 130 MB.
+    """An embedder that loads its model on `load` or first use: half a second, about 100 MB.
 
-    One text is embedded by the calling thread. Many are shared out to threads of low priority: they
-    use what the daemon and other programs leave of two cores.
+    One text is embedded by the calling thread. Many are embedded by a thread of low priority, or
+    in a backlog by several that use only what other programs leave.
     """
 
     model = f"{NAME}/{MAX_TOKENS}"
@@ -57,18 +54,13 @@ class Bge:
     def __init__(self) -> None:
         self._loading = threading.Lock()
         self._loaded: _Loaded | None = None
-        # A thread has the priority of the thread that starts it. This one starts here and not in
-        # a background job, because onnxruntime holds the GIL while it loads: at low priority on a
-        # busy machine, every request would wait a second.
-        self._loader = ThreadPoolExecutor(1, "load-embedder")
-        self._loader.submit(lambda: None)
 
-    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+    def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
         if not texts:
             return []
         loaded = self.load()
         try:
-            rows = loaded.embed(texts)
+            rows = loaded.embed(texts, live=live)
         except Exception as exc:  # callers can continue without vectors
             raise EmbedderFailed(f"{NAME}: {exc}") from exc
         return [Vector(row.tobytes()) for row in rows]
@@ -81,8 +73,7 @@ class Bge:
         """Load the model unless it is loaded. Raises EmbedderFailed."""
         with self._loading:
             if self._loaded is None:
-                self._loaded = self._loader.submit(_Loaded).result()
-                self._loader.shutdown(wait=False)
+                self._loaded = _Loaded()
             return self._loaded
 
 
@@ -108,15 +99,18 @@ class _Loaded:
             raise EmbedderFailed(f"{NAME} cannot be loaded: {exc}") from exc
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
-        self._threads = ThreadPoolExecutor(_THREADS, "embed", initializer=priority.lower)
-        log.info("embedder.loaded", model=NAME)
+        self._live, self._backlog = (
+            ThreadPoolExecutor(count, "embed", initializer=set_priority, initargs=(level,))
+            for count, level in ((1, Priority.LOW), (_THREADS, Priority.IDLE))
+        )
 
-    def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        if len(texts) == 1:  # a question: `encode` is short and does not give up the GIL
+    def embed(self, texts: Sequence[str], *, live: bool) -> list[NDArray[np.float32]]:
+        if live and len(texts) == 1:  # a question: `encode` is short and does not give up the GIL
             return [self._run(self._tokenizer.encode(texts[0]).ids)]
         # `encode_batch` releases the GIL.
         encodings = self._tokenizer.encode_batch(list(texts))
-        return list(self._threads.map(lambda encoding: self._run(encoding.ids), encodings))
+        threads = self._live if live else self._backlog
+        return list(threads.map(lambda encoding: self._run(encoding.ids), encodings))
 
     def _run(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Return the vector of one text.

@@ -15,7 +15,7 @@ from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import OrderedStore, Ticket
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Append, Batch, Delete, DeleteRange
+from agent_memory.platform.store.batches import Append, Batch, Delete, DeleteRange, Row
 
 _LIVE = b"live:"
 _PAST = b"past:"
@@ -41,18 +41,10 @@ class StoredEmbeddingQueue:
             if self._counts is not None:
                 self._counts.update(entries.values())
 
-    def list_pending(self, *, limit: int) -> list[PendingEmbedding]:
-        rows = self._store.scan(
-            families.EMBEDDING_QUEUE, _LIVE, keys.end_of(_LIVE), limit=limit, reverse=True
-        )
-        if len(rows) < limit:
-            rows += self._store.scan(
-                families.EMBEDDING_QUEUE,
-                _PAST,
-                keys.end_of(_PAST),
-                limit=limit - len(rows),
-                reverse=True,
-            )
+    def list_pending(self, *, limit: int, live: bool | None = None) -> list[PendingEmbedding]:
+        rows = [] if live is False else self._list_lane(_LIVE, limit)
+        if live is not True and len(rows) < limit:
+            rows += self._list_lane(_PAST, limit - len(rows))
         try:
             return [
                 PendingEmbedding(Ticket(key), decode_entry(codec.decode_key(value)))
@@ -60,6 +52,11 @@ class StoredEmbeddingQueue:
             ]
         except ValueError as exc:
             raise StorageFailed("an entry of the embedding queue is damaged") from exc
+
+    def _list_lane(self, lane: bytes, limit: int) -> list[Row]:
+        return self._store.scan(
+            families.EMBEDDING_QUEUE, lane, keys.end_of(lane), limit=limit, reverse=True
+        )
 
     def mark_done(self, tickets: Sequence[Ticket], /) -> None:
         if tickets:

@@ -20,7 +20,7 @@ import shutil
 import struct
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +29,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from agent_memory.features.index.adapters import sizes
+from agent_memory.features.index.adapters.analysis_worker import AnalysisWorker
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import (
@@ -63,8 +64,11 @@ T = TypeVar("T")
 class TantivyIndex:
     """A LexicalIndex in a folder."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, read_only: bool = False, analysis: AnalysisWorker | None = None
+    ) -> None:
         self._path = path
+        self._analysis = analysis or AnalysisWorker()
         self._writing = threading.RLock()
         self._writer: Any = None
         self._damaged = False
@@ -98,11 +102,9 @@ class TantivyIndex:
                 self._fresh.replace(owned)
                 return
             self._abandon_fresh()  # a filling has no cursor before its end: it was abandoned
-            written = [
-                (owner, [self._document(document) for document in held])
-                for owner, held in owned.items()
-            ]
-            self._commit(lambda writer: self._write(writer, written, cursor))
+            held = [document for documents in owned.values() for document in documents]
+            analyzed = self._analysis.run(_analyze, held)
+            self._commit(lambda writer: self._write(writer, owned, analyzed, cursor))
 
     def find(self, terms: Sequence[str], scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
         if not terms or limit < 1:
@@ -164,7 +166,7 @@ class TantivyIndex:
                 self._index = self._open_index()
             self._generation = self._guard(self._newest_generation) + 1
             if afresh:
-                self._fresh = TantivyIndex(self._beside("fresh"))
+                self._fresh = TantivyIndex(self._beside("fresh"), analysis=self._analysis)
 
     def finish(self, *, cursor: int) -> None:
         with self._writing:
@@ -180,7 +182,7 @@ class TantivyIndex:
 
         def sweep(writer: Any) -> None:
             writer.delete_documents_by_query(older)
-            self._write(writer, [], cursor)
+            self._write(writer, {}, [], cursor)
 
         self._commit(sweep)
 
@@ -287,12 +289,17 @@ class TantivyIndex:
         return int(result["newest"]["value"] or 0)
 
     def _write(
-        self, writer: Any, owned: Sequence[tuple[Owner, list[Any]]], cursor: int | None
+        self,
+        writer: Any,
+        owners: Iterable[Owner],
+        analyzed: Sequence[str],
+        cursor: int | None,
     ) -> None:
-        for owner, held in owned:
+        for owner in owners:
             writer.delete_documents_by_term("owner", _short(owner))
-            for document in held:
-                writer.add_document(document)
+        generation = f',"generation":{self._generation}}}'
+        for document in analyzed:
+            writer.add_json(document[:-1] + generation)
         if cursor is not None:
             writer.delete_documents_by_term("owner", _BOOKKEEPING)
             mark = tantivy.Document()
@@ -327,30 +334,6 @@ class TantivyIndex:
         writer, self._writer = self._writer, None
         if writer is not None:
             self._guard(writer.wait_merging_threads)
-
-    def _document(self, document: Document) -> Any:
-        entry = tantivy.Document()
-        entry.add_text("owner", _short(document.owner))
-        entry.add_text("ref", _format_reference(document))
-        entry.add_integer("at", document.at_ms)
-        entry.add_integer("generation", self._generation)
-        text = documents.join_text(document)
-        entry.add_text(_TEXT, " ".join(analysis.extract_terms(text)))
-        who = document.speaker or document.role
-        entry.add_text(_SPEAKER, " ".join(analysis.extract_terms(who)))
-        entry.add_text(
-            _ABOUT, " ".join(analysis.extract_terms(documents.describe_origin(document)))
-        )
-        for name in _RAW:
-            value = getattr(document, name)
-            if name == "domain":
-                for domain in domain_names(value):
-                    entry.add_text(name, _short(domain))
-            else:
-                entry.add_text(name, _short(value))
-        for tag in document.tags:
-            entry.add_text("tags", _short(tag))
-        return entry
 
     def _boost_term(self, field: str, term: str, weight: float) -> Any:
         query = Query.term_query(self._index.schema, field, term, "freq")
@@ -417,6 +400,27 @@ def _schema() -> Any:
     for name in (*_RAW, "tags"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     return builder.build()
+
+
+def _analyze(held: Sequence[Document]) -> list[str]:
+    """Return the fields of the documents as JSON, without the generation."""
+    return [json.dumps(_describe(document)) for document in held]
+
+
+def _describe(document: Document) -> dict[str, object]:
+    raw = {name: _short(getattr(document, name)) for name in _RAW}
+    who = document.speaker or document.role
+    return {
+        **raw,
+        "owner": _short(document.owner),
+        "ref": _format_reference(document),
+        "at": document.at_ms,
+        _TEXT: " ".join(analysis.extract_terms(documents.join_text(document))),
+        _SPEAKER: " ".join(analysis.extract_terms(who)),
+        _ABOUT: " ".join(analysis.extract_terms(documents.describe_origin(document))),
+        "domain": [_short(domain) for domain in domain_names(document.domain)],
+        "tags": [_short(tag) for tag in document.tags],
+    }
 
 
 def _format_reference(document: Document) -> str:

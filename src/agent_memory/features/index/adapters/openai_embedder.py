@@ -40,7 +40,7 @@ class OpenAiEmbedder:
         self._failing = threading.Lock()
         self._failed_until = 0.0
 
-    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+    def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:  # noqa: ARG002
         with self._failing:
             if time.monotonic() < self._failed_until:
                 raise EmbedderFailed("the embedding server failed a moment ago")

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 
+from agent_memory.features.index.adapters.analysis_worker import AnalysisWorker
 from agent_memory.features.index.model import term_vectors
 from agent_memory.features.index.model.documents import Document, Owner
 from agent_memory.features.index.model.term_vectors import TermVector
@@ -14,12 +15,20 @@ _LONGEST_KEY = 200  # bytes; a longer owner is replaced by its hash
 
 
 class StoredTermVectors:
-    def __init__(self, store: OrderedStore) -> None:
+    def __init__(self, store: OrderedStore, analysis: AnalysisWorker | None = None) -> None:
         self._store = store
+        self._analysis = analysis or AnalysisWorker()
 
     def replace(self, owned: Mapping[Owner, Sequence[Document]], /) -> None:
         if owned:
-            changes = tuple(_build_change(owner, held) for owner, held in owned.items())
+            first = [held[0] for held in owned.values() if held]
+            values = iter(self._analysis.run(_encode_vectors, first))
+            changes = tuple(
+                Put(families.TERM_VECTORS, _key(owner), next(values))
+                if held
+                else Delete(families.TERM_VECTORS, _key(owner))
+                for owner, held in owned.items()
+            )
             self._store.submit([Batch(changes)]).result()
 
     def get(self, owners: Sequence[Owner], /) -> list[TermVector | None]:
@@ -30,11 +39,8 @@ class StoredTermVectors:
         self._store.submit([Batch((DeleteRange(families.TERM_VECTORS, b"", keys.LAST),))]).result()
 
 
-def _build_change(owner: Owner, held: Sequence[Document]) -> Put | Delete:
-    if not held:
-        return Delete(families.TERM_VECTORS, _key(owner))
-    value = term_vectors.encode(term_vectors.build(held[0]))
-    return Put(families.TERM_VECTORS, _key(owner), value)
+def _encode_vectors(documents: Sequence[Document]) -> list[bytes]:
+    return [term_vectors.encode(term_vectors.build(document)) for document in documents]
 
 
 def _decode(value: bytes) -> TermVector | None:

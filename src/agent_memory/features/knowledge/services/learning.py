@@ -21,7 +21,7 @@ from agent_memory.kernel.errors import Overloaded
 from agent_memory.kernel.ids import SessionId
 from agent_memory.platform.ports import Clock
 
-BATCH = 1_000  # entries of the outbox
+BATCH = 250
 TRIES = 20  # if a program changes the same records at the same time
 _PAGE = 500
 

@@ -22,7 +22,7 @@ from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
-from agent_memory.platform import priority
+from agent_memory.platform.foreground import Foreground, Pacer
 from agent_memory.platform.ports import Clock
 
 log = structlog.get_logger()
@@ -38,7 +38,8 @@ class JobStopped(AgentMemoryError):
 
 
 Work = Callable[[Callable[[], None]], None]
-"""A job's work. It calls what it is given once per batch, which raises JobStopped to end it."""
+"""A job's work. It calls what it is given after every few milliseconds of work, which waits while
+someone waits for an answer, and raises JobStopped to end the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +88,13 @@ class CronScheduler:
         clock: Clock,
         *,
         enabled: bool,
+        foreground: Foreground,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._store = store
         self._clock = clock
         self._enabled = enabled
+        self._foreground = foreground
         self._look_seconds = look_seconds
         self._seen = clock.now()
         self._changed = threading.Condition()
@@ -217,12 +220,13 @@ class CronScheduler:
         return thread
 
     def _work(self, found: _JobEntry) -> None:
-        priority.lower()
         began, started = self._clock.now(), time.monotonic()
         deadline = started + found.job.timeout_seconds
         error: str | None = None
+        pacer = Pacer(self._foreground)
 
         def check() -> None:
+            pacer.give_way()
             if self._ending or time.monotonic() > deadline:
                 raise JobStopped("stopped")
 

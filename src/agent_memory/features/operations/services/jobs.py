@@ -103,6 +103,10 @@ class JobTasks:
             self.on_forgetting_finished(report)
         return more
 
+    def embed_backlog(self, check: Check) -> bool:
+        """Embed records of the past. Return whether more is waiting."""
+        return self.indexes.embed_backlog(check)
+
     def _learn(self, check: Check) -> None:
         """Learn from new events. A learning failure must not block indexing."""
         try:

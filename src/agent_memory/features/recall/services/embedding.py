@@ -8,14 +8,18 @@ from itertools import islice
 from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import Document, Owner
 from agent_memory.features.index.model.embeddings import Vector
-from agent_memory.features.index.ports import Embedder, EmbeddingQueue, VectorIndex
+from agent_memory.features.index.ports import (
+    Embedder,
+    EmbeddingQueue,
+    PendingEmbedding,
+    VectorIndex,
+)
 from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.kernel.errors import EmbedderRefused
-from agent_memory.platform.ports import Ticket
 
-# Characters and records per batch: about a second of work, then live entries get their turn. A
-# smaller batch is slower, because fewer texts are of similar length and each batch is synced.
+# Characters and records per batch: about a second of work on an idle machine. Each batch is synced,
+# so smaller ones are slower.
 BATCH_CHARS = 16_000
 BATCH_RECORDS = 128
 
@@ -30,16 +34,12 @@ class EmbeddingWriter:
     vectors: VectorIndex
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def step(self) -> int:
-        """Embed the next batch and return its size. Raises EmbedderFailed."""
-        with self.lock:
-            batch = self._next()
-            try:
-                self._put([owned for _, owned in batch])
-            except EmbedderRefused:
-                self._put_singly([owned for _, owned in batch])
-            self.queue.mark_done([ticket for ticket, _ in batch])
-            return len(batch)
+    def step(self, *, live: bool | None = None) -> int:
+        """Embed the next batch and return its size: of live records, of past ones, or of both, live
+        ones first. Raises EmbedderFailed."""
+        batch = self._next(live)
+        self._embed(batch, live=live is not False)
+        return len(batch)
 
     def fill(self, on_progress: Callable[[int], None]) -> int:
         """Queue every record and return their number. What is embedded already is not embedded
@@ -73,36 +73,46 @@ class EmbeddingWriter:
         with self.lock:
             self.vectors.purge()
 
-    def _next(self) -> list[tuple[Ticket, Owned]]:
+    def _next(self, live: bool | None) -> list[PendingEmbedding]:
         """Return the next records, until their texts fill a batch."""
-        batch: list[tuple[Ticket, Owned]] = []
+        batch: list[PendingEmbedding] = []
         size = 0
-        for ticket, entry in self.queue.list_pending(limit=BATCH_RECORDS):
-            owned = self.documents.read_owned([entry])
+        for pending in self.queue.list_pending(limit=BATCH_RECORDS, live=live):
+            owned = self.documents.read_owned([pending.entry])
             size += sum(embeddings.count_chars(each) for held in owned.values() for each in held)
             if batch and size > BATCH_CHARS:
                 break
-            batch.append((ticket, owned))
+            batch.append(pending)
         return batch
 
-    def _put_singly(self, records: Sequence[Owned]) -> None:
-        """Embed texts one by one, so that a text the embedder refuses does not hold up the
-        others."""
-        for owned in records:
-            try:
-                self._put([owned])
-            except EmbedderRefused:
-                self.vectors.replace({owner: [] for owner in owned})
+    def _embed(self, batch: Sequence[PendingEmbedding], *, live: bool) -> None:
+        """Embed records, without the lock: a backlog may take long. Then store the vectors of
+        what is still the same. What has changed meanwhile is in the queue again."""
+        if not batch:
+            return
+        entries = [pending.entry for pending in batch]
+        try:
+            made = self._make_vectors(self.documents.read_owned(entries), live)
+        except EmbedderRefused:
+            if len(batch) > 1:  # one by one, so that this text does not hold up the others
+                for pending in batch:
+                    self._embed([pending], live=live)
+                return
+            made = {}
+        with self.lock:
+            self.vectors.replace(
+                {
+                    owner: [(each, made[each]) for each in held if each in made]
+                    for owner, held in self.documents.read_owned(entries).items()
+                }
+            )
+            self.queue.mark_done([pending.ticket for pending in batch])
 
-    def _put(self, records: Sequence[Owned]) -> None:
-        owned = {owner: held for record in records for owner, held in record.items()}
+    def _make_vectors(self, owned: Owned, live: bool) -> dict[Document, list[Vector]]:
+        """Return the vectors of the documents. Only those that have none yet are embedded."""
         documents = [document for held in owned.values() for document in held]
         vectors = dict(zip(documents, self.vectors.get_vectors(documents), strict=True))
         new = {each: embeddings.split_parts(each) for each, known in vectors.items() if not known}
-        made = iter(self.embedder.embed([part for parts in new.values() for part in parts]))
-        found: dict[Document, list[Vector]] = vectors | {
-            each: list(islice(made, len(parts))) for each, parts in new.items()
-        }
-        self.vectors.replace(
-            {owner: [(each, found[each]) for each in held] for owner, held in owned.items()}
-        )
+        texts = [part for parts in new.values() for part in parts]
+        made = iter(self.embedder.embed(texts, live=live))
+        return vectors | {each: list(islice(made, len(parts))) for each, parts in new.items()}

@@ -35,17 +35,24 @@ class Indexes:
     state: _IndexProgress = field(default_factory=_IndexProgress)
 
     def keep_up(self, check: Check) -> bool:
-        """Index changes, embedding some between two batches. Return whether more is waiting."""
-        try:
-            for _ in range(STEPS):
-                check()
-                self._take_in(check)
-                if not self._embed_some(check):
-                    return False
-        except (EmbedderFailed, IndexFailed) as exc:
-            self.state.trouble = str(exc)
-            return False  # the next change, or the next minute, tries again
-        return True
+        """Index changes, and embed live records between two batches. Return whether more is
+        waiting."""
+
+        def step() -> bool:
+            self._take_in(check)
+            return self._embed_some(check, live=True)
+
+        return self._repeat(step, check)
+
+    def embed_backlog(self, check: Check) -> bool:
+        """Embed records of the past. Return whether more is waiting."""
+        return self._repeat(lambda: self._embed_some(check, live=False), check)
+
+    def has_backlog(self) -> bool:
+        """Tell whether records of the past wait to be embedded."""
+        return self.embedding is not None and bool(
+            self.embedding.queue.list_pending(limit=1, live=False)
+        )
 
     def rebuild_words(self, on_progress: OnCount) -> int:
         """Rebuild the word index. The old one answers meanwhile."""
@@ -107,19 +114,31 @@ class Indexes:
             # An index ahead of the store was made from a later state of it.
             if cursor is None or cursor > self.indexing.log.watermark():
                 self._fill_words(lambda _: check())
-            while self.indexing.step() == BATCH:  # search covers what arrives meanwhile;
+            while self.indexing.step(check) == BATCH:  # search covers what arrives meanwhile;
                 check()  # the next run indexes it: a commit for each would keep a core busy
         finally:
             self.filling.release()
 
-    def _embed_some(self, check: Check) -> bool:
+    def _repeat(self, step: Callable[[], bool], check: Check) -> bool:
+        """Repeat a step while there is work. Return whether more is waiting after many."""
+        try:
+            for _ in range(STEPS):
+                check()
+                if not step():
+                    return False
+        except (EmbedderFailed, IndexFailed) as exc:
+            self.state.trouble = str(exc)
+            return False  # the next change, or the next minute, tries again
+        return True
+
+    def _embed_some(self, check: Check, *, live: bool) -> bool:
         if self.embedding is None:
             return False
         if not self.embedding.vectors.is_complete:
             self._track_progress(
                 "queueing what is to be embedded", self.embedding.fill, lambda _: check()
             )
-        some = self.embedding.step() > 0
+        some = self.embedding.step(live=live) > 0
         self.state.trouble = ""
         return some
 

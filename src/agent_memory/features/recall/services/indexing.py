@@ -18,7 +18,9 @@ from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.platform.ports import Clock
 
 BATCH = 2_000
-LIVE_MS = 600_000  # entries younger than this are embedded before any backlog
+CHUNK = 100  # read at once: a few milliseconds
+LIVE_MS = 600_000  # entries younger than this are embedded before any backlog,
+MOST_LIVE = 100  # unless more than this come at once: they are a backlog, whatever their time
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,18 @@ class Indexer:
     queue: EmbeddingQueue | None  # None: nothing is embedded
     clock: Clock
 
-    def step(self) -> int:
-        """Index the next entries of the outbox and return their number."""
+    def step(self, check: Callable[[], None] = lambda: None) -> int:
+        """Index the next entries of the outbox and return their number. `check` is called after
+        every few milliseconds of work, and may raise to stop."""
         cursor = self.lexical.cursor()
         entries = [] if cursor is None else self.outbox.read(cursor, limit=BATCH)
         if not entries:
             return 0
         changed = list(dict.fromkeys(entry for _, entry in entries))
-        owned = self.documents.read_owned(changed)
+        owned: dict[Owner, list[Document]] = {}
+        for start in range(0, len(changed), CHUNK):
+            owned |= self.documents.read_owned(changed[start : start + CHUNK])
+            check()
         self._enqueue(changed, owned)  # before the index: twice is better than not at all
         self._replace(owned, cursor=entries[-1][0])
         return len(entries)
@@ -90,6 +96,8 @@ class Indexer:
             return
         since = self.clock.now() - LIVE_MS
         live = {each for each in changed if _is_live(each, since)}
+        if len(live) > MOST_LIVE:
+            live = {each for each in live if not isinstance(each, EventChanged)}
         priorities = prioritize(changed, owned)
         self.queue.add({e: p for e, p in priorities.items() if e not in live}, live=False)
         self.queue.add({e: p for e, p in priorities.items() if e in live}, live=True)

@@ -19,7 +19,7 @@ from agent_memory.features.toc.ports import Summarizer, TocReader, TocWriter
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import Clock
 
-BATCH = 2_000
+BATCH = 500
 _PAGE = 500
 _OPEN = 1_000
 _OVERLAP = 16  # most events of an overlap

@@ -18,6 +18,7 @@ from agent_memory.kernel.errors import WorkerFailed
 from agent_memory.platform.ports import Worker
 
 SECONDS_PER_JOB = 60.0
+AT_ONCE = 8  # conversations: to send many would hold up the daemon's requests
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,7 +46,13 @@ class ExtractiveSummarizer:
         return self._call(_digest_all, list(periods))
 
     def _call(self, function: Callable[[list[T]], list[R]], items: list[T]) -> list[R]:
-        return self._worker.call(function, items, timeout_seconds=SECONDS_PER_JOB)
+        return [
+            result
+            for start in range(0, max(1, len(items)), AT_ONCE)
+            for result in self._worker.call(
+                function, items[start : start + AT_ONCE], timeout_seconds=SECONDS_PER_JOB
+            )
+        ]
 
 
 def _summarize_all(conversations: list[Dialogue]) -> list[Summary]:

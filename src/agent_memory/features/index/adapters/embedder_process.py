@@ -1,0 +1,85 @@
+"""An embedder in a process of its own.
+
+Loading a model and embedding a backlog would hold up the daemon. Questions, live conversations and
+the backlog have a lane each, so that none waits for a less urgent one.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeVar
+
+import structlog
+
+from agent_memory.features.index.adapters.bge import Bge
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.kernel.errors import EmbedderFailed, WorkerFailed
+from agent_memory.platform.priority import Priority
+from agent_memory.platform.worker.process import ProcessWorker
+
+LANES = (Priority.NORMAL, Priority.LOW, Priority.IDLE)
+QUESTION_SECONDS = 30.0
+LIVE_SECONDS = 300.0
+BACKLOG_SECONDS = 3_600.0  # a busy machine may leave it next to nothing
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+
+class EmbedderProcess:
+    """Bge in a process that starts on `load` or first use, and again after a crash."""
+
+    model = Bge.model
+    unrelated = Bge.unrelated
+
+    def __init__(self) -> None:
+        self._worker = ProcessWorker(LANES)
+
+    @property
+    def pid(self) -> int | None:
+        return self._worker.pid
+
+    def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
+        if not texts:
+            return []
+        lane, seconds = (Priority.LOW, LIVE_SECONDS) if live else (Priority.IDLE, BACKLOG_SECONDS)
+        return self._call(lane, seconds, _embed, list(texts), live)
+
+    def embed_question(self, text: str, /) -> Vector:
+        return self._call(Priority.NORMAL, QUESTION_SECONDS, _embed_question, text)
+
+    def load(self) -> None:
+        """Load the model unless it is loaded. Raises EmbedderFailed."""
+        self._call(Priority.NORMAL, QUESTION_SECONDS, _load)
+        log.info("embedder.loaded", model=self.model)
+
+    def close(self) -> None:
+        """End the process. A running call fails."""
+        self._worker.close()
+
+    def _call(
+        self, lane: Priority, seconds: float, function: Callable[..., T], *arguments: object
+    ) -> T:
+        try:
+            return self._worker.call(function, *arguments, timeout_seconds=seconds, lane=lane)
+        except WorkerFailed as exc:
+            raise EmbedderFailed(f"{Bge.model}: {exc}") from exc
+
+
+# These run in the process.
+
+
+@cache
+def _embedder() -> Bge:
+    return Bge()
+
+
+def _load() -> None:
+    _embedder().load()
+
+
+def _embed(texts: Sequence[str], live: bool) -> list[Vector]:
+    return _embedder().embed(texts, live=live)
+
+
+def _embed_question(text: str) -> Vector:
+    return _embedder().embed_question(text)

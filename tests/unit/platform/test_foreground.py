@@ -1,0 +1,120 @@
+"""Background work gives way while someone waits, and goes on all the same."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from agent_memory.platform.foreground import (
+    LONGEST_REST,
+    MOST_SECONDS,
+    QUIET_SECONDS,
+    REST,
+    Foreground,
+    Pacer,
+)
+
+
+@dataclass
+class Times:
+    """A clock, and the CPU time of a thread; sleeping moves only the clock."""
+
+    now: float = 100.0
+    cpu: float = 0.0
+    slept: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds
+        self.cpu += seconds
+
+    @property
+    def rested(self) -> float:
+        return sum(self.slept)
+
+
+@pytest.fixture
+def times() -> Times:
+    return Times()
+
+
+@pytest.fixture
+def foreground(times: Times) -> Foreground:
+    return Foreground(lambda: times.now)
+
+
+@pytest.fixture
+def pacer(times: Times, foreground: Foreground) -> Pacer:
+    return Pacer(foreground, worked=lambda: times.cpu, sleep=times.sleep)
+
+
+class TestForeground:
+    def test_no_request_is_quiet(self, foreground: Foreground) -> None:
+        assert not foreground.is_busy()
+
+    def test_a_request_is_busy_until_a_moment_after_it(
+        self, foreground: Foreground, times: Times
+    ) -> None:
+        foreground.begin()
+        assert foreground.is_busy()
+        foreground.end()
+        assert foreground.is_busy()
+        times.now += QUIET_SECONDS
+        assert not foreground.is_busy()
+
+    def test_as_long_as_one_of_two_is_in_flight(self, foreground: Foreground, times: Times) -> None:
+        foreground.begin()
+        foreground.begin()
+        foreground.end()
+        times.now += 2 * QUIET_SECONDS
+        assert foreground.is_busy()
+
+    def test_an_import_or_a_stream_does_not_count_for_ever(
+        self, foreground: Foreground, times: Times
+    ) -> None:
+        foreground.begin()
+        times.now += MOST_SECONDS
+        assert not foreground.is_busy()
+
+
+class TestPacer:
+    def test_without_requests_it_never_rests(self, pacer: Pacer, times: Times) -> None:
+        times.work(10.0)
+        pacer.give_way()
+        assert not times.slept
+
+    def test_while_someone_waits_it_rests_in_proportion(
+        self, pacer: Pacer, times: Times, foreground: Foreground
+    ) -> None:
+        foreground.begin()
+        times.work(0.005)
+        pacer.give_way()
+        assert times.rested == pytest.approx(0.005 * REST, abs=0.005)
+
+    def test_it_goes_on_however_busy_the_daemon_is(
+        self, pacer: Pacer, times: Times, foreground: Foreground
+    ) -> None:
+        foreground.begin()
+        times.work(5.0)
+        foreground.begin()
+        pacer.give_way()
+        assert times.rested <= LONGEST_REST
+
+    def test_it_goes_on_as_soon_as_no_one_waits(
+        self, pacer: Pacer, times: Times, foreground: Foreground
+    ) -> None:
+        foreground.begin()
+        foreground.end()
+        times.work(0.01)
+        pacer.give_way()
+        assert times.rested <= QUIET_SECONDS
+
+    def test_time_that_it_waited_itself_is_no_work(
+        self, pacer: Pacer, times: Times, foreground: Foreground
+    ) -> None:
+        times.now += 3.0
+        foreground.begin()
+        pacer.give_way()
+        assert not times.slept
