@@ -214,7 +214,7 @@ class ImportHarness:
                 secrets=PassThrough(),
             ),
             consent=build_consent(data),
-            lower_priority=lambda: None,
+            step_back=lambda: lambda: None,
             excluded=ExcludedFolder(frozenset({data / "summarizer"})),
         )
 

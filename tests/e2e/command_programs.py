@@ -236,7 +236,7 @@ def _entrance(data: Path) -> LazyMcpServer:
 
         return lambda: McpTransportServer(StubTools(data), max_body_bytes=1 << 20, most_streams=8)
 
-    return LazyMcpServer(load, data / "mcp-used", lambda: None)
+    return LazyMcpServer(load, data / "mcp-used")
 
 
 def _pipe(entrance: LazyMcpServer) -> PipeHandler:

@@ -1,6 +1,7 @@
 """Build the import of transcripts and the installation of hooks into agents."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
-from agent_memory.platform import priority
+from agent_memory.platform.foreground import IMPORT_REST, Foreground, Pacer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +55,15 @@ def build_hooks(
             ingest=log.ingest,
             resolver=memories.resolver,
             consent=handling.consent,
-            lower_priority=priority.lower,
+            step_back=lambda: _step_back(platform.foreground),
             excluded=handling.excluded,
         ),
     )
+
+
+def _step_back(foreground: Foreground) -> Callable[[], None]:
+    foreground.step_back()
+    return Pacer(foreground, IMPORT_REST).give_way
 
 
 INSTALLERS = (

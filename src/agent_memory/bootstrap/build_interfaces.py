@@ -48,7 +48,6 @@ from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServ
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
 from agent_memory.kernel.status import DaemonStatus
-from agent_memory.platform import priority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +165,7 @@ def build_mcp_server(
             most_streams=settings.streaming.max_connections,
         )
 
-    return LazyMcpServer(load, used, priority.lower)
+    return LazyMcpServer(load, used)
 
 
 class GrpcInterface:

@@ -19,6 +19,11 @@ MOST = 1_000  # operations with counters of their own: a caller may be able to i
 OTHER = "other"
 
 
+class StartedCall(NamedTuple):
+    number: int  # in the foreground
+    began: float
+
+
 class Operation(NamedTuple):
     interface: Interface
     name: str
@@ -75,29 +80,28 @@ class Observer:
                 )
             )
 
-    def begin(self) -> float:
-        """Return when a call began, for its `end`."""
-        self._foreground.begin()
-        return time.perf_counter()
+    def begin(self) -> "StartedCall":
+        """Return the start of a call, for its `end`."""
+        return StartedCall(self._foreground.begin(), time.perf_counter())
 
     def end(
         self,
-        began: float,
+        call: "StartedCall",
         interface: Interface,
         name: str,
         outcome: str,
         trace: TraceContext | None = None,
     ) -> None:
         """Record a call."""
-        self._foreground.end()
-        self.record(interface, name, outcome, time.perf_counter() - began, trace)
+        self._foreground.end(call.number)
+        self.record(interface, name, outcome, time.perf_counter() - call.began, trace)
 
     @contextmanager
     def observe(
         self, interface: Interface, name: str, trace: TraceContext | None = None
     ) -> Iterator[None]:
         """Record the block as one call. An error raised in it is its outcome."""
-        began = self.begin()
+        call = self.begin()
         outcome = FAILED
         try:
             yield
@@ -106,7 +110,7 @@ class Observer:
             outcome = type(exc).__name__
             raise
         finally:
-            self.end(began, interface, name, outcome, trace)
+            self.end(call, interface, name, outcome, trace)
 
     def snapshot(self) -> dict[Operation, OperationStats]:
         with self._counting:

@@ -2,79 +2,96 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import NamedTuple
 
 QUIET_SECONDS = 0.02  # after a request; an agent's next one often follows at once
-MOST_SECONDS = 2.0  # a request that takes longer is an import or a stream: no one waits for it
-REST = 39.0  # times as long as it worked, a background thread rests while someone waits
+MOST_SECONDS = 2.0  # a request that takes longer is a stream: no one waits for its end
+LEAST_WORK = 0.002  # seconds
+JOB_REST = 39.0  # times as long as it worked, a job rests while someone waits
+IMPORT_REST = 4.0  # an import: its user waits for it, if not for each event
 LONGEST_REST = 2.0
 TICK = 0.004
 
-_Monotonic = Callable[[], float]
+_Seconds = Callable[[], float]
+
+
+class _Request(NamedTuple):
+    began: float
+    thread: int
 
 
 class Foreground:
     """Knows whether someone waits for an answer."""
 
-    def __init__(self, monotonic: _Monotonic = time.monotonic) -> None:
+    def __init__(self, monotonic: _Seconds = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._counting = threading.Lock()
-        self._in_flight = 0
-        self._last_begin = self._last_end = -MOST_SECONDS
+        self._lock = threading.Lock()
+        self._in_flight: dict[int, _Request] = {}  # the newest last
+        self._number = 0
+        self._last_end = -QUIET_SECONDS
 
-    def begin(self) -> None:
-        """Count a request. Each needs its `end`."""
-        with self._counting:
-            self._in_flight += 1
-        self._last_begin = self._monotonic()
+    def begin(self) -> int:
+        """Count a request from here until `end`, which gets the number that this returns."""
+        request = _Request(self._monotonic(), threading.get_ident())
+        with self._lock:
+            self._number += 1
+            self._in_flight[self._number] = request
+            return self._number
 
-    def end(self) -> None:
-        with self._counting:
-            self._in_flight -= 1
-        self._last_end = self._monotonic()
-
-    @contextmanager
-    def serving(self) -> Iterator[None]:
-        """Count the block as a request."""
-        self.begin()
-        try:
-            yield
-        finally:
-            self.end()
+    def end(self, number: int) -> None:
+        with self._lock:
+            request = self._in_flight.pop(number, None)
+        if request is not None:
+            self._last_end = self._monotonic()
 
     def is_busy(self) -> bool:
         """Return whether a request is in flight, or was a moment ago."""
         now = self._monotonic()
-        return now - self._last_end < QUIET_SECONDS or (
-            self._in_flight > 0 and now - self._last_begin < MOST_SECONDS
-        )
+        if now - self._last_end < QUIET_SECONDS:
+            return True
+        with self._lock:
+            newest = next(reversed(self._in_flight.values()), None)
+        return newest is not None and now - newest.began < MOST_SECONDS
+
+    def step_back(self) -> None:
+        """Make the requests of this thread background work from here on."""
+        own = threading.get_ident()
+        with self._lock:
+            for number, request in list(self._in_flight.items()):
+                if request.thread == own:
+                    del self._in_flight[number]
 
 
 class Pacer:
     """Slows down one background thread while the foreground is busy.
 
-    It then rests 39 times as long as it has worked, so that a fortieth of the time is left to it:
-    work that waits is done in the end, however busy the daemon is. Only the CPU time of the thread
-    counts as work, not what it waits for another process or the disk.
+    It then rests `rest` times as long as it has worked, so that the rest of the time is left to the
+    requests, but work that waits is done in the end, however busy the daemon is. Only the CPU time
+    of the thread counts as work, not what it waits for another process or the disk.
     """
 
     def __init__(
         self,
         foreground: Foreground,
+        rest: float,
         *,
-        worked: _Monotonic = time.thread_time,
+        worked: _Seconds = time.thread_time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._foreground = foreground
+        self._rest = rest
         self._worked = worked
         self._sleep = sleep
         self._since = worked()
 
     def give_way(self) -> None:
-        """Rest if someone waits. Call it after every few milliseconds of work."""
-        rest = min((self._worked() - self._since) * REST, LONGEST_REST)
-        while rest > 0 and self._foreground.is_busy():
-            self._sleep(min(TICK, rest))
-            rest -= TICK
+        """Rest if someone waits. Call it after every few milliseconds of work, or more often."""
+        worked = self._worked() - self._since
+        if worked < LEAST_WORK:
+            return
+        left = min(worked * self._rest, LONGEST_REST)
+        while left > 0 and self._foreground.is_busy():
+            self._sleep(min(TICK, left))
+            left -= TICK
         self._since = self._worked()

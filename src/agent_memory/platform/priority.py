@@ -5,7 +5,7 @@ import os
 import threading
 from enum import Enum
 
-NICENESS = 19
+NICENESS = 15
 
 
 class Priority(Enum):

@@ -1,17 +1,20 @@
 """Background work gives way while someone waits, and goes on all the same."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
 
 from agent_memory.platform.foreground import (
+    LEAST_WORK,
     LONGEST_REST,
     MOST_SECONDS,
     QUIET_SECONDS,
-    REST,
     Foreground,
     Pacer,
 )
+
+REST = 10.0
 
 
 @dataclass
@@ -47,7 +50,7 @@ def foreground(times: Times) -> Foreground:
 
 @pytest.fixture
 def pacer(times: Times, foreground: Foreground) -> Pacer:
-    return Pacer(foreground, worked=lambda: times.cpu, sleep=times.sleep)
+    return Pacer(foreground, REST, worked=lambda: times.cpu, sleep=times.sleep)
 
 
 class TestForeground:
@@ -57,23 +60,43 @@ class TestForeground:
     def test_a_request_is_busy_until_a_moment_after_it(
         self, foreground: Foreground, times: Times
     ) -> None:
-        foreground.begin()
+        request = foreground.begin()
         assert foreground.is_busy()
-        foreground.end()
+        foreground.end(request)
         assert foreground.is_busy()
-        times.now += QUIET_SECONDS
+        times.now += 2 * QUIET_SECONDS
         assert not foreground.is_busy()
 
     def test_as_long_as_one_of_two_is_in_flight(self, foreground: Foreground, times: Times) -> None:
-        foreground.begin()
-        foreground.begin()
-        foreground.end()
+        first, _ = foreground.begin(), foreground.begin()
+        foreground.end(first)
         times.now += 2 * QUIET_SECONDS
         assert foreground.is_busy()
 
-    def test_an_import_or_a_stream_does_not_count_for_ever(
+    def test_an_old_one_does_not_make_a_new_one_count_longer(
         self, foreground: Foreground, times: Times
     ) -> None:
+        foreground.begin()
+        times.now += MOST_SECONDS
+        foreground.end(foreground.begin())
+        times.now += 2 * QUIET_SECONDS
+        assert not foreground.is_busy()
+
+    def test_a_thread_that_steps_back_is_no_foreground_any_more(
+        self, foreground: Foreground, times: Times
+    ) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(foreground.begin).result()
+            own = foreground.begin()
+            foreground.step_back()
+            assert foreground.is_busy()
+            foreground.end(other)
+            times.now += 2 * QUIET_SECONDS
+            assert not foreground.is_busy()
+            foreground.end(own)
+            assert not foreground.is_busy()
+
+    def test_a_stream_does_not_count_for_ever(self, foreground: Foreground, times: Times) -> None:
         foreground.begin()
         times.now += MOST_SECONDS
         assert not foreground.is_busy()
@@ -105,11 +128,19 @@ class TestPacer:
     def test_it_goes_on_as_soon_as_no_one_waits(
         self, pacer: Pacer, times: Times, foreground: Foreground
     ) -> None:
-        foreground.begin()
-        foreground.end()
+        foreground.end(foreground.begin())
         times.work(0.01)
         pacer.give_way()
         assert times.rested <= QUIET_SECONDS
+
+    def test_little_work_is_added_up(
+        self, pacer: Pacer, times: Times, foreground: Foreground
+    ) -> None:
+        foreground.begin()
+        for _ in range(4):
+            times.work(LEAST_WORK / 3)
+            pacer.give_way()
+        assert times.rested == pytest.approx(LEAST_WORK * REST, abs=0.005)
 
     def test_time_that_it_waited_itself_is_no_work(
         self, pacer: Pacer, times: Times, foreground: Foreground

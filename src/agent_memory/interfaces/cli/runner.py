@@ -31,10 +31,10 @@ class Runner:
 
     def run(self, call: CommandCall, channel: Channel, cancelled: CancelToken) -> int:
         """Run a command, record it in the metrics, and return its exit code."""
-        began = self.observer.begin()
+        started = self.observer.begin()
         code = self._run(call, Terminal(call, channel, cancelled))
         self.observer.end(
-            began,
+            started,
             Interface.CLI,
             self._find_command(call),
             f"exit_{code}" if code else OK,

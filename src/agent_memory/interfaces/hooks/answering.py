@@ -30,11 +30,11 @@ class HookAnswerer:
         if delivery.name == inputs.DRAIN:
             self.handling.drain_soon()
             return HookAnswer(outputs.render_failure(Contract.AGENT, ""))
-        began = self.observer.begin()
+        started = self.observer.begin()
         answered, call = self._answer(delivery)
         answer, problem, _ = answered
         self.observer.end(
-            began,
+            started,
             Interface.HOOK,
             "unread" if call is None else call.kind.value,
             OK if not problem else REFUSED if answer else FAILED,

@@ -25,13 +25,13 @@ class MetricsMiddleware:
                 status = 101
             await send(message)
 
-        began = self._observer.begin()
+        started = self._observer.begin()
         try:
             await self._application(scope, receive, send_noting_status)
         finally:
             streams = scope["type"] == "websocket" or scope["path"].startswith(LONG_LIVED_PATHS)
             self._observer.end(
-                began,
+                started,
                 Interface.STREAMING if streams else Interface.HTTP,
                 _operation(scope),
                 str(status) if status else "aborted",

@@ -54,19 +54,16 @@ class LazyMcpServer:
     """A transport server that is built on first use.
 
     `load` imports the SDK in a thread and returns a function that builds the server on the event
-    loop. `used` is a file that tells the next daemon to preload. `give_way` lowers the priority of
-    the calling thread.
+    loop. `used` is a file that tells the next daemon to preload.
     """
 
     def __init__(
         self,
         load: Callable[[], Callable[[], TransportServer]],
         used: Path,
-        give_way: Callable[[], None],
     ) -> None:
         self._load = load
         self._used = used
-        self._give_way = give_way
         self._loading = threading.Lock()
         self._build: Callable[[], TransportServer] | None = None
         self._server: TransportServer | None = None
@@ -78,7 +75,6 @@ class LazyMcpServer:
             return
 
         def load() -> None:
-            self._give_way()
             with contextlib.suppress(Exception):  # the first client gets the error
                 self._load_once()
 

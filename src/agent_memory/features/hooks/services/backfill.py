@@ -53,7 +53,9 @@ class Backfill:
     ingest: Ingest
     resolver: ProjectResolver
     consent: RecordingConsent
-    lower_priority: Callable[[], None]  # called in the importing thread, for which no one waits
+    step_back: Callable[[], Callable[[], None]]
+    """Makes the calling thread background work. It returns what to call often: it waits while
+    requests are in flight."""
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)
 
     def list_sources(self, agent: str, *paths: str) -> list[TranscriptSource]:
@@ -83,7 +85,7 @@ class Backfill:
         `on_progress` gets the number of bytes read and may raise to stop: stored events stay,
         and the next run skips them.
         """
-        self.lower_priority()
+        give_way = self.step_back()
         run = _BackfillRun(self.ingest, self.resolver, dry_run)
         choice = None if include_excluded else _ImportConsent(self.consent, environ)
         if choice is not None:
@@ -103,6 +105,7 @@ class Backfill:
                         continue
                     if choice is not None and not choice.allows(entry):
                         continue
+                    give_way()
                     run.take(source, entry)
                     if run.is_full:
                         run.flush()

@@ -22,7 +22,7 @@ from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
-from agent_memory.platform.foreground import Foreground, Pacer
+from agent_memory.platform.foreground import JOB_REST, Foreground, Pacer
 from agent_memory.platform.ports import Clock
 
 log = structlog.get_logger()
@@ -223,7 +223,7 @@ class CronScheduler:
         began, started = self._clock.now(), time.monotonic()
         deadline = started + found.job.timeout_seconds
         error: str | None = None
-        pacer = Pacer(self._foreground)
+        pacer = Pacer(self._foreground, JOB_REST)
 
         def check() -> None:
             pacer.give_way()
