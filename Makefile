@@ -69,6 +69,7 @@ soak: $(READY)
 
 interop: $(READY)
 	tools/interop
+	tools/interop-load
 	tools/interop-mcp
 	tools/interop-plugins
 	tools/interop-agents
