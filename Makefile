@@ -58,6 +58,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.runs
 	$(BIN)/python -m bench.recall_speed
 	$(BIN)/python -m bench.embedding
+	$(BIN)/python -m bench.growth
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality --locomo $(DATA)/locomo-dev --beam $(DATA)/beam-dev \
 	  --coding $(DATA)/coding-dev --transcripts $(DATA)/transcripts)
 
@@ -68,6 +69,7 @@ soak: $(READY)
 
 interop: $(READY)
 	tools/interop
+	tools/interop-load
 	tools/interop-mcp
 	tools/interop-plugins
 	tools/interop-agents

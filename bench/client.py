@@ -45,11 +45,15 @@ async def unary(
     return took
 
 
-async def stream(corpus: Corpus, port: int, first: int, seconds: float, limit: int) -> int:
-    """Do the same over one stream, 100 events a message."""
+async def stream(
+    corpus: Corpus, port: int, first: int, seconds: float, limit: int
+) -> tuple[int, float]:
+    """Do the same over one stream, 100 events a message; how many, and the longest pause between
+    two answers."""
     end = min(first + limit, len(corpus))
     deadline = time.monotonic() + seconds
     sent = 0
+    pause = 0.0
 
     async def messages() -> AsyncIterator[bytes]:
         nonlocal sent
@@ -62,9 +66,11 @@ async def stream(corpus: Corpus, port: int, first: int, seconds: float, limit: i
 
     async with _channel(port) as channel:
         call: Any = channel.stream_stream("/memory.MemoryService/IngestEvents", None, None)
+        last: float | None = None
         async for _ in call(messages()):
-            pass
-    return sent
+            now = time.monotonic()
+            pause, last = max(pause, now - (last or now)), now
+    return sent, pause
 
 
 def _channel(port: int) -> grpc.aio.Channel:
@@ -78,8 +84,8 @@ async def _measure(corpus: Corpus, asked: dict[str, Any]) -> Mapping[str, object
     callers = asked.pop("callers")
     began = time.monotonic()
     if not callers:
-        events = await stream(corpus, **asked)
-        return {"events": events, "seconds": time.monotonic() - began}
+        events, pause = await stream(corpus, **asked)
+        return {"events": events, "seconds": time.monotonic() - began, "pause": pause}
     took = sorted(await unary(corpus, callers=callers, **asked))
     return {
         "events": len(took),

