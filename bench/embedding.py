@@ -11,7 +11,6 @@ meanwhile. A question is embedded by a thread of its own, as recall does it.
 import argparse
 import asyncio
 import multiprocessing
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,8 +27,9 @@ from agent_memory.config import Settings
 from agent_memory.features.index.model import documents, embeddings
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
-from bench import recall_data, tables
+from bench import recall_data, results, tables
 from bench.launch import percentile
+from bench.results import Table
 
 GOAL = 0.8  # of the limit
 LONG_TURNS = 22  # turns joined to one of six parts
@@ -60,12 +60,12 @@ class Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="little of everything, as a check")
-    plan = QUICK if parser.parse_args().quick else FULL
-    asyncio.run(_measure(plan))
+    options = results.parse_options(parser)
+    table = asyncio.run(_measure(QUICK if options.quick else FULL))
+    results.report(options, "embedding", [table])
 
 
-async def _measure(plan: Plan) -> None:
+async def _measure(plan: Plan) -> Table:
     rows: list[tables.Row] = []
     rounds = count()
     with tempfile.TemporaryDirectory(prefix="bench-embedding-") as name:
@@ -85,7 +85,7 @@ async def _measure(plan: Plan) -> None:
         finally:
             app.close()
     head = ["", "limit/s", "pipeline/s", "share", "goal"]
-    sys.stdout.write(tables.render("events embedded a second", head, rows[:-1]))
+    return Table("events embedded a second", head, rows[:-1])
 
 
 def _race(app: root.App, size: int, joined: int, rounds: Iterator[int]) -> Figures:
