@@ -7,6 +7,7 @@ again while a program imports 20,000 events into the one that has a backlog.
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ COMMAND = (sys.executable, "-I", "-S", launch.__file__, "memory")
 HOOK = (*COMMAND, "hook", "auto")
 IMPORTED = 20_000
 MEMORIES = 1_000
+PROJECT = "project"  # a repository in the folder of each daemon: a frozen one may hold a lock in it
 WORDS = ("parser", "index", "token", "cache", "queue", "schema", "retry", "lexer", "store", "merge")
 # At the median, in times of a bare interpreter; and at p99, in milliseconds: 004 5.5.
 GOALS = {
@@ -51,19 +53,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200)
     options = results.parse_options(parser, events=2_000, rounds=10)
     with tempfile.TemporaryDirectory(prefix="am-") as name:
-        store, project = Path(name) / "store", Path(name) / "project"
-        create_project(project)
+        store = Path(name) / "store"
+        create_project(store / PROJECT)
         with Daemon(store, states.WORDS_ALONE) as daemon:
-            fill(daemon, options.events, project)
+            fill(daemon, options.events)
         with states.open_states(store) as subjects:
-            times = measure_states(subjects, options.rounds, project)
+            shutil.rmtree(store / PROJECT)  # its copies now count as the same project, moved
+            times = measure_states(subjects, options.rounds)
             end = states.describe_end(subjects)
             with subjects[BACKLOG].turn() as daemon, import_past(daemon, store) as running:
                 times[IMPORT] = start_times()
                 for number in range(options.rounds):
                     if running.poll() is not None:
                         break
-                    measure(times[IMPORT], daemon, number, project)
+                    measure(times[IMPORT], daemon, number)
     by_hook = {
         hook: {state: times[state][hook] for state in subjects} for hook in (BARE_NAME, *GOALS)
     }
@@ -111,16 +114,14 @@ def goal(state: str, name: str, values: Sequence[float], bare: float) -> str:
     return ", ".join(told)
 
 
-def measure_states(
-    subjects: Mapping[str, states.Subject], rounds: int, project: Path
-) -> dict[str, Times]:
+def measure_states(subjects: Mapping[str, states.Subject], rounds: int) -> dict[str, Times]:
     for _, daemon in states.take_turns(subjects, 1):
-        measure(start_times(), daemon, 0, project)  # not counted: first calls load code
+        measure(start_times(), daemon, 0)  # not counted: first calls load code
     times = {state: start_times() for state in subjects}
     numbers = dict.fromkeys(subjects, 0)
     for state, daemon in states.take_turns(subjects, -(-rounds // BLOCK)):
         for _ in range(BLOCK):
-            measure(times[state], daemon, numbers[state], project)
+            measure(times[state], daemon, numbers[state])
             numbers[state] += 1
     return times
 
@@ -129,8 +130,9 @@ def start_times() -> Times:
     return {BARE_NAME: [], **{name: [] for name in GOALS}}
 
 
-def measure(times: Times, daemon: Daemon, number: int, project: Path) -> None:
+def measure(times: Times, daemon: Daemon, number: int) -> None:
     """Time the bare interpreter and each hook once."""
+    project = daemon.folder / PROJECT
     environ = {**os.environ, **daemon.environ}
     for name, values in times.items():
         bare = name == BARE_NAME
@@ -176,14 +178,14 @@ def told(name: str, number: int, project: Path) -> dict[str, object]:
 
 
 def create_project(folder: Path) -> None:
-    folder.mkdir()
+    folder.mkdir(parents=True)
     author = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
     git = ("git", *author, "-C", str(folder))
     run([*git, "init"])
     run([*git, "commit", "--allow-empty", "-m", "first"])
 
 
-def fill(daemon: Daemon, events: int, project: Path) -> None:
+def fill(daemon: Daemon, events: int) -> None:
     """Conversations, and memories about the same things."""
     started = time.time_ns() // 1_000_000 - events * 60_000
     with daemon.connect() as memory:
@@ -205,11 +207,10 @@ def fill(daemon: Daemon, events: int, project: Path) -> None:
         namespace = ("decisions", "learnings", "patterns")[number % 3]
         summary = f"The {about} of part {number} uses a {other}"
         lines.append(json.dumps({"namespace": namespace, "summary": summary}) + "\n")
-    file = project.parent / "memories.jsonl"
+    file = daemon.folder / "memories.jsonl"
     file.write_text("".join(lines))
-    daemon.output("memory", "import", str(file), "--format", "jsonl", cwd=project)
-    for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
-        daemon.output("memory-daemon", "scheduler", "run", job)
+    daemon.output("memory", "import", str(file), "--format", "jsonl", cwd=daemon.folder / PROJECT)
+    states.catch_up(daemon, states.JOBS)
 
 
 @contextmanager

@@ -134,10 +134,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 rows += _growth_rows(folder, corpus, arguments)
             shown.append(Table(title, HEAD, rows))
         if not arguments.filter:
-            found, waiting = _in_states(folder, corpus, arguments.seconds, arguments.rounds)
+            found, end = _in_states(folder, corpus, arguments.seconds, arguments.rounds)
             rows, groups = _state_rows(found)
-            title = f"{_title(arguments)}; {waiting:,} events wait for the indexes at the end"
-            shown.append(Table(title, STATE_HEAD, rows))
+            shown.append(Table(f"{_title(arguments)}; {end}", STATE_HEAD, rows))
             plots.append(Plot("ingest-states", "Unary ingest: events a second", groups))
     results.report(arguments, "ingest", shown, plots)
     return 0
@@ -192,9 +191,9 @@ def _throughput(
 
 def _in_states(
     folder: Path, corpus: Path, seconds: float, count: int
-) -> tuple[dict[bool, dict[str, Rounds]], int]:
+) -> tuple[dict[bool, dict[str, Rounds]], str]:
     """Unary calls with the scheduler off, with everything on, and with a backlog beside; first on a
-    quiet machine and then with other work on every core. And how many events wait at the end."""
+    quiet machine and then with other work on every core. And how the backlog ended."""
     with ExitStack() as stack:
         sender = stack.enter_context(Process("bench.client", str(corpus)))
         echo = stack.enter_context(Process("bench.echo"))
@@ -214,16 +213,15 @@ def _in_states(
             if name == BACKLOG:
                 _say(f"recording a backlog of {states.BACKLOG_EVENTS:,} ...")
                 states.add_backlog(daemon)
+            subjects[name] = Subject(daemon, documents=states.count_documents(daemon))
             daemon.freeze()
-            subjects[name] = Subject(daemon)
             client = Client(sender)
             for callers in STATE_CALLERS:
                 contenders[f"{name} {callers}"] = _in_turn(subjects[name], client, callers, seconds)
         found = {False: _race(contenders, count)}
         with states.busy_cores(os.cpu_count() or 1):
             found[True] = _race(contenders, count)
-        with subjects[BACKLOG].turn() as daemon:
-            return found, states.count_waiting(daemon)
+        return found, states.describe_backlog(subjects[BACKLOG])
 
 
 def _race(contenders: Mapping[str, Measure], count: int) -> dict[str, Rounds]:
@@ -446,7 +444,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     part.add_argument("--states", action="store_true", help="only what background work costs")
     found = results.parse_options(parser, argv, seconds=0.5, rounds=5, events=60_000)
     # Enough for the busiest contender (the stream with the unary rounds) at a high guess.
-    sent = int(found.seconds * (found.rounds + 1) * (20_000 if found.states else 40_000))
+    sent = int(found.seconds * (found.rounds + 1) * (20_000 if found.states else 60_000))
     found.corpus = sent if found.states else max(found.events, sent)
     return found
 

@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--idle-seconds", type=float, default=10.0)
-    options = results.parse_options(parser, rounds=10, idle_seconds=1.0)
+    options = results.parse_options(parser, rounds=10, idle_seconds=3.0)
     with isolated() as folder:
         started = time.perf_counter()
         run([SCRIPT[0], "start"])

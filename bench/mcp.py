@@ -96,7 +96,7 @@ def measure_calls(
         with Daemon(store, states.WORDS_ALONE) as daemon:
             with daemon.connect() as memory:
                 memory.ingest_batch(recall_data.turns(options.events))
-            states.catch_up(daemon)
+            states.catch_up(daemon, states.JOBS)
         with states.open_states(store, UNLIMITED) as subjects:
             times: dict[str, dict[str, list[float]]] = {
                 way: {state: [] for state in subjects} for way in (STDIO, HTTP)

@@ -127,6 +127,7 @@ class Daemon(Process):
     """The real server, with all that it writes under `folder`. Commands reach it in `environ`."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
         self.db = folder / "data/agent-memory/db"
         self.index = folder / "data/agent-memory/index"
         places = {name: folder / name.lower() for name in ("CACHE", "CONFIG", "STATE", "RUNTIME")}

@@ -29,6 +29,8 @@ EVERYTHING_ON = {"MEMORY_SCHEDULER__ENABLED": "true"}
 WORDS_ALONE = {"MEMORY_EMBEDDER__PROVIDER": "none"}
 BACKLOG_EVENTS = 20_000
 BACKLOG_AT = 50_000_000  # number of its first turn
+INDEXING = "outbox-processor"
+JOBS = ("segment-summarizer", "hourly-rollup", INDEXING)
 RATIO = 1.5
 HEAD = ("", "calls", "median ms", "p99 ms", "median / idle", "p99 / idle", "goal")
 
@@ -50,7 +52,7 @@ class Subject:
         for process in processes:
             process.thaw()
         try:
-            if self.catches_up:
+            if self.catches_up:  # a search reads all that is not indexed
                 catch_up(self.daemon)
             yield self.daemon
         finally:
@@ -102,12 +104,13 @@ def add_backlog(daemon: Daemon) -> None:
         memory.ingest_batch(recall_data.turns(BACKLOG_EVENTS, first=BACKLOG_AT))
 
 
-def catch_up(daemon: Daemon) -> None:
-    """Index what was recorded while the scheduler is off: a search reads all that is not."""
+def catch_up(daemon: Daemon, jobs: Sequence[str] = (INDEXING,)) -> None:
+    """Do the work that waits while the scheduler is off."""
     with daemon.connect() as memory:
-        job = memory.run_job("outbox-processor")
-    if job.last_error:
-        raise RuntimeError(f"outbox-processor: {job.last_error}")
+        for name in jobs:
+            job = memory.run_job(name)
+            if job.last_error:
+                raise RuntimeError(f"{name}: {job.last_error}")
 
 
 def count_documents(daemon: Daemon) -> int:
@@ -125,17 +128,19 @@ def count_waiting(daemon: Daemon) -> int:
 
 def describe_end(subjects: Mapping[str, Subject]) -> str:
     """Say whether the daemons were in their states until the end."""
-    parts = []
     feeder = subjects[STREAM].feeder
+    backlog = describe_backlog(subjects[BACKLOG])
     if feeder is None or not feeder.is_running():
-        parts.append("THE STREAM ENDED EARLY, its figures are partly of an idle store")
-    with subjects[BACKLOG].turn() as daemon:
-        done = count_documents(daemon) - subjects[BACKLOG].documents
+        return f"THE STREAM ENDED EARLY, its figures are partly of an idle store; {backlog}"
+    return backlog
+
+
+def describe_backlog(subject: Subject) -> str:
+    with subject.turn() as daemon:
+        done = count_documents(daemon) - subject.documents
         waiting = count_waiting(daemon)
-    if not waiting:
-        parts.append("THE BACKLOG ENDED EARLY, its figures are partly of an idle store")
-    parts.append(f"backlog: {done:,} indexed or embedded meanwhile, {waiting:,} wait at the end")
-    return "; ".join(parts)
+    shown = f"backlog: {done:,} indexed or embedded meanwhile, {waiting:,} wait at the end"
+    return shown if waiting else f"THE BACKLOG ENDED EARLY, its figures are partly idle; {shown}"
 
 
 def compare(
