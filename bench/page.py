@@ -30,7 +30,7 @@ The daemon is measured in three states, each with a copy of the same store:
 - **idle**: nothing in the background. Tables of ingest call it "scheduler off".
 - **stream**: everything is on, and another program records 20 new events a second. For ingest, the
   events that are measured are the stream.
-- **backlog**: everything is on, and 20,000 events of last year wait to be indexed and embedded. The
+- **backlog**: everything is on, and 20,000 older events wait to be indexed and embedded. The
   title of a table says how many still wait at the end, and warns if none does.
 
 Only the daemon that is measured runs; the others are stopped meanwhile.
@@ -38,10 +38,10 @@ Only the daemon that is measured runs; the others are stopped meanwhile.
 - A ratio "p99 / idle" of 1.5 means that the slowest call in a hundred takes one and a half times
   as long as on an idle store. It varies from run to run: look at "median / idle" too.
 - A ratio "on/off" of 0.9 means that nine events are recorded in the time of ten.
-- A goal is a promise that we measure ourselves by. "short" means that this run did not reach it.
+- A goal that this run did not reach is marked "short".
 
-To repeat this, run `make bench` in a clone, on a machine that does nothing else. It takes more than
-an hour and rewrites this page. `make bench QUICK=1` takes some minutes and gives rough figures;
+To repeat this, run `make bench` in a clone, on a machine that does nothing else. It takes an hour
+or more and rewrites this page. `make bench QUICK=1` takes some minutes and gives rough figures;
 `python -m bench.hooks --help` shows the options of one bench.
 """
 QUICK = "**This is a quick run: a check that everything works. Its figures are rough.**\n"
@@ -158,7 +158,7 @@ def render(found: Sequence[Mapping[str, Any]]) -> str:
     order = {name: place for place, name in enumerate(SECTIONS)}
     ordered = sorted(found, key=lambda each: (order.get(each["bench"], len(order)), each["bench"]))
     machines = sorted({each["machine"] for each in found})
-    parts = ["# Benchmarks", NOTE, INTRODUCTION.format(machine="; ".join(machines))]
+    parts = ["# Benchmarks", NOTE, INTRODUCTION.format(machine=escape("; ".join(machines)))]
     if any(each["quick"] for each in found):
         parts.append(QUICK)
     for result in ordered:

@@ -76,12 +76,11 @@ class Process:
         return found
 
     def cpu(self) -> Cpu:
-        tasks = Path(f"/proc/{self.pid}/task")
-        background = sum(
-            _cpu_seconds(task / "stat")
-            for task in tasks.iterdir()
-            if (task / "comm").read_text().startswith("rocksdb")
-        )
+        background = 0.0
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread may end meanwhile
+                if (task / "comm").read_text().startswith("rocksdb"):
+                    background += _cpu_seconds(task / "stat")
         return Cpu(_cpu_seconds(Path(f"/proc/{self.pid}/stat")), background)
 
     def resident(self) -> float:

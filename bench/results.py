@@ -49,7 +49,10 @@ def parse_options(
     parser.add_argument("--json", type=_absolute, metavar="FILE", help="write the result there too")
     if parser.parse_known_args(argv)[0].quick:
         parser.set_defaults(**quick)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.json is not None and not options.json.parent.is_dir():
+        parser.error(f"--json: there is no folder {options.json.parent}")
+    return options
 
 
 def report(

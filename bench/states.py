@@ -2,7 +2,7 @@
 
 idle      nothing in the background: the scheduler is off
 stream    everything on, and a program records 20 new events a second
-backlog   everything on, and 20,000 events of last year wait to be indexed and embedded
+backlog   everything on, and 20,000 older events wait to be indexed and embedded
 
 Each state has a daemon of its own on a copy of one store. All but the one whose turn it is are
 frozen with their children: their background work would slow it down.

@@ -28,6 +28,14 @@ def test_a_given_option_wins_over_a_quick_default() -> None:
     assert parse("--rounds", "7", "--quick").rounds == 7
 
 
+def test_a_file_in_no_folder_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse("--json", str(tmp_path / "missing/hooks.json"))
+    assert "there is no folder" in capsys.readouterr().err
+
+
 def test_a_result_is_printed_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
