@@ -1,6 +1,6 @@
 # make demo   see what it does          make test   everything CI runs
 # make check  lint, types, contracts    make proto reference  regenerate
-# make bench  measure (DATA=folder)     make soak   long runs (FAULTS=1000: as many faults)
+# make bench  measure (QUICK=1, DATA=)  make soak   long runs (FAULTS=1000: as many faults)
 # make docs   build/site                make interop  outside tools
 
 PYTHON ?= python3
@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 3
 FAULTS ?= 100
+RESULTS := build/bench
+measure = $(BIN)/python -m bench.$(1) --json $(RESULTS)/$(1).json $(if $(QUICK),--quick)
 
 .PHONY: demo test suite check docs proto reference bench soak interop clean
 
@@ -44,23 +46,25 @@ reference: $(READY)
 	$(BIN)/python tools/terminal_picture.py
 
 bench: $(READY)
-	$(BIN)/python -m bench.ingest
-	$(BIN)/python -m bench.launch
-	$(BIN)/python -m bench.cold_start
-	$(BIN)/python -m bench.toc $(if $(DATA),$(DATA)/transcripts)
+	mkdir -p $(RESULTS)
+	$(call measure,ingest)
+	$(call measure,launch)
+	$(call measure,cold_start)
+	$(call measure,toc) $(if $(DATA),$(DATA)/transcripts)
 	$(if $(DATA),$(BIN)/python -m bench.toc_quality $(DATA)/locomo-dev)
-	$(BIN)/python -m bench.capture
-	$(BIN)/python -m bench.hooks
-	$(BIN)/python -m bench.http
-	$(BIN)/python -m bench.checkpoints
-	$(BIN)/python -m bench.streams
-	$(BIN)/python -m bench.mcp
-	$(BIN)/python -m bench.runs
-	$(BIN)/python -m bench.recall_speed
-	$(BIN)/python -m bench.embedding
-	$(BIN)/python -m bench.growth
+	$(call measure,capture)
+	$(call measure,hooks)
+	$(call measure,http)
+	$(call measure,checkpoints)
+	$(call measure,streams)
+	$(call measure,mcp)
+	$(call measure,runs)
+	$(call measure,recall_speed)
+	$(call measure,embedding)
+	$(call measure,growth)
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality --locomo $(DATA)/locomo-dev --beam $(DATA)/beam-dev \
 	  --coding $(DATA)/coding-dev --transcripts $(DATA)/transcripts)
+	$(BIN)/python -m bench.page $(RESULTS)
 
 soak: $(READY)
 	$(BIN)/pytest -q -m soak

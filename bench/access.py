@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             order = list(rounds) if number % 2 else list(reversed(rounds))
             for each in order:
                 (client, server), callers = servers[each[0]], each[1]
-                events, seconds, cpu = client.drive(
+                sample = client.drive(
                     server,
                     server.port,
                     callers,
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     fresh=True,
                 )
                 if number:  # the first round is for connections and imports
-                    rounds[each].add(events, seconds, cpu.total)
+                    rounds[each].add(sample)
     title = f"{arguments.rounds} interleaved rounds of {arguments.seconds:g} s, medians"
     sys.stdout.write(tables.render(title, HEAD, [_row(rounds, callers) for callers in CALLERS]))
     return 0

@@ -20,8 +20,9 @@ import pygit2
 
 from agent_memory import launch
 from agent_memory.launcher import command_client
+from bench import results
 from bench.processes import Daemon
-from bench.tables import render
+from bench.results import Table
 
 SIZES = (10, 1_000, 10_000)
 FLAT = 2.0
@@ -35,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--notes", type=int, default=20)
-    options = parser.parse_args()
+    options = results.parse_options(parser, rounds=5, notes=1)
     numbers = count()
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
@@ -47,7 +48,7 @@ def main() -> None:
             rows = [
                 measured(size, repository, numbers, options.rounds, options.notes) for size in SIZES
             ]
-    sys.stdout.write(table(rows, options.rounds))
+    results.report(options, "capture", [table(rows, options.rounds)])
 
 
 Measured = dict[str, list[float]]
@@ -65,7 +66,7 @@ def measured(
     }
 
 
-def table(measured: Sequence[Measured], rounds: int) -> str:
+def table(measured: Sequence[Measured], rounds: int) -> Table:
     rows = []
     for size, found in zip(SIZES, measured, strict=True):
         cli, daemon = (statistics.median(found[name]) for name in ("cli", "daemon"))
@@ -90,7 +91,7 @@ def table(measured: Sequence[Measured], rounds: int) -> str:
             [],
         ]  # fmt: skip
     head = ["memories on the commit", "measured", "ratio", "goal"]
-    return render(f"bench.capture, {rounds} rounds", head, rows[:-1])
+    return Table(f"bench.capture, {rounds} rounds", head, rows[:-1])
 
 
 def verdict(text: str, met: bool) -> str:

@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import random
 import sqlite3
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -28,8 +27,9 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from agent_memory.client.langgraph import AgentMemorySaver
+from bench import results
 from bench.processes import Daemon
-from bench.tables import render
+from bench.results import Table
 
 SIZES = {"2 KB": 2_000, "100 KB": 100_000}
 GOAL_MS = 2.0
@@ -42,7 +42,8 @@ Times = dict[tuple[str, str, str], list[float]]  # state, action, saver
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=300)
-    rounds = parser.parse_args().rounds
+    options = results.parse_options(parser, rounds=10)
+    rounds = options.rounds
     times: Times = defaultdict(list)
     with (
         tempfile.TemporaryDirectory(prefix="am-") as name,
@@ -57,7 +58,7 @@ def main() -> None:
             turns(size, rounds, savers, times)
             turns(size, rounds, {"ours, over TCP": over_tcp}, times)
             awaited(size, rounds, ours, times)
-    sys.stdout.write(table(times, rounds))
+    results.report(options, "checkpoints", [table(times, rounds)])
 
 
 def turns(
@@ -145,7 +146,7 @@ def sqlite(path: Path) -> Iterator[SqliteSaver]:
         yield saver
 
 
-def table(times: Times, rounds: int) -> str:
+def table(times: Times, rounds: int) -> Table:
     rows: list[list[str]] = []
     for size in SIZES:
         for action in ("put", "put writes", "get"):
@@ -166,7 +167,7 @@ def table(times: Times, rounds: int) -> str:
                 )
         rows.append([])
     head = ["state", "p50, ms", "p99, ms", "beyond SQLite", "goal"]
-    return render(f"bench.checkpoints, {rounds} rounds", head, rows[:-1])
+    return Table(f"bench.checkpoints, {rounds} rounds", head, rows[:-1])
 
 
 def verdict(beyond: float) -> str:

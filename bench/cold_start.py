@@ -18,8 +18,9 @@ from functools import partial
 from pathlib import Path
 
 from agent_memory import launch
+from bench import results
 from bench.launch import BARE, FAST, isolated, run, verdict
-from bench.tables import render
+from bench.results import Table
 
 HOOK = (sys.executable, "-I", "-S", launch.__file__, "memory", "hook", "auto", "--agent", "codex")
 IMPORT = (sys.executable, "-I", "-c")
@@ -37,7 +38,7 @@ TICK = 0.005
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args()
+    options = results.parse_options(parser, rounds=2)
     with isolated() as folder:
         bench = ColdStart(folder)
         measured: dict[str, Callable[[], float | None]] = {
@@ -76,7 +77,8 @@ def main() -> None:
         )
     rows.append(["sessions with the other of both contexts", str(others), "", "", ""])
     head = ["", "median ms", "least ms", "x bare", "goal"]
-    sys.stdout.write(render(f"bench.cold_start, {options.rounds} rounds", head, rows))
+    title = f"bench.cold_start, {options.rounds} rounds"
+    results.report(options, "cold_start", [Table(title, head, rows)])
 
 
 class ColdStart:

@@ -12,14 +12,13 @@ import argparse
 import asyncio
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import count, cycle, islice
 from pathlib import Path
@@ -36,9 +35,10 @@ from agent_memory.features.index.model import documents, embeddings
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
-from bench import products, recall_data, tables
+from bench import products, recall_data, results, tables
 from bench.launch import percentile
 from bench.products import Products, Rates
+from bench.results import Table
 
 GOAL = 0.8  # of the limit for the model, of the model for the pipeline
 LONG_TURNS = 22  # turns joined to one of six parts
@@ -116,13 +116,12 @@ class Limit:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.embedding", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="little of everything, as a check")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
-    given = parser.parse_args()
-    asyncio.run(_measure(QUICK if given.quick else FULL, given.json))
+    options = results.parse_options(parser)
+    table = asyncio.run(_measure(QUICK if options.quick else FULL))
+    results.report(options, "embedding", [table])
 
 
-async def _measure(plan: Plan, file: Path | None) -> None:
+async def _measure(plan: Plan) -> Table:
     rounds = count()
     limit = Limit(plan.products)
     found: dict[str, Figures] = {}
@@ -148,10 +147,7 @@ async def _measure(plan: Plan, file: Path | None) -> None:
     rows += [_question_row(load, times) for load, times in questions.items()]
     title = f"texts embedded a second; GFLOP/s of the products on 1 / {THREADS} threads"
     head = ["", "limit/s", "model/s", "of limit", "goal", "pipeline/s", "of model", "goal"]
-    sys.stdout.write(tables.render(title, head, rows))
-    if file is not None:
-        named = {name: asdict(figures) for name, figures in found.items()}
-        tables.write_json(file, title, head, rows, named)
+    return Table(title, head, rows)
 
 
 def _compare(embedder: Embedder, limit: Limit, plan: Plan) -> dict[str, Figures]:
@@ -175,7 +171,7 @@ def _compare(embedder: Embedder, limit: Limit, plan: Plan) -> dict[str, Figures]
             seconds[f"{name}, {ONE}"].append(time.perf_counter() - began)
         for name, some in texts.items():
             began = time.perf_counter()
-            embedder.embed(some)
+            embedder.embed(some, live=False)
             seconds[f"{name}, {MANY}"].append(time.perf_counter() - began)
     found: dict[str, Figures] = {}
     for name, taken in seconds.items():

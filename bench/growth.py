@@ -29,11 +29,13 @@ from agent_memory.client import MemoryClient
 from agent_memory.kernel.jobs import OUTBOX, ROLLUP, SEGMENTS
 from agent_memory.launcher import command_client
 from agent_memory.platform.store import families
-from bench import conversation, disk, hooks, tables
+from bench import conversation, disk, hooks, results, tables
 from bench.launch import BARE, cpu_seconds, percentile, run
 from bench.processes import READY_SECONDS, Daemon, Process, resident_megabytes
+from bench.results import Table
 
 SIZES = (10_000, 100_000, 1_000_000)
+QUICK_SIZES = (3_000, 12_000)
 FULL = (*SIZES, 5_000_000)
 FLAT = 1.2
 EVENTS_PER_DAY = 2_000
@@ -76,7 +78,7 @@ class Plan:
 
 
 def main() -> None:
-    plan, file = _parse_arguments()
+    plan, options = _parse_arguments()
     with tempfile.TemporaryDirectory(prefix="bench-growth-") as name:
         store = GrowingStore(Path(name), plan)
         found = [store.measure(size) for size in plan.sizes]
@@ -87,11 +89,7 @@ def main() -> None:
         "events",
         *(f"{size:,}" + ", not indexed" * (size > plan.index_limit) for size in plan.sizes),
     ]
-    rows = build_rows(found)
-    sys.stdout.write(tables.render(title, head, rows))
-    if file is not None:
-        figures = {row[0]: [each.get(row[0]) for each in found] for row in rows}
-        tables.write_json(file, title, head, rows, {"sizes": plan.sizes, **figures})
+    results.report(options, "growth", [Table(title, head, build_rows(found))])
 
 
 class GrowingStore:
@@ -350,17 +348,16 @@ def _parse_sizes(text: str) -> tuple[int, ...]:
     return sizes
 
 
-def _parse_arguments() -> tuple[Plan, Path | None]:
+def _parse_arguments() -> tuple[Plan, argparse.Namespace]:
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
     parser.add_argument("--sizes", type=_parse_sizes, help="such as 10000,100000", default=SIZES)
     parser.add_argument("--full", action="store_true", help="up to 5,000,000 events")
     parser.add_argument("--index-limit", type=int, default=1_000_000, metavar="EVENTS")
     parser.add_argument("--rounds", type=int, default=100, help="of hooks and commands")
     parser.add_argument("--questions", type=int, default=500)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
-    given = parser.parse_args()
+    given = results.parse_options(parser, sizes=QUICK_SIZES, rounds=10, questions=50)
     sizes = FULL if given.full else given.sizes
-    return Plan(sizes, given.index_limit, given.rounds, given.questions), given.json
+    return Plan(sizes, given.index_limit, given.rounds, given.questions), given
 
 
 if __name__ == "__main__":

@@ -1,30 +1,35 @@
 """What a hook costs an agent: `python -m bench.hooks`, interleaved with a bare interpreter.
 
-On a warm daemon that holds 100,000 events and 1,000 memories: quiet, with everything embedded that
-ever will be (nothing, to save the hour that 100,000 embeddings take; hooks ask for none). And again
-with the embedder at work on all of it, which takes a core, while 20,000 events are imported.
+On daemons that hold 100,000 events and 1,000 memories, in each of the states of bench.states. Then
+again while a program imports 20,000 events into the one that has a backlog.
 """
 
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from agent_memory import launch
-from agent_memory.client import Event, EventRole, EventType, MemoryClient
-from bench.launch import BARE, isolated, percentile, run, verdict
-from bench.tables import render
+from agent_memory.client import Event, EventRole, EventType
+from bench import results, states
+from bench.launch import BARE, percentile, run, verdict
+from bench.processes import Daemon
+from bench.results import Table
+from bench.states import BACKLOG, IDLE
 
-COMMANDS = Path(sys.executable).parent
-HOOK = (sys.executable, "-I", "-S", launch.__file__, "memory", "hook", "auto")
-BACKFILL = 20_000
+COMMAND = (sys.executable, "-I", "-S", launch.__file__, "memory")
+HOOK = (*COMMAND, "hook", "auto")
+IMPORTED = 20_000
 MEMORIES = 1_000
+PROJECT = "project"  # a repository in the folder of each daemon: a frozen one may hold a lock in it
 WORDS = ("parser", "index", "token", "cache", "queue", "schema", "retry", "lexer", "store", "merge")
 # At the median, in times of a bare interpreter; and at p99, in milliseconds: 004 5.5.
 GOALS = {
@@ -35,66 +40,72 @@ GOALS = {
     "Stop": (None, 5000),
 }
 BUSY_MS = 100
+BLOCK = 5  # calls of each hook before it is the next daemon's turn
+BARE_NAME = "bare interpreter"
+IMPORT = "during an import"
+
+Times = dict[str, list[float]]  # by hook
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=200)
-    options = parser.parse_args()
-    with isolated() as folder:
-        project = folder / "project"
-        project.mkdir()
-        author = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
-        git = ("git", *author, "-C", str(project))
-        run([*git, "init"])
-        run([*git, "commit", "--allow-empty", "-m", "first"])
-        with daemon(embedder="none"):
-            fill(options.events, project)
-            quiet = measure(options.rounds, project)
-        with daemon(embedder="bge"), warm(), backfill(folder) as running:
-            busy = measure(options.rounds, project, until=lambda: running.poll() is not None)
+    options = results.parse_options(parser, events=2_000, rounds=10)
+    with tempfile.TemporaryDirectory(prefix="am-") as name:
+        store = Path(name) / "store"
+        create_project(store / PROJECT)
+        with Daemon(store, states.WORDS_ALONE) as daemon:
+            fill(daemon, options.events)
+        with states.open_states(store) as subjects:
+            shutil.rmtree(store / PROJECT)  # its copies now count as the same project, moved
+            times = measure_states(subjects, options.rounds)
+            end = states.describe_end(subjects)
+            with subjects[BACKLOG].turn() as daemon, import_past(daemon, store) as running:
+                times[IMPORT] = start_times()
+                for number in range(options.rounds):
+                    if running.poll() is not None:
+                        break
+                    measure(times[IMPORT], daemon, number)
+    by_hook = {
+        hook: {state: times[state][hook] for state in subjects} for hook in (BARE_NAME, *GOALS)
+    }
+    rows, groups = states.compare(by_hook, judged=GOALS)
+    title = f"bench.hooks, {options.events:,} events"
+    head = ("", "calls", "median ms", "p99 ms", "x bare", "goal")
+    shown = [
+        Table(title, head, list_rows(times)),
+        Table(f"{title}; {end}", states.HEAD, rows),
+    ]
+    results.report(options, "hooks", shown, [states.plot("hooks", "Hooks", groups)])
+
+
+def list_rows(times: Mapping[str, Times]) -> list[Sequence[str]]:
     rows: list[Sequence[str]] = []
-    for title, times in (("quiet", quiet), ("during a backfill", busy)):
-        bare = statistics.median(times["bare"])
-        for name, values in times.items():
+    for state, by_hook in times.items():
+        if not by_hook[BARE_NAME]:
+            continue  # the import ended before a first call
+        bare = statistics.median(by_hook[BARE_NAME])
+        for name, values in by_hook.items():
             rows.append(
                 [
-                    f"{title}: {name}",
+                    f"{state}: {name}",
                     str(len(values)),
                     f"{statistics.median(values) * 1000:.1f}",
                     f"{percentile(values, 0.99) * 1000:.1f}",
                     f"{statistics.median(values) / bare:.2f}",
-                    goal(title, name, values, bare),
+                    goal(state, name, values, bare),
                 ]
             )
         rows.append([])
-    head = ["", "calls", "median ms", "p99 ms", "x bare", "goal"]
-    sys.stdout.write(render(f"bench.hooks, {options.events} events", head, rows[:-1]))
+    return rows[:-1]
 
 
-@contextmanager
-def daemon(*, embedder: str) -> Iterator[None]:
-    os.environ["MEMORY_EMBEDDER__PROVIDER"] = embedder
-    run([str(COMMANDS / "memory-daemon"), "start"])
-    try:
-        yield
-    finally:
-        run([str(COMMANDS / "memory-daemon"), "stop"])
-
-
-@contextmanager
-def warm() -> Iterator[None]:
-    """With the embedder's model loaded, which takes 0.3 s of every daemon's life."""
-    run([str(COMMANDS / "memory"), "recall", "a question to be embedded"])
-    yield
-
-
-def goal(title: str, name: str, values: Sequence[float], bare: float) -> str:
+def goal(state: str, name: str, values: Sequence[float], bare: float) -> str:
     if name not in GOALS:
         return ""
     p99 = percentile(values, 0.99) * 1000
-    if title != "quiet":
+    if state != IDLE:
         return verdict(f"p99 <= {BUSY_MS} ms", p99 <= BUSY_MS)
     times, millis = GOALS[name]
     told = [verdict(f"p99 <= {millis} ms", p99 <= millis)]
@@ -103,22 +114,38 @@ def goal(title: str, name: str, values: Sequence[float], bare: float) -> str:
     return ", ".join(told)
 
 
-def measure(
-    rounds: int, project: Path, until: Callable[[], bool] = lambda: False
-) -> dict[str, list[float]]:
-    """Time the bare interpreter and each hook in turn."""
-    times: dict[str, list[float]] = {"bare": [], **{name: [] for name in GOALS}}
-    for number in range(rounds):
-        if until():
-            break
-        for name, values in times.items():
-            given = b"" if name == "bare" else json.dumps(told(name, number, project)).encode()
-            started = time.perf_counter()
-            subprocess.run(
-                BARE if name == "bare" else HOOK, input=given, check=True, stdout=subprocess.DEVNULL
-            )
-            values.append(time.perf_counter() - started)
+def measure_states(subjects: Mapping[str, states.Subject], rounds: int) -> dict[str, Times]:
+    for _, daemon in states.take_turns(subjects, 1):
+        measure(start_times(), daemon, 0)  # not counted: first calls load code
+    times = {state: start_times() for state in subjects}
+    numbers = dict.fromkeys(subjects, 0)
+    for state, daemon in states.take_turns(subjects, -(-rounds // BLOCK)):
+        for _ in range(BLOCK):
+            measure(times[state], daemon, numbers[state])
+            numbers[state] += 1
     return times
+
+
+def start_times() -> Times:
+    return {BARE_NAME: [], **{name: [] for name in GOALS}}
+
+
+def measure(times: Times, daemon: Daemon, number: int) -> None:
+    """Time the bare interpreter and each hook once."""
+    project = daemon.folder / PROJECT
+    environ = {**os.environ, **daemon.environ}
+    for name, values in times.items():
+        bare = name == BARE_NAME
+        given = b"" if bare else json.dumps(told(name, number, project)).encode()
+        started = time.perf_counter()
+        subprocess.run(
+            BARE if bare else HOOK,
+            input=given,
+            env=environ,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        values.append(time.perf_counter() - started)
 
 
 def told(name: str, number: int, project: Path) -> dict[str, object]:
@@ -150,10 +177,18 @@ def told(name: str, number: int, project: Path) -> dict[str, object]:
     return {**common, "source": "startup", "trigger": "auto"}
 
 
-def fill(events: int, project: Path) -> None:
+def create_project(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    author = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
+    git = ("git", *author, "-C", str(folder))
+    run([*git, "init"])
+    run([*git, "commit", "--allow-empty", "-m", "first"])
+
+
+def fill(daemon: Daemon, events: int) -> None:
     """Conversations, and memories about the same things."""
     started = time.time_ns() // 1_000_000 - events * 60_000
-    with MemoryClient.connect_default() as memory:
+    with daemon.connect() as memory:
         memory.ingest_batch(
             Event(
                 session_id=f"past-{number // 200}",
@@ -172,23 +207,17 @@ def fill(events: int, project: Path) -> None:
         namespace = ("decisions", "learnings", "patterns")[number % 3]
         summary = f"The {about} of part {number} uses a {other}"
         lines.append(json.dumps({"namespace": namespace, "summary": summary}) + "\n")
-    file = project.parent / "memories.jsonl"
+    file = daemon.folder / "memories.jsonl"
     file.write_text("".join(lines))
-    subprocess.run(
-        [COMMANDS / "memory", "import", file, "--format", "jsonl"],
-        check=True,
-        cwd=project,
-        stdout=subprocess.DEVNULL,
-    )
-    for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
-        run([str(COMMANDS / "memory-daemon"), "scheduler", "run", job])
+    daemon.output("memory", "import", str(file), "--format", "jsonl", cwd=daemon.folder / PROJECT)
+    states.catch_up(daemon, states.JOBS)
 
 
 @contextmanager
-def backfill(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
+def import_past(daemon: Daemon, folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
     file = folder / "past.jsonl"
     with file.open("w") as lines:
-        for number in range(BACKFILL):
+        for number in range(IMPORTED):
             line = {
                 "session_id": f"old-{number // 100}",
                 "timestamp_ms": 1_700_000_000_000 + number * 30_000,
@@ -197,7 +226,8 @@ def backfill(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
             }
             lines.write(json.dumps(line) + "\n")
     running = subprocess.Popen(
-        [COMMANDS / "memory", "import", "--from", "jsonl", file],
+        [*COMMAND, "import", "--from", "jsonl", str(file)],
+        env={**os.environ, **daemon.environ},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -1,27 +1,30 @@
 """REST beside the least that could answer: `python -m bench.http`.
 
 `GET /facts/` with 10,000 facts, from a real daemon with its key and limits, against a bare FastAPI
-route that returns the same bytes, both under uvicorn; the same client, by turns.
+route that returns the same bytes, both under uvicorn; the same client, by turns. The daemon is in
+each of the states of bench.states.
 """
 
 import argparse
 import asyncio
-import json
-import os
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import httpx
 
-from bench.launch import SCRIPT, isolated, run, verdict
-from bench.tables import render
+from bench import results, states
+from bench.launch import verdict
+from bench.processes import Daemon
+from bench.results import Table
+from bench.states import IDLE
 
 BARE = """
 import sys
@@ -40,6 +43,14 @@ uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False, loo
 """
 FACTS_PATH = "/api/v1/memories/facts/"
 GOAL = 0.5
+UNLIMITED = {"MEMORY_HTTP__BURST": "0"}  # what is measured is how fast, not how often
+BARE_NAME = "bare FastAPI route"
+OTHER_PATHS = {
+    "daemon, filtered": f"{FACTS_PATH}?scope=global&fact_type=fact&limit=50",
+    "daemon, page 100": f"{FACTS_PATH}?offset=5000",
+}
+
+Rounds = list[list[float]]  # the seconds of each answer, by round
 
 
 def main() -> None:
@@ -48,70 +59,82 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--connections", type=int, default=16)
-    options = parser.parse_args()
-    os.environ["MEMORY_HTTP__BURST"] = "0"  # what is measured is how fast, not how often
-    with isolated() as folder:
-        run([SCRIPT[0], "start"])
-        try:
-            key = (folder / "data/agent-memory/key").read_text().strip()
-            port = json.loads((folder / "data/agent-memory/daemon.json").read_text())["http_port"]
-            fill(port, key, options.facts)
-            head = {"Authorization": f"Bearer {key}"}
-            page = httpx.get(f"http://127.0.0.1:{port}{FACTS_PATH}", headers=head).content
-            with bare(page) as bare_port:
-                rows = compare(options, key, port, bare_port)
-        finally:
-            run([SCRIPT[0], "stop"])
-    head_row = ["", "requests/s", "x bare", "goal"]
-    sys.stdout.write(render(f"GET /facts/, {len(page):,} bytes", head_row, rows))
+    options = results.parse_options(parser, facts=500, rounds=2, seconds=0.5)
+    with tempfile.TemporaryDirectory(prefix="am-") as name:
+        store = Path(name) / "store"
+        with Daemon(store, UNLIMITED | states.WORDS_ALONE) as daemon:
+            fill(daemon.http_port, daemon.key, options.facts)
+            head = {"Authorization": f"Bearer {daemon.key}"}
+            url = f"http://127.0.0.1:{daemon.http_port}{FACTS_PATH}"
+            page = httpx.get(url, headers=head).content
+        with bare(page) as bare_port, states.open_states(store, UNLIMITED) as subjects:
+            found = measure(options, subjects, bare_port)
+            end = states.describe_end(subjects)
+    title = f"GET /facts/, {len(page):,} bytes, {options.connections} connections"
+    by_state = {state: list(chain(*found[f"daemon, {state}"])) for state in subjects}
+    rows, groups = states.compare({"GET /facts/": by_state})
+    shown = [
+        Table(title, ("", "requests/s", "x bare", "goal"), list_rows(found, options.seconds)),
+        Table(f"{title}; {end}", states.HEAD, rows),
+    ]
+    results.report(options, "http", shown, [states.plot("http", "GET /facts/", groups)])
 
 
-def compare(options: argparse.Namespace, key: str, port: int, bare_port: int) -> list[list[str]]:
-    ways = {
-        "bare FastAPI route": (bare_port, "/facts/"),
-        "daemon": (port, FACTS_PATH),
-        "daemon, filtered": (port, f"{FACTS_PATH}?scope=global&fact_type=fact&limit=50"),
-        "daemon, page 100": (port, f"{FACTS_PATH}?offset=5000"),
-    }
-    rates: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(options.rounds):
-        for name, (where, path) in ways.items():
-            rates[name].append(
-                asyncio.run(rate(where, path, key, options.connections, options.seconds))
-            )
-    bare_rates = rates["bare FastAPI route"]
+def measure(
+    options: argparse.Namespace, subjects: Mapping[str, states.Subject], bare_port: int
+) -> dict[str, Rounds]:
+    names = (BARE_NAME, *(f"daemon, {state}" for state in subjects), *OTHER_PATHS)
+    found: dict[str, Rounds] = {name: [] for name in names}
+
+    def ask(name: str, port: int, path: str, key: str) -> None:
+        found[name].append(
+            asyncio.run(answers(port, path, key, options.connections, options.seconds))
+        )
+
+    for state, daemon in states.take_turns(subjects, options.rounds + 1):
+        ask(f"daemon, {state}", daemon.http_port, FACTS_PATH, daemon.key)
+        if state == IDLE:  # which leaves the machine to the bare route too
+            ask(BARE_NAME, bare_port, "/facts/", "")
+            for name, path in OTHER_PATHS.items():
+                ask(name, daemon.http_port, path, daemon.key)
+    # Without the first round, in which the daemons load code.
+    return {name: rounds[1:] for name, rounds in found.items()}
+
+
+def list_rows(found: Mapping[str, Rounds], seconds: float) -> list[list[str]]:
+    rates = {name: [len(took) / seconds for took in rounds] for name, rounds in found.items()}
     rows = []
-    for name, found in rates.items():
-        ratios = [mine / bare for mine, bare in zip(found, bare_rates, strict=True)]
+    for name, mine in rates.items():
+        ratios = [one / bare for one, bare in zip(mine, rates[BARE_NAME], strict=True)]
         ratio = statistics.median(ratios)
-        goal = verdict(f">= {GOAL}", ratio >= GOAL) if name == "daemon" else ""
-        rows.append([name, f"{statistics.median(found):,.0f}", f"{ratio:.2f}", goal])
+        goal = verdict(f">= {GOAL}", ratio >= GOAL) if name == f"daemon, {IDLE}" else ""
+        rows.append([name, f"{statistics.median(mine):,.0f}", f"{ratio:.2f}", goal])
     return rows
 
 
-async def rate(port: int, path: str, key: str, connections: int, seconds: float) -> float:
-    """Measure requests a second over so many open connections."""
+async def answers(port: int, path: str, key: str, connections: int, seconds: float) -> list[float]:
+    """Measure the seconds of each answer over so many open connections."""
     request = (
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n\r\n"
     ).encode()
     end = time.perf_counter() + seconds
-    counts = await asyncio.gather(*(_asking(port, request, end) for _ in range(connections)))
-    return sum(counts) / seconds
+    asked = (_asking(port, request, end) for _ in range(connections))
+    return [each for took in await asyncio.gather(*asked) for each in took]
 
 
-async def _asking(port: int, request: bytes, end: float) -> int:
+async def _asking(port: int, request: bytes, end: float) -> list[float]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    count = 0
-    while time.perf_counter() < end:
+    took = []
+    while (began := time.perf_counter()) < end:
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(head.decode())
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         await reader.readexactly(length)
-        count += 1
+        took.append(time.perf_counter() - began)
     writer.close()
-    return count
+    return took
 
 
 def fill(port: int, key: str, count: int) -> None:

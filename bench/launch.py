@@ -18,7 +18,8 @@ from pathlib import Path
 
 from agent_memory import launch
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
-from bench.tables import render
+from bench import results
+from bench.results import Table
 
 COMMAND = ("memory-daemon", "query", "events", "--from", "0", "--to", "1", "-l", "1")
 BARE = (sys.executable, "-I", "-S", "-c", "pass")
@@ -32,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--idle-seconds", type=float, default=10.0)
-    options = parser.parse_args()
+    options = results.parse_options(parser, rounds=10, idle_seconds=3.0)
     with isolated() as folder:
         started = time.perf_counter()
         run([SCRIPT[0], "start"])
@@ -68,7 +69,8 @@ def main() -> None:
         ["start to serving, s", f"{start_seconds:.2f}", "", "", verdict("<= 2", start_seconds <= 2)]
     )
     head = ["", "median ms", "p99 ms", "x bare", "goal"]
-    sys.stdout.write(render(f"bench.launch, {options.rounds} rounds", head, rows))
+    title = f"bench.launch, {options.rounds} rounds"
+    results.report(options, "launch", [Table(title, head, rows)])
 
 
 def measure(rounds: int) -> dict[str, list[float]]:

@@ -1,7 +1,8 @@
 """What an MCP client waits for: `python -m bench.mcp`.
 
 From the start of `memory serve` to its first answer, with a daemon that has served one before, with
-one that has not, and with none; and a call of a tool, over standard input and output and over HTTP.
+one that has not, and with none; and a call of a tool, over standard input and output and over HTTP,
+with the daemon in each of the states of bench.states.
 """
 
 import argparse
@@ -11,16 +12,20 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 import httpx
 
 from agent_memory import launch
+from bench import recall_data, results, states
 from bench.launch import SCRIPT, isolated, percentile, run, verdict
-from bench.tables import render
+from bench.processes import Daemon
+from bench.results import Table
+from bench.states import IDLE
 
 SERVE = (sys.executable, "-I", "-S", launch.__file__, "memory", "serve")
 PARAMS = {
@@ -31,6 +36,9 @@ PARAMS = {
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 ACCEPT = "application/json, text/event-stream"
 WARM, COLD, CALL = 0.3, 5.0, 0.1  # seconds, the goals
+UNLIMITED = {"MEMORY_HTTP__BURST": "0"}  # what is measured is how fast, not how often
+BLOCK = 100  # calls before it is the next daemon's turn
+STDIO, HTTP = "call over stdio", "call over HTTP"
 
 
 def main() -> None:
@@ -39,9 +47,22 @@ def main() -> None:
     parser.add_argument("--cold-rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=500)
     parser.add_argument("--tool", default="memory_status")
-    options = parser.parse_args()
-    os.environ["MEMORY_HTTP__BURST"] = "0"
-    rows = []
+    parser.add_argument("--events", type=int, default=10_000, help="in the store")
+    options = results.parse_options(parser, rounds=5, cold_rounds=1, calls=BLOCK, events=500)
+    rows = measure_starts(options)
+    times, end = measure_calls(options)
+    rows.append([])
+    rows += [row(name, by_state[IDLE], CALL) for name, by_state in times.items()]
+    title = f"bench.mcp, {options.rounds} starts, {options.calls} calls of {options.tool}"
+    compared, groups = states.compare(times)
+    shown = [
+        Table(title, ("", "median ms", "p99 ms", "goal"), rows),
+        Table(f"{title}; {end}", states.HEAD, compared),
+    ]
+    results.report(options, "mcp", shown, [states.plot("mcp", options.tool, groups)])
+
+
+def measure_starts(options: argparse.Namespace) -> list[list[str]]:
     with isolated() as folder:
         marker = folder / "data/agent-memory/mcp-used"
 
@@ -55,20 +76,40 @@ def main() -> None:
 
         try:
             cold = starts(options.cold_rounds, stopped)
-            rows.append(row("spawn to first answer, no daemon", cold, COLD))
-            rows.append(row("spawn to first answer, SDK not loaded", starts(3, unused), COLD))
+            unloaded = starts(min(3, options.cold_rounds), unused)
             warm = starts(options.rounds, lambda: None)
-            rows.append(row("spawn to first answer, warm", warm, WARM))
-            rows.append([])
-            rows.append(row("call over stdio", over_stdio(options.calls, options.tool), CALL))
-            found = json.loads((folder / "data/agent-memory/daemon.json").read_text())
-            key = (folder / "data/agent-memory/key").read_text().strip()
-            web = over_http(found["http_port"], key, options.calls, options.tool)
-            rows.append(row("call over HTTP", web, CALL))
         finally:
             run([SCRIPT[0], "stop"])
-    title = f"bench.mcp, {options.rounds} starts, {options.calls} calls of {options.tool}"
-    sys.stdout.write(render(title, ["", "median ms", "p99 ms", "goal"], rows))
+    return [
+        row("spawn to first answer, no daemon", cold, COLD),
+        row("spawn to first answer, SDK not loaded", unloaded, COLD),
+        row("spawn to first answer, warm", warm, WARM),
+    ]
+
+
+def measure_calls(
+    options: argparse.Namespace,
+) -> tuple[Mapping[str, Mapping[str, list[float]]], str]:
+    """Return the seconds of each call, by way and state, and how the states ended."""
+    with tempfile.TemporaryDirectory(prefix="am-") as name:
+        store = Path(name) / "store"
+        with Daemon(store, states.WORDS_ALONE) as daemon:
+            with daemon.connect() as memory:
+                memory.ingest_batch(recall_data.turns(options.events))
+            states.catch_up(daemon, states.JOBS)
+        with states.open_states(store, UNLIMITED) as subjects:
+            times: dict[str, dict[str, list[float]]] = {
+                way: {state: [] for state in subjects} for way in (STDIO, HTTP)
+            }
+            rounds = -(-options.calls // BLOCK)
+            # The first round is not counted: it loads the SDK.
+            for number, (state, daemon) in enumerate(states.take_turns(subjects, rounds + 1)):
+                took = over_stdio(daemon, BLOCK, options.tool)
+                web = over_http(daemon.http_port, daemon.key, BLOCK, options.tool)
+                if number >= len(subjects):
+                    times[STDIO][state] += took
+                    times[HTTP][state] += web
+            return times, states.describe_end(subjects)
 
 
 def row(name: str, seconds: Sequence[float], goal: float) -> list[str]:
@@ -92,9 +133,9 @@ def starts(rounds: int, prepare: Callable[[], None]) -> list[float]:
     return times
 
 
-def over_stdio(calls: int, tool: str) -> list[float]:
+def over_stdio(daemon: Daemon, calls: int, tool: str) -> list[float]:
     times = []
-    with Spoken() as client:
+    with Spoken(daemon.environ) as client:
         client.ask("initialize", PARAMS)
         client.say(INITIALIZED)
         for _ in range(calls):
@@ -133,9 +174,13 @@ def request(number: int, method: str, params: object) -> dict[str, object]:
 class Spoken:
     """A client that does nothing but wait for its answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
-            SERVE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path.cwd()
+            SERVE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path.cwd(),
+            env={**os.environ, **(environ or {})},
         )
         self._asked = 0
 

@@ -8,10 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from agent_memory import launch
+from agent_memory.client import MemoryClient
+
+CALL_SECONDS = 7200.0  # jobs are calls too
 READY_SECONDS = 30.0
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -72,12 +77,11 @@ class Process:
         return found
 
     def cpu(self) -> Cpu:
-        tasks = Path(f"/proc/{self.pid}/task")
-        background = sum(
-            _cpu_seconds(task / "stat")
-            for task in tasks.iterdir()
-            if (task / "comm").read_text().startswith("rocksdb")
-        )
+        background = 0.0
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread may end meanwhile
+                if (task / "comm").read_text().startswith("rocksdb"):
+                    background += _cpu_seconds(task / "stat")
         return Cpu(_cpu_seconds(Path(f"/proc/{self.pid}/stat")), background)
 
     def resident(self) -> float:
@@ -102,19 +106,39 @@ class Process:
         for task in Path(f"/proc/{self.pid}/task").iterdir():
             os.sched_setaffinity(int(task.name), cores)
 
+    def is_running(self) -> bool:
+        return self._child.poll() is None
+
+    def freeze(self) -> None:
+        """Stop it and its children until `thaw`: others are measured without their work."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
     def stop(self) -> None:
-        if self._child.poll() is None:
+        if self.is_running():
+            self.thaw()
             self._child.send_signal(signal.SIGTERM)
             self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
                 pipe.close()
 
+    def _signal_all(self, number: signal.Signals) -> None:
+        # A parent before its children: it starts no others meanwhile.
+        pids = [self.pid]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+            pids += _list_children(pid)
+
 
 class Daemon(Process):
     """The real server, with all that it writes under `folder`. Commands reach it in `environ`."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
         self.db = folder / "data/agent-memory/db"
         self.index = folder / "data/agent-memory/index"
         places = {name: folder / name.lower() for name in ("CACHE", "CONFIG", "STATE", "RUNTIME")}
@@ -133,7 +157,29 @@ class Daemon(Process):
         self.port = self.wait_for(
             lambda: json.loads(announced.read_text())["grpc_port"] if announced.exists() else None
         )
-        self.socket = json.loads(announced.read_text())["grpc_socket"]
+        found = json.loads(announced.read_text())
+        self.socket, self.http_port = found["grpc_socket"], int(found["http_port"])
+        self.key = announced.with_name("key").read_text().strip()
+
+    def connect(self) -> MemoryClient:
+        endpoint = f"http://127.0.0.1:{self.port}"
+        return MemoryClient.connect(endpoint, timeout_seconds=CALL_SECONDS)
+
+    def output(self, *command: str, cwd: Path | None = None) -> str:
+        """Return what a command of ours writes: `memory` or `memory-daemon`, with arguments."""
+        return subprocess.run(
+            (sys.executable, "-I", "-S", launch.__file__, *command),
+            cwd=cwd,
+            env={**os.environ, **self.environ},
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+
+    def index_stats(self) -> dict[str, Any]:
+        command = ("memory-daemon", "admin", "index-stats", "--format", "json")
+        stats: dict[str, Any] = json.loads(self.output(*command))
+        return stats
 
 
 def resident_megabytes(pid: int, kind: str = "VmRSS") -> float:
@@ -150,6 +196,16 @@ def serve_lines(answer: Callable[[dict[str, Any]], Mapping[str, object]]) -> Non
     for line in sys.stdin:
         sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
         sys.stdout.flush()
+
+
+def _list_children(pid: int) -> list[int]:
+    """Read the parent of every process: few kernels list the children of one."""
+    children = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
+                children.append(int(stat.parent.name))
+    return children
 
 
 def _cpu_seconds(stat: Path) -> float:

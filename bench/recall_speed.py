@@ -6,14 +6,13 @@ Made-up conversations are recorded through the client library and indexed on one
 are mixed of real ones and written into the vector index as the daemon writes it, up to 100,000: to
 embed that many takes an hour. What comes later, and each question, is really embedded. As mixed
 vectors have nothing to do with the words of their turns, both indexes find different turns: more is
-ranked than in real use. Segments are not cut: the events alone are searched.
+ranked than in real use. Segments are not cut: the events alone are searched. The same questions are
+also asked in each of the states of bench.states.
 """
 
 import argparse
-import json
 import os
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from agent_memory import client, launch
+from agent_memory import client
 from agent_memory.client import MemoryClient
 from agent_memory.features.index.adapters.bge import Bge
 from agent_memory.features.index.adapters.vectors import FlatVectors
@@ -36,9 +35,11 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import SearchScope
 from agent_memory.features.recall.model import questions
 from agent_memory.kernel.ids import Millis
-from bench import recall_data, tables
+from bench import recall_data, results, states, tables
 from bench.launch import BARE, percentile, run
 from bench.processes import Daemon
+from bench.results import Table
+from bench.states import WORDS_ALONE
 
 GOAL_SIZE = 100_000
 MOST_VECTORS = 100_000
@@ -46,13 +47,10 @@ FIRST = 10
 BLOCK = 20  # questions before it is the next one's turn: whatever else runs falls on all alike
 WARM = 5
 PART = 5_000
-JOB_SECONDS = 7200.0
 FRESH_SECONDS = 30.0  # before a new event is given up
-BACKLOG_AT, FRESH_AT, LIVE_AT = 50_000_000, 90_000_000, 95_000_000  # numbers of turns
+FRESH_AT, LIVE_AT = 90_000_000, 95_000_000  # numbers of turns
 SIZES = {"2k": 2_000, "10k": 10_000, "100k": 100_000, "1m": 1_000_000}
 
-WORDS_ALONE = {"MEMORY_EMBEDDER__PROVIDER": "none"}
-SCHEDULED = {"MEMORY_SCHEDULER__ENABLED": "true"}
 CONTENTS = ("segment-summarizer", "hourly-rollup")
 
 T = TypeVar("T")
@@ -83,10 +81,12 @@ class Figures:
     size: int
     times: dict[str, Times] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    in_states: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    end: str = ""  # how the states ended
 
 
 def main() -> None:
-    plan = _plan()
+    options, plan = _plan()
     embedder = Bge()
     _say(f"embedding {plan.sessions} sessions ...")
     meanings = recall_data.Meanings(embedder, plan.sessions)
@@ -97,13 +97,20 @@ def main() -> None:
         found = [
             measured(folder / str(size), size, embedder, meanings, plan) for size in plan.sizes
         ]
-    sys.stdout.write(
-        tables.render(_title(plan), ["", *(f"{f.size:,}" for f in found)], rows(found))
-    )
-    sys.stdout.write("\n")
     judged = next((f for f in found if f.size == GOAL_SIZE), found[-1])
     head = [f"goals, at {judged.size:,}", "measured", "goal", "verdict"]
-    sys.stdout.write(tables.render("p50 and p99 of hybrid, over gRPC", head, goals(judged, pace)))
+    shown = [
+        Table(_title(plan), ["", *(f"{f.size:,}" for f in found)], rows(found)),
+        Table("p50 and p99 of hybrid, over gRPC", head, goals(judged, pace)),
+    ]
+    groups: list[results.Group] = []
+    for each in found:
+        if each.in_states:
+            compared, groups = states.compare(each.in_states, judged=each.in_states)
+            shown.append(Table(f"{each.size:,} events; {each.end}", states.HEAD, compared))
+    results.report(
+        options, "recall_speed", shown, [states.plot("recall", "Recall", groups)] if groups else []
+    )
 
 
 def measured(
@@ -117,7 +124,7 @@ def measured(
     asked = recall_data.questions(plan.questions, size)
     _say(f"{size:,}: recording and indexing words ...")
     peer = FullText(folder, size, found)
-    with Daemon(folder, WORDS_ALONE) as daemon, _connected(daemon) as memory:
+    with Daemon(folder, WORDS_ALONE) as daemon, daemon.connect() as memory:
         index_words(daemon, memory, size, found)
         if size > MOST_VECTORS:
             _say(f"{size:,}: asking ...")
@@ -128,8 +135,10 @@ def measured(
             return found
     _say(f"{size:,}: writing vectors ...")
     matrix = write_vectors(daemon.index / "vectors", embedder, meanings, asked, found)
+    _say(f"{size:,}: asking in all states ...")
+    ask_in_states(folder, asked, found)
     began = time.perf_counter()
-    with Daemon(folder, SCHEDULED) as daemon, _connected(daemon) as memory:
+    with Daemon(folder, states.EVERYTHING_ON) as daemon, daemon.connect() as memory:
         found.values["start"] = time.perf_counter() - began
         found.values["disk, vectors"] = _size(daemon.index / "vectors")
         _say(f"{size:,}: asking ...")
@@ -159,7 +168,7 @@ def measured(
 
 def embedding_rate(folder: Path, events: int) -> float:
     """Events a second into both indexes, on one core."""
-    with Daemon(folder) as daemon, _connected(daemon) as memory, _one_core(daemon):
+    with Daemon(folder) as daemon, daemon.connect() as memory, _one_core(daemon):
         memory.ingest_batch(recall_data.turns(recall_data.TURNS, first=events))
         _run(memory, "outbox-processor")  # the model is loaded
         memory.ingest_batch(recall_data.turns(events))
@@ -290,12 +299,28 @@ def raced(asks: Mapping[str, Ask], questions: Sequence[str]) -> dict[str, Times]
     return dict(times)
 
 
+def ask_in_states(folder: Path, questions: Sequence[str], found: Figures) -> None:
+    """Ask all questions in each state, some at a time."""
+    blocks = list(_parts(questions, BLOCK))
+    with states.open_states(folder) as subjects:
+        for name in ("hybrid", "by words"):
+            found.in_states[name] = {state: [] for state in subjects}
+        turns = states.take_turns(subjects, len(blocks))
+        for number, (state, daemon) in enumerate(turns):
+            with daemon.connect() as memory:
+                asks = {"hybrid": hybrid(memory), "by words": by_words(memory)}
+                for name, times in raced(asks, blocks[number // len(subjects)]).items():
+                    found.in_states[name][state] += times
+        found.end = states.describe_end(subjects)
+
+
 def commands(daemon: Daemon, questions: Sequence[str], *options: str) -> dict[str, Times]:
     """`memory recall`, next to an interpreter that does nothing."""
-    recall = [sys.executable, "-I", "-S", launch.__file__, "memory", "recall", "--in", "events"]
     asks: dict[str, Ask] = {
         "bare interpreter": lambda _: run(BARE),
-        "command": lambda question: _output(daemon, [*recall, *options, question]),
+        "command": lambda question: daemon.output(
+            "memory", "recall", "--in", "events", *options, question
+        ),
     }
     return raced(asks, questions)
 
@@ -338,20 +363,20 @@ def backlog(
     daemon: Daemon, memory: MemoryClient, asked: Sequence[str], plan: Plan, found: Figures
 ) -> None:
     """Questions while many old events wait: first for the index of words, then to be embedded."""
-    memory.ingest_batch(recall_data.turns(plan.backlog, first=BACKLOG_AT))
+    memory.ingest_batch(recall_data.turns(plan.backlog, first=states.BACKLOG_AT))
     numbers = count(FRESH_AT)
     ask = hybrid(memory)
     indexing: list[float] = []
-    while _stats(daemon)["words_waiting"]:
+    while daemon.index_stats()["words_waiting"]:
         indexing += [_timed(ask, question) for question in asked[:BLOCK]]
     found.times["hybrid, backlog indexed"] = indexing
     embedding: list[float] = []
     blocks = list(_parts(asked, -(-len(asked) // plan.fresh)))
-    before, began = _stats(daemon)["vectors_waiting"], time.perf_counter()
+    before, began = daemon.index_stats()["vectors_waiting"], time.perf_counter()
     for block in blocks:
         embedding += [_timed(ask, question) for question in block]
         fresh(memory, 1, found, "backlog", numbers)
-    waiting = _stats(daemon)["vectors_waiting"]
+    waiting = daemon.index_stats()["vectors_waiting"]
     if not waiting:
         _say("the backlog was embedded before all questions were asked")
     found.times["hybrid, backlog embedded"] = embedding
@@ -480,13 +505,6 @@ _ROWS: Sequence[Sequence[tuple[str, str, Callable[[Figures, str], str]]]] = (
 
 
 @contextmanager
-def _connected(daemon: Daemon) -> Iterator[MemoryClient]:
-    endpoint = f"http://127.0.0.1:{daemon.port}"
-    with MemoryClient.connect(endpoint, timeout_seconds=JOB_SECONDS) as memory:
-        yield memory
-
-
-@contextmanager
 def _one_core(daemon: Daemon) -> Iterator[None]:
     cores = os.sched_getaffinity(0)
     daemon.pin({max(cores)})
@@ -500,21 +518,6 @@ def _run(memory: MemoryClient, name: str) -> None:
     job = memory.run_job(name)
     if job.last_error:
         raise SystemExit(f"{name}: {job.last_error}")
-
-
-def _stats(daemon: Daemon) -> dict[str, Any]:
-    command = ("memory-daemon", "admin", "index-stats", "--format", "json")
-    told: dict[str, Any] = json.loads(
-        _output(daemon, [sys.executable, "-I", "-S", launch.__file__, *command])
-    )
-    return told
-
-
-def _output(daemon: Daemon, command: Sequence[str]) -> str:
-    environ = {**os.environ, **daemon.environ}
-    return subprocess.run(
-        command, env=environ, check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
 
 
 def _parts(whole: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -546,15 +549,15 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def _plan() -> Plan:
+def _plan() -> tuple[argparse.Namespace, Plan]:
     parser = argparse.ArgumentParser(prog="python -m bench.recall_speed", description=__doc__)
     parser.add_argument("--sizes", help=f"some of {','.join(SIZES)}")
-    parser.add_argument("--quick", action="store_true", help="2,000 events, few questions")
-    found = parser.parse_args()
-    plan = QUICK if found.quick else FULL
-    if not found.sizes:
-        return plan
-    return replace(plan, sizes=tuple(SIZES[name] for name in found.sizes.lower().split(",")))
+    options = results.parse_options(parser)
+    plan = QUICK if options.quick else FULL
+    if options.sizes:
+        sizes = tuple(SIZES[name] for name in options.sizes.lower().split(","))
+        plan = replace(plan, sizes=sizes)
+    return options, plan
 
 
 if __name__ == "__main__":

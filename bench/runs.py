@@ -11,7 +11,6 @@ import queue
 import socket
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +25,9 @@ import httpx
 
 from agent_memory.proto import kontekst_pb2 as pb
 from agent_memory.proto import memory_pb2
+from bench import results
 from bench.launch import SCRIPT, isolated, run, verdict
-from bench.tables import render
+from bench.results import Table
 
 TOKENS = 64
 CONTEXT = 4096
@@ -52,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--threads", type=int, default=1, help="of llama-server")
-    options = parser.parse_args()
+    options = results.parse_options(parser, rounds=2)
     prompts = [f"Tell the story of lighthouse number {number}." for number in range(options.rounds)]
     with isolated() as folder, Recorder() as recorder:
         agent = folder / "config/agent-memory/agents/bench"
@@ -80,15 +80,15 @@ def main() -> None:
                     ours.append(through_run(channel, prompt))
                     direct.append(directly(client, payload))
                 recall.append(search(channel, prompt))
-    sys.stdout.write(report(options, direct, ours, recall))
+    results.report(options, "runs", [compare(options, direct, ours, recall)])
 
 
-def report(
+def compare(
     options: argparse.Namespace,
     direct: Sequence[Heard],
     ours: Sequence[Heard],
     recall: Sequence[float],
-) -> str:
+) -> Table:
     first, bare_first = (statistics.median(each.first for each in way) for way in (ours, direct))
     rate, bare_rate = (statistics.median(each.rate for each in way) for way in (ours, direct))
     added = statistics.median(a.first - b.first for a, b in zip(ours, direct, strict=True))
@@ -114,7 +114,7 @@ def report(
         ["recall of the prompt, ms", "", f"{statistics.median(recall) * 1000:.1f}", "", ""],
     ]
     title = f"bench.runs, {options.rounds} pairs of {TOKENS} tokens, {options.threads} thread(s)"
-    return render(title, ["", "directly", "Run", "added", "goal"], rows)
+    return Table(title, ["", "directly", "Run", "added", "goal"], rows)
 
 
 def through_run(channel: "Channel", prompt: str) -> Heard:

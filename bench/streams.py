@@ -11,7 +11,6 @@ import json
 import os
 import resource
 import socket
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -20,9 +19,9 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from agent_memory import config
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
-from bench.hooks import daemon
-from bench.launch import isolated, percentile, verdict
-from bench.tables import render
+from bench import results
+from bench.launch import SCRIPT, isolated, percentile, run, verdict
+from bench.results import Table
 
 SESSION = "bench"
 GOAL_SECONDS = 1.0
@@ -33,11 +32,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=100)
-    options = parser.parse_args()
+    options = results.parse_options(parser, rounds=10)
+    os.environ["MEMORY_EMBEDDER__PROVIDER"] = "none"
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, hard), hard))
-    with isolated() as _, daemon(embedder="none"):
-        times = asyncio.run(measure(options.clients, options.rounds))
+    with isolated():
+        run([SCRIPT[0], "start"])
+        try:
+            times = asyncio.run(measure(options.clients, options.rounds))
+        finally:
+            run([SCRIPT[0], "stop"])
     rows = [
         [
             name,
@@ -50,7 +54,7 @@ def main() -> None:
     ]
     head = ["told to", "changes", "median ms", "p99 ms", "max ms", "goal"]
     title = f"bench.streams, {options.clients} of each, one of each frozen"
-    sys.stdout.write(render(title, head, rows))
+    results.report(options, "streams", [Table(title, head, rows)])
 
 
 async def measure(clients: int, rounds: int) -> dict[str, list[float]]:

@@ -1,9 +1,6 @@
-"""One aligned table on a terminal: the first column to the left, the others to the right. And the
-same as JSON, for a page."""
+"""One aligned table on a terminal: the first column to the left, the others to the right."""
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 Row = Sequence[str]
 
@@ -16,14 +13,6 @@ def render(title: str, head: Row, rows: Sequence[Row]) -> str:
     lines = [title, rule, _line(head, widths), rule]
     lines += [_line(row, widths) if row else rule for row in rows]
     return "\n".join([*lines, rule, ""])
-
-
-def write_json(
-    file: Path, title: str, head: Row, rows: Sequence[Row], figures: Mapping[str, object]
-) -> None:
-    """Write a table, and its figures as numbers, to a file."""
-    table = {"title": title, "head": head, "rows": rows, "figures": figures}
-    file.write_text(json.dumps(table, indent=1) + "\n")
 
 
 def _line(row: Row, widths: Sequence[int]) -> str:

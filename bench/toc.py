@@ -33,9 +33,9 @@ from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.platform.worker.process import ProcessWorker
-from bench import conversation
+from bench import conversation, results
 from bench.launch import SCRIPT, isolated, run
-from bench.tables import render
+from bench.results import Table
 
 START_MS = 1_767_225_600_000  # 1 January 2026
 ROLES = {"user": EventRole.USER, "assistant": EventRole.ASSISTANT, "tool": EventRole.TOOL}
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("transcripts", nargs="?", type=Path)
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--large", type=int, default=100_000)
-    options = parser.parse_args()
+    options = results.parse_options(parser, events=1_000, large=5_000)
     rows: list[Sequence[str]] = []
     with tempfile.TemporaryDirectory(prefix="am-toc-") as name:
         folder = Path(name)
@@ -129,7 +129,8 @@ def main() -> None:
         rows.append(["nodes after a day of live talk", f"{nodes:.1%}", "of the text", met])
         rows.append(["and their grips", f"{grips:.1%}", "of the text", ""])
     head = ["bench.toc", "measured", "", "goal"]
-    sys.stdout.write(render("Table of contents, extractive summarizer", head, rows))
+    title = "Table of contents, extractive summarizer"
+    results.report(options, "toc", [Table(title, head, rows)])
 
 
 def throughput(title: str, folder: Path, events: list[Event]) -> Sequence[str]:
