@@ -1,6 +1,6 @@
 """Serving a protobuf service: one parser and one error translation for every method."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 import grpc
@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard
-from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel import tracing
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
@@ -24,6 +24,7 @@ MAX_INLINE_SCAN_CHARS = 16 << 10  # characters to scan for secrets on the event 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 Context = Any  # grpc.aio.ServicerContext, whose stubs are generic over two types we do not use
+Metadata = Iterable[tuple[str, Any]]
 Handler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"
 _Method: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Unary = Callable[[Any], Awaitable[Message]]
@@ -62,13 +63,19 @@ def _unary(
     request_class = GetMessageClass(method.input_type)
 
     async def answer(raw: bytes, context: Context) -> Message:
+        metadata = context.invocation_metadata() or ()
+        started, outcome = observer.begin(), FAILED
         try:
-            with observer.observe(Interface.GRPC, method.name, _trace(context)):
-                await _admit(context, guard)
-                return await call(_parse(request_class, raw))
+            await _admit(context, metadata, guard)
+            response = await call(_parse(request_class, raw))
+            outcome = OK
+            return response
         except AgentMemoryError as exc:
+            outcome = type(exc).__name__
             await _abort(context, method, exc)
             raise AssertionError("abort returned") from exc
+        finally:
+            observer.end(started, Interface.GRPC, method.name, outcome, _trace(metadata))
 
     return grpc.unary_unary_rpc_method_handler(
         answer, response_serializer=lambda message: message.SerializeToString()
@@ -82,8 +89,9 @@ def _stream(
 
     async def answer(raw: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
         try:
-            with observer.observe(Interface.GRPC, method.name, _trace(context)):
-                await _admit(context, guard)
+            metadata = context.invocation_metadata() or ()
+            with observer.observe(Interface.GRPC, method.name, _trace(metadata)):
+                await _admit(context, metadata, guard)
                 async for message in call(_parse(request_class, part) async for part in raw):
                     yield message
         except AgentMemoryError as exc:
@@ -94,17 +102,17 @@ def _stream(
     )
 
 
-def _trace(context: Context) -> TraceContext | None:
-    for name, value in context.invocation_metadata() or ():
+def _trace(metadata: Metadata) -> TraceContext | None:
+    for name, value in metadata:
         if name == "traceparent" and isinstance(value, str):
             return tracing.parse_traceparent(value)
     return None
 
 
-async def _admit(context: Context, guard: Guard | None) -> None:
+async def _admit(context: Context, metadata: Metadata, guard: Guard | None) -> None:
     if guard is None:
         return
-    authorization = dict(context.invocation_metadata()).get("authorization")
+    authorization = dict(metadata).get("authorization")
     caller = GrpcCaller(authorization=authorization, peer=context.peer())
     if caller.uses_socket:
         return

@@ -152,6 +152,8 @@ class CronScheduler:
 
     def wake(self, name: str, /) -> None:
         """Run a job soon, because there is work. Cheap, and callable on any thread."""
+        if self._jobs[name].woken:  # it has not begun, and will see what this caller has stored
+            return
         with self._changed:
             found = self._jobs[name]
             if not found.woken:

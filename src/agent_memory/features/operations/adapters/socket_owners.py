@@ -13,8 +13,10 @@ import socket
 import struct
 import sys
 from contextlib import suppress
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
+from typing import NamedTuple
 
 from agent_memory.features.operations.ports import SocketOwners
 from agent_memory.kernel.access import Address, SocketOwner
@@ -35,6 +37,7 @@ _OWNER = struct.Struct("=12xII")  # uid, inode
 _OWNER_AT = _HEADER.size + _ANSWER.size + _CONNECTION.size + len(_ANY_INTERFACE)
 _ANSWER_BYTES = 8192
 _MOST_ANSWERS = 16  # unread answers to earlier questions
+_REMEMBERED = 1024  # connections
 
 _PROC_NET = Path("/proc/self/net")
 _UID_MAP = Path("/proc/self/uid_map")
@@ -57,27 +60,27 @@ class SockDiag:
         self._socket.close()
 
     def find_owner(self, peer: Address, own: Address, /) -> SocketOwner | None:
-        family = socket.AF_INET if peer.host.version == 4 else socket.AF_INET6
-        wanted = _CONNECTION.pack(peer.port, own.port, _pack_padded(peer), _pack_padded(own))
+        question = _build_question(peer, own)
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        body = _REQUEST.pack(family, _TCP, 0, 1 << _ESTABLISHED) + wanted + _ANY_INTERFACE
         head = _HEADER.pack(
-            _HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, self._sequence, 0
+            _HEADER.size + len(question.body),
+            _SOCK_DIAG_BY_FAMILY,
+            _NLM_F_REQUEST,
+            self._sequence,
+            0,
         )
         try:
-            self._socket.sendto(head + body, (0, 0))
+            self._socket.sendto(head + question.body, (0, 0))
             answer = self._answer()
         except OSError:
             return None
         if answer is None:
             return None
         # For a connection that is gone, the kernel answers with the listening socket.
-        family, state = _ANSWER.unpack_from(answer, _HEADER.size)
-        found = _CONNECTION.unpack_from(answer, _HEADER.size + _ANSWER.size)
-        if state != _ESTABLISHED or found not in (
-            (peer.port, own.port, _pack_padded(peer), _pack_padded(own)),
-            (peer.port, own.port, _pack_mapped(peer), _pack_mapped(own)),
-        ):
+        _family, state = _ANSWER.unpack_from(answer, _HEADER.size)
+        start = _HEADER.size + _ANSWER.size
+        connection = answer[start : start + _CONNECTION.size]
+        if state != _ESTABLISHED or connection not in question.answers:
             return None
         owner = SocketOwner(*_OWNER.unpack_from(answer, _OWNER_AT))
         return owner if owner.inode else None
@@ -156,6 +159,23 @@ def _finds_own(owners: SocketOwners, uid: int) -> bool:
             found = owners.find_owner(peer, own)
             return found is not None and found.uid == uid
     return False
+
+
+class _Question(NamedTuple):
+    body: bytes
+    answers: tuple[bytes, bytes]  # the connection, as IPv4 and IPv6 sockets have it
+
+
+@lru_cache(_REMEMBERED)
+def _build_question(peer: Address, own: Address) -> _Question:
+    """Build the question about a connection. Only the question is remembered, never an answer."""
+    plain, mapped = (
+        _CONNECTION.pack(peer.port, own.port, pack(peer), pack(own))
+        for pack in (_pack_padded, _pack_mapped)
+    )
+    family = socket.AF_INET if peer.host.version == 4 else socket.AF_INET6
+    request = _REQUEST.pack(family, _TCP, 0, 1 << _ESTABLISHED)
+    return _Question(request + plain + _ANY_INTERFACE, (plain, mapped))
 
 
 def _pack(address: Address) -> bytes:
