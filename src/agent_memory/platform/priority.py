@@ -8,7 +8,7 @@ from enum import Enum
 NICENESS = 15
 
 
-class Priority(Enum):
+class ThreadPriority(Enum):
     """How urgent a thread's work is."""
 
     NORMAL = "normal"  # someone waits for it
@@ -16,15 +16,15 @@ class Priority(Enum):
     IDLE = "idle"  # only what nothing else uses
 
 
-def set_priority(priority: Priority) -> None:
+def set_priority(priority: ThreadPriority) -> None:
     """Give this thread a priority. None can be raised again without privileges.
 
     On Linux every thread has its own; elsewhere this does nothing.
     """
-    if priority is Priority.NORMAL:
+    if priority is ThreadPriority.NORMAL:
         return
     lower()
-    if priority is Priority.IDLE and hasattr(os, "SCHED_IDLE"):
+    if priority is ThreadPriority.IDLE and hasattr(os, "SCHED_IDLE"):
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 

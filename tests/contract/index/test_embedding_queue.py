@@ -39,8 +39,8 @@ def add(
     queue.add({entry(name): priority for name in names}, live=live)
 
 
-def waiting(queue: EmbeddingQueue, limit: int = 100) -> list[str]:
-    found = [each.entry for each in queue.list_pending(limit=limit)]
+def waiting(queue: EmbeddingQueue, limit: int = 100, *, live: bool | None = None) -> list[str]:
+    found = [each.entry for each in queue.list_pending(limit=limit, live=live)]
     return [each.at.event_id for each in found if isinstance(each, EventChanged)]
 
 
@@ -66,6 +66,13 @@ class TestOrder:
         assert waiting(queue, 2) == ["c", "b"]
         assert waiting(queue, 3) == ["c", "b", "a"]
         assert waiting(queue, 4) == ["c", "b", "a", "z"]
+
+    def test_one_lane_alone_can_be_asked_for(self, queue: EmbeddingQueue) -> None:
+        add(queue, *"abc", live=True)
+        add(queue, *"xyz", live=False)
+        assert waiting(queue, live=True) == ["c", "b", "a"]
+        assert waiting(queue, live=False) == ["z", "y", "x"]
+        assert waiting(queue, 1, live=False) == ["z"]
 
     def test_more_than_nine_entries_stay_in_order(self, queue: EmbeddingQueue) -> None:
         for number in range(120):

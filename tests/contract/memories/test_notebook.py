@@ -27,7 +27,7 @@ from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Notebook, SharedNotebook
 from agent_memory.kernel.errors import GitFailed, InvalidInput, RemoteUnavailable
 from agent_memory.kernel.ids import USER, Domain, Millis
-from agent_memory.platform.priority import Priority
+from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
 from tests.git_repositories import (
     AT,
@@ -1227,7 +1227,7 @@ class TestReadingElsewhere:
                 /,
                 *arguments: object,  # noqa: ARG002
                 timeout_seconds: float,
-                lane: Priority | None = None,  # noqa: ARG002
+                lane: ThreadPriority | None = None,  # noqa: ARG002
             ) -> T:
                 return super().call(os._exit, 3, timeout_seconds=timeout_seconds)
 

@@ -20,7 +20,7 @@ import pytest
 
 from agent_memory.kernel.errors import WorkerFailed
 from agent_memory.platform.ports import Worker
-from agent_memory.platform.priority import Priority
+from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
 from tests.inline_worker import InlineWorker
 from tests.processes import LONG, is_running, wait_for_end, wait_until
@@ -145,7 +145,7 @@ class TestCannotBeSent:
 
 
 class TestLanes:
-    LANES = (Priority.NORMAL, Priority.LOW, Priority.IDLE)
+    LANES = (ThreadPriority.NORMAL, ThreadPriority.LOW, ThreadPriority.IDLE)
 
     @pytest.fixture
     def lanes(self) -> Iterator[ProcessWorker]:
@@ -158,15 +158,15 @@ class TestLanes:
         found = {
             lane: lanes.call(os.nice, 0, timeout_seconds=LONG, lane=lane) for lane in self.LANES
         }
-        assert found[Priority.NORMAL] == ours
-        assert found[Priority.LOW] > ours
+        assert found[ThreadPriority.NORMAL] == ours
+        assert found[ThreadPriority.LOW] > ours
         assert {
             lane: lanes.call(os.sched_getscheduler, 0, timeout_seconds=LONG, lane=lane)
             for lane in self.LANES
         } == {
-            Priority.NORMAL: os.SCHED_OTHER,
-            Priority.LOW: os.SCHED_OTHER,
-            Priority.IDLE: os.SCHED_IDLE,
+            ThreadPriority.NORMAL: os.SCHED_OTHER,
+            ThreadPriority.LOW: os.SCHED_OTHER,
+            ThreadPriority.IDLE: os.SCHED_IDLE,
         }
         pids = {lanes.call(os.getpid, timeout_seconds=LONG, lane=lane) for lane in self.LANES}
         assert pids == {lanes.pid}
@@ -174,7 +174,7 @@ class TestLanes:
     def test_a_long_call_of_one_lane_holds_up_no_other(self, lanes: ProcessWorker) -> None:
         with ThreadPoolExecutor(1) as threads:
             long = threads.submit(
-                lanes.call, exec, FOREVER, timeout_seconds=LONG, lane=Priority.IDLE
+                lanes.call, exec, FOREVER, timeout_seconds=LONG, lane=ThreadPriority.IDLE
             )
             for _ in range(3):
                 assert lanes.call(abs, -1, timeout_seconds=LONG) == 1
@@ -188,11 +188,11 @@ class TestLanes:
     ) -> None:
         with ThreadPoolExecutor(1) as threads:
             long = threads.submit(
-                lanes.call, exec, FOREVER, timeout_seconds=LONG, lane=Priority.LOW
+                lanes.call, exec, FOREVER, timeout_seconds=LONG, lane=ThreadPriority.LOW
             )
             before = pid_of(lanes)
             with pytest.raises(WorkerFailed):
-                lanes.call(os._exit, 3, timeout_seconds=LONG, lane=Priority.IDLE)
+                lanes.call(os._exit, 3, timeout_seconds=LONG, lane=ThreadPriority.IDLE)
             with pytest.raises(WorkerFailed):
                 long.result(LONG)
         for lane in self.LANES:

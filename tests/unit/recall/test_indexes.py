@@ -1,7 +1,7 @@
 """Both indexes kept up with the store: through failures, damage, rebuilds and stops anywhere."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 
 from agent_memory.features.index.model import term_vectors
 from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind, Owner
+from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import SearchMode, SearchScope
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged
@@ -165,6 +166,47 @@ class TestKeepingUp:
         parts.indexing.step()
         first = parts.queue.list_pending(limit=1)[0]
         assert first.entry == EventChanged(at=make_event("just now", NOW - 1, name="live").position)
+
+    def test_live_records_do_not_wait_for_the_backlog(self, parts: RecallHarness) -> None:
+        parts.keep_up()
+        parts.keep(*many(30), make_event("just now", NOW - 1, name="live"))
+        assert not parts.indexes.keep_up(lambda: None)
+        assert embedder(parts).embedded == ["just now"]
+        assert parts.indexes.has_backlog()
+        assert not parts.indexes.embed_backlog(lambda: None)
+        assert not parts.indexes.has_backlog()
+        assert_nothing_is_missing_or_double(parts)
+
+    def test_a_flood_of_new_events_is_a_backlog(self, parts: RecallHarness) -> None:
+        parts.keep_up()
+        flood = [
+            make_event(f"new {n}", NOW - 1, name=f"{n:05}") for n in range(indexing.MOST_LIVE + 1)
+        ]
+        parts.keep(*flood)
+        parts.indexing.step()
+        assert parts.queue.list_pending(limit=1, live=True) == []
+        assert len(parts.queue.list_pending(limit=ALL, live=False)) == len(flood)
+
+    @pytest.mark.parametrize("live", [True, False])
+    def test_what_is_removed_while_it_is_embedded_gets_no_vector(
+        self, parts: RecallHarness, live: bool
+    ) -> None:
+        parts.keep_up()
+        kept, removed = (
+            make_event(text, NOW - (1 if live else DAY), name=text) for text in ("kept", "removed")
+        )
+        parts.keep(kept, removed)
+        parts.indexing.step()
+        inner = embedder(parts).embed
+
+        def remove_meanwhile(texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
+            parts.forget(removed)
+            return inner(texts, live=live)
+
+        embedder(parts).embed = remove_meanwhile  # type: ignore[method-assign]
+        assert parts.indexes.embedding is not None
+        assert parts.indexes.embedding.step(live=live) == 2
+        assert set(by_meaning(parts)) == {f"event:{kept.event_id}"}
 
     def test_what_was_said_is_embedded_before_what_tools_gave(self, parts: RecallHarness) -> None:
         parts.keep(

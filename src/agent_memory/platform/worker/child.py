@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from agent_memory.platform.priority import Priority, set_priority
+from agent_memory.platform.priority import ThreadPriority, set_priority
 from agent_memory.platform.worker import messages
 
 
@@ -22,12 +22,12 @@ def main(lanes: Sequence[str]) -> None:
     _serve(*served[0])
 
 
-def _parse_lane(lane: str) -> tuple[Priority, socket.socket]:
+def _parse_lane(lane: str) -> tuple[ThreadPriority, socket.socket]:
     name, _, descriptor = lane.partition(":")
-    return Priority(name), socket.socket(fileno=int(descriptor))
+    return ThreadPriority(name), socket.socket(fileno=int(descriptor))
 
 
-def _serve(priority: Priority, channel: socket.socket) -> None:
+def _serve(priority: ThreadPriority, channel: socket.socket) -> None:
     set_priority(priority)
     while True:
         try:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar, cast
 import structlog
 
 from agent_memory.kernel.errors import WorkerClosed, WorkerFailed
-from agent_memory.platform.priority import Priority
+from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker import messages
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ STOP_SECONDS = 1.0
 
 class _Child(NamedTuple):
     process: subprocess.Popen[bytes]
-    channels: Mapping[Priority, socket.socket]
+    channels: Mapping[ThreadPriority, socket.socket]
 
 
 class ProcessWorker:
@@ -37,7 +37,7 @@ class ProcessWorker:
     priority. A call that crashes or hangs ends the process, and so fails those in other lanes too.
     """
 
-    def __init__(self, lanes: Sequence[Priority] = (Priority.LOW,)) -> None:
+    def __init__(self, lanes: Sequence[ThreadPriority] = (ThreadPriority.LOW,)) -> None:
         self._turns = {lane: threading.Lock() for lane in lanes}
         self._default = lanes[0]
         self._starting = threading.Lock()
@@ -55,7 +55,7 @@ class ProcessWorker:
         /,
         *arguments: object,
         timeout_seconds: float,
-        lane: Priority | None = None,
+        lane: ThreadPriority | None = None,
     ) -> T:
         lane = lane or self._default
         with self._turns[lane]:
@@ -92,7 +92,7 @@ class ProcessWorker:
                 stack.enter_context(turn)
             self._end(child, *self._turns)
 
-    def _ensure_started(self, lane: Priority) -> _Child:
+    def _ensure_started(self, lane: ThreadPriority) -> _Child:
         with self._starting:
             if self._closed.is_set():
                 raise WorkerClosed("the worker is closed")
@@ -121,12 +121,12 @@ class ProcessWorker:
                 theirs.close()
         return _Child(process, {lane: ours for lane, (ours, _) in pairs.items()})
 
-    def _end(self, child: _Child, *own: Priority) -> None:
+    def _end(self, child: _Child, *own: ThreadPriority) -> None:
         with self._starting:
             child.process.kill()
             self._release(child, *own)
 
-    def _release(self, child: _Child, *own: Priority) -> None:
+    def _release(self, child: _Child, *own: ThreadPriority) -> None:
         """Let go of a child that has ended or been killed. `own` are the lanes of the caller."""
         for lane, channel in child.channels.items():
             with contextlib.suppress(OSError):  # it is closed already

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed
-from agent_memory.platform.priority import Priority, set_priority
+from agent_memory.platform.priority import ThreadPriority, set_priority
 
 NAME = "bge-small-en-v1.5"
 DIMENSION = 384
@@ -101,7 +101,7 @@ class _Loaded:
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._live, self._backlog = (
             ThreadPoolExecutor(count, "embed", initializer=set_priority, initargs=(level,))
-            for count, level in ((1, Priority.LOW), (_THREADS, Priority.IDLE))
+            for count, level in ((1, ThreadPriority.LOW), (_THREADS, ThreadPriority.IDLE))
         )
 
     def embed(self, texts: Sequence[str], *, live: bool) -> list[NDArray[np.float32]]:

@@ -13,10 +13,10 @@ import structlog
 from agent_memory.features.index.adapters.bge import Bge
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed, WorkerFailed
-from agent_memory.platform.priority import Priority
+from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
 
-LANES = (Priority.NORMAL, Priority.LOW, Priority.IDLE)
+LANES = (ThreadPriority.NORMAL, ThreadPriority.LOW, ThreadPriority.IDLE)
 QUESTION_SECONDS = 30.0
 LIVE_SECONDS = 300.0
 BACKLOG_SECONDS = 3_600.0  # a busy machine may leave it next to nothing
@@ -41,15 +41,17 @@ class EmbedderProcess:
     def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
         if not texts:
             return []
-        lane, seconds = (Priority.LOW, LIVE_SECONDS) if live else (Priority.IDLE, BACKLOG_SECONDS)
+        lane, seconds = (
+            (ThreadPriority.LOW, LIVE_SECONDS) if live else (ThreadPriority.IDLE, BACKLOG_SECONDS)
+        )
         return self._call(lane, seconds, _embed, list(texts), live)
 
     def embed_question(self, text: str, /) -> Vector:
-        return self._call(Priority.NORMAL, QUESTION_SECONDS, _embed_question, text)
+        return self._call(ThreadPriority.NORMAL, QUESTION_SECONDS, _embed_question, text)
 
     def load(self) -> None:
         """Load the model unless it is loaded. Raises EmbedderFailed."""
-        self._call(Priority.NORMAL, QUESTION_SECONDS, _load)
+        self._call(ThreadPriority.NORMAL, QUESTION_SECONDS, _load)
         log.info("embedder.loaded", model=self.model)
 
     def close(self) -> None:
@@ -57,7 +59,7 @@ class EmbedderProcess:
         self._worker.close()
 
     def _call(
-        self, lane: Priority, seconds: float, function: Callable[..., T], *arguments: object
+        self, lane: ThreadPriority, seconds: float, function: Callable[..., T], *arguments: object
     ) -> T:
         try:
             return self._worker.call(function, *arguments, timeout_seconds=seconds, lane=lane)
