@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-QUIET_SECONDS = 0.02  # after a request; an agent's next one often follows at once
+QUIET_SECONDS = 0.005  # after a request: one caller sends its next one within that
 MOST_SECONDS = 2.0  # a request that takes longer is a stream: no one waits for its end
 LEAST_WORK = 0.002  # seconds
 JOB_REST = 39.0  # times as long as it worked, a job rests while someone waits

@@ -23,13 +23,13 @@ def set_priority(priority: ThreadPriority) -> None:
     """
     if priority is ThreadPriority.NORMAL:
         return
-    lower()
+    lower(threading.get_native_id())
     if priority is ThreadPriority.IDLE and hasattr(os, "SCHED_IDLE"):
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def lower() -> None:
-    """Lower the priority of this thread below the daemon's other threads and other programs."""
+def lower(number: int) -> None:
+    """Lower the priority of a process, or on Linux of a thread, below other programs."""
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        os.setpriority(os.PRIO_PROCESS, number, NICENESS)

@@ -165,7 +165,8 @@ def test_ctrl_c_cancels_a_command_that_works(programs: ProgramServer, tmp_path: 
         screen.interrupt()
         assert screen.finish() == 130
 
-    assert record.read_text() == "cancelled"
+    # The command learns of it after its user has the prompt back.
+    wait_until(lambda: record.read_text() == "cancelled", "the command was cancelled")
     assert "Traceback" not in screen.text
 
 

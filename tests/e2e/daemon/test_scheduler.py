@@ -10,6 +10,7 @@ from tests.command_runner import Home, wait_until
 from tests.daemon_process import Daemon
 from tests.memory_client import Client
 from tests.toc_conversations import (
+    EMBEDDING,
     EVERYTHING,
     JOBS,
     MILL,
@@ -31,8 +32,15 @@ CRONS = {
     SEGMENTS: "0 */15 * * * *",
     OUTBOX: "0 * * * * *",
     REBUILD: "0 0 * * * *",
+    EMBEDDING: "0 * * * * *",
 }
-PERIOD_MS = {ROLLUP: 3_600_000, SEGMENTS: 900_000, OUTBOX: 60_000, REBUILD: 3_600_000}
+PERIOD_MS = {
+    ROLLUP: 3_600_000,
+    SEGMENTS: 900_000,
+    OUTBOX: 60_000,
+    REBUILD: 3_600_000,
+    EMBEDDING: 60_000,
+}
 JITTER_MS = 2_000
 
 

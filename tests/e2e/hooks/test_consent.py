@@ -143,7 +143,7 @@ def test_a_project_that_is_off(home: Home, agent: Agent, app: Repository, launch
 
 def test_opt_in_and_what_a_project_may_say(home: Home, agent: Agent) -> None:
     home.serve()
-    home.configure('# mine\n[hooks]\nmode = "opt-in"\nexclude = ["~/code/clients/*"]\n')
+    home.configure('# mine\n[hooks]\nmode = "opt-in"\nexclude = ["~/work/clients/*"]\n')
     (agent.folder / "memory.toml").write_text(
         f'[hooks]\nmode = "all"\nprojects = ["{agent.folder}"]\n'
     )
@@ -158,7 +158,7 @@ def test_opt_in_and_what_a_project_may_say(home: Home, agent: Agent) -> None:
     client.mkdir(parents=True)
     wider = home.run("memory", "on", cwd=client)
     assert wider.code != 0
-    assert "~/code/clients/* in hooks.exclude covers more" in wider.errors
+    assert "~/work/clients/* in hooks.exclude covers more" in wider.errors
 
 
 def test_a_pause_survives_a_restart(home: Home, agent: Agent) -> None:
@@ -191,7 +191,7 @@ def test_without_a_daemon_nothing_is_written(home: Home, agent: Agent) -> None:
         assert take_digest(home.folder) == before
         assert home.pid() is None
 
-    home.configure('hooks.exclude = ["~/code/*"]')
+    home.configure('hooks.exclude = ["~/work/*"]')
     expect_nothing()
     home.configure('hooks.mode = "opt-in"')
     expect_nothing()

@@ -165,13 +165,13 @@ class Server:
                     data=case.given,
                 )
                 with suppress(InvalidInput):
-                    hooks.spooling.keep(inputs.parse_delivery(delivery).call)
-            assert hooks.spooling.spool.list_pending()
+                    hooks.drainer.spooling.keep(inputs.parse_delivery(delivery).call)
+            assert hooks.drainer.spooling.spool.list_pending()
             hooks.drainer.pool.submit(hooks.drain).result(SECONDS)
             self._finish()
         faults = [each for each in logs if each["log_level"] in ("error", "critical")]
         assert not faults, f"{len(faults)} faults, the first: {_describe(faults)}"
-        assert hooks.spooling.spool.list_pending() == []
+        assert hooks.drainer.spooling.spool.list_pending() == []
 
     def close(self) -> None:
         try:

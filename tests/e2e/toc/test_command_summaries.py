@@ -10,6 +10,7 @@ import pytest
 
 from agent_memory.bootstrap.build_hooks import build_installing
 from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.platform.priority import NICENESS
 from tests.answering_programs import write_program
 from tests.command_runner import Home
 from tests.hook_inputs import SAMPLES
@@ -124,7 +125,7 @@ class TestWriting:
         notes = read_notes(home)
         assert {folder for folder, _ in notes} == {str(home.data / "summarizer" / "toc")}
         if sys.platform == "linux":
-            assert {nice for _, nice in notes} == {os.nice(0) + 10}
+            assert {nice for _, nice in notes} == {NICENESS}
 
     def test_it_answers_questions_too(self, home: Home, start: Start) -> None:
         client = start(WRITER)

@@ -1,4 +1,4 @@
-"""Threads with lowered priority."""
+"""The priority of a thread: it is its own on Linux, and none elsewhere."""
 
 import os
 import sys
@@ -6,20 +6,29 @@ import threading
 
 import pytest
 
-from agent_memory.platform import priority
+from agent_memory.platform.priority import NICENESS, ThreadPriority, set_priority
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority here")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own there")
-def test_one_thread_gives_way_and_the_others_do_not() -> None:
-    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    seen: list[int] = []
+def read_priority(level: ThreadPriority) -> tuple[int, int]:
+    """Return the niceness and the policy of a thread that was given a priority."""
+    found: list[tuple[int, int]] = []
 
-    def work() -> None:
-        priority.lower()
-        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+    def run() -> None:
+        set_priority(level)
+        number = threading.get_native_id()
+        found.append((os.getpriority(os.PRIO_PROCESS, number), os.sched_getscheduler(number)))
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert seen == [max(before, priority.NICENESS)]
+    return found[0]
+
+
+def test_only_the_thread_that_asks_is_lowered() -> None:
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    assert read_priority(ThreadPriority.NORMAL) == (before, os.SCHED_OTHER)
+    assert read_priority(ThreadPriority.LOW) == (NICENESS, os.SCHED_OTHER)
+    assert read_priority(ThreadPriority.IDLE) == (NICENESS, os.SCHED_IDLE)
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before

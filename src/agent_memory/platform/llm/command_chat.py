@@ -73,8 +73,8 @@ class CommandChat:
     """A client that runs a program for each question, one at a time.
 
     The program runs in a folder of its own, which is emptied before, and ends with the daemon. With
-    `rests`, a failure is followed by a time in which every question fails at once: jobs that retry
-    with each event must not start it again and again.
+    `rests`, it has low priority, and a failure is followed by a time in which every question fails
+    at once: jobs that retry with each event must not start it again and again.
     """
 
     def __init__(
@@ -183,6 +183,7 @@ class CommandChat:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 grace_seconds=STOP_SECONDS,
+                is_background=self._rests,
             )
         except PermissionError as exc:
             raise ProgramMissing(f"{self.model} cannot be run: {exc.strerror}") from exc

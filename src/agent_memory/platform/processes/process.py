@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
+from agent_memory.platform import priority
+
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 GRACE_SECONDS = 5.0
 START_SECONDS = 30.0
@@ -52,12 +54,13 @@ class SupervisedProcess:
         stdout: Stream = subprocess.DEVNULL,
         stderr: Stream = subprocess.DEVNULL,
         grace_seconds: float = GRACE_SECONDS,
+        is_background: bool = False,
     ) -> Self:
         """Start a program in its own process group, without a terminal.
 
         A program without a slash is searched on the PATH of `env`. `cwd` may be the descriptor of a
-        folder. `grace_seconds` is the time between SIGTERM and SIGKILL when the daemon ends. Raises
-        OSError if the program cannot start.
+        folder. `grace_seconds` is the time between SIGTERM and SIGKILL when the daemon ends. A
+        program that `is_background` has low priority. Raises OSError if the program cannot start.
         """
         folder = cwd if cwd is None or isinstance(cwd, int) else os.fsencode(cwd)
         environ = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
@@ -88,6 +91,8 @@ class SupervisedProcess:
                     start_new_session=True,
                 )
             undoing.callback(_discard, supervisor)
+            if is_background:  # before it gets the program, which inherits it
+                priority.lower(supervisor.pid)
             lifeline.settimeout(START_SECONDS)
             try:
                 lifeline.sendall(len(data).to_bytes(4, "big") + data)
