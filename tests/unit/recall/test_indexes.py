@@ -187,6 +187,29 @@ class TestKeepingUp:
         assert parts.queue.list_pending(limit=1, live=True) == []
         assert len(parts.queue.list_pending(limit=ALL, live=False)) == len(flood)
 
+    def test_a_live_record_need_not_wait_for_a_backlog_before_it(
+        self, parts: RecallHarness
+    ) -> None:
+        parts.keep_up()
+        parts.keep(*many(2 * indexing.STEP), make_event("just now", NOW - 1, name="live"))
+        for _ in range(2):
+            parts.indexes.embed_ahead()
+        assert embedder(parts).embedded == ["just now"]
+        assert set(by_meaning(parts)) == {"event:live"}
+        parts.keep_up()
+        assert embedder(parts).embedded.count("just now") == 1
+        assert_nothing_is_missing_or_double(parts)
+
+    def test_one_that_the_embedder_fails_at_comes_in_its_turn(self, parts: RecallHarness) -> None:
+        parts.keep_up()
+        parts.keep(*many(2 * indexing.STEP), make_event("just now", NOW - 1, name="live"))
+        embedder(parts).reason = "gone for a while"
+        parts.indexes.embed_ahead()
+        assert parts.indexes.status().trouble == "gone for a while"
+        embedder(parts).reason = ""
+        parts.keep_up()
+        assert_nothing_is_missing_or_double(parts)
+
     @pytest.mark.parametrize("live", [True, False])
     def test_what_is_removed_while_it_is_embedded_gets_no_vector(
         self, parts: RecallHarness, live: bool

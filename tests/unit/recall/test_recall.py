@@ -381,7 +381,8 @@ class TestWarnings:
         """Nobody can do anything about it, and words answer."""
         parts.take_in(*TALK)
         parts.keep(*(make_event(f"remark {n}", n, name=f"{n}") for n in range(500)))
-        parts.indexing.step()
+        while parts.indexing.step():
+            pass
         assert parts.queue.size() == 500
         assert parts.ask("RocksDB").warning is None
 

@@ -88,10 +88,14 @@ class JobTasks:
         """Bring notes, knowledge and indexes up to date, trim the outbox, and finish a
         forgetting that was cut off. Return whether more is waiting."""
 
-        def between() -> None:
+        def check_live() -> None:
             check()
-            self.notes.flush(check)  # a backlog of the indexes must not hold up the notes
-            self._learn(check)
+            self.indexes.embed_ahead()
+
+        def between() -> None:
+            check_live()
+            self.notes.flush(check_live)  # a backlog of the indexes must not hold up the notes
+            self._learn(check_live)
 
         try:
             between()

@@ -41,6 +41,13 @@ class EmbeddingWriter:
         self._embed(batch, live=live is not False)
         return len(batch)
 
+    def embed(self, entries: Sequence[OutboxEntry]) -> None:
+        """Embed live records that are not queued yet. Raises EmbedderFailed."""
+        if entries:
+            made = self._make_vectors(self.documents.read_owned(entries), live=True)
+            with self.lock:
+                self._store(entries, made)
+
     def fill(self, on_progress: Callable[[int], None]) -> int:
         """Queue every record and return their number. What is embedded already is not embedded
         again."""
@@ -92,7 +99,7 @@ class EmbeddingWriter:
             return
         entries = [pending.entry for pending in batch]
         try:
-            made = self._make_vectors(self.documents.read_owned(entries), live)
+            made = self._make_vectors(self.documents.read_owned(entries), live=live)
         except EmbedderRefused:
             if len(batch) > 1:  # one by one, so that this text does not hold up the others
                 for pending in batch:
@@ -100,15 +107,21 @@ class EmbeddingWriter:
                 return
             made = {}
         with self.lock:
-            self.vectors.replace(
-                {
-                    owner: [(each, made[each]) for each in held if each in made]
-                    for owner, held in self.documents.read_owned(entries).items()
-                }
-            )
+            self._store(entries, made)
             self.queue.mark_done([pending.ticket for pending in batch])
 
-    def _make_vectors(self, owned: Owned, live: bool) -> dict[Document, list[Vector]]:
+    def _store(
+        self, entries: Sequence[OutboxEntry], made: Mapping[Document, Sequence[Vector]]
+    ) -> None:
+        """Store the vectors of the records as they are now."""
+        self.vectors.replace(
+            {
+                owner: [(each, made[each]) for each in held if each in made]
+                for owner, held in self.documents.read_owned(entries).items()
+            }
+        )
+
+    def _make_vectors(self, owned: Owned, *, live: bool) -> dict[Document, list[Vector]]:
         """Return the vectors of the documents. Only those that have none yet are embedded."""
         documents = [document for held in owned.values() for document in held]
         vectors = dict(zip(documents, self.vectors.get_vectors(documents), strict=True))

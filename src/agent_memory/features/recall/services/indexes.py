@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agent_memory.features.index.model.embeddings import Priority
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
-from agent_memory.features.recall.services.indexing import BATCH, Indexer
+from agent_memory.features.recall.services.indexing import STEP, Indexer
 from agent_memory.features.recall.services.unindexed import MOST
 from agent_memory.kernel.errors import EmbedderFailed, FeatureUnavailable, IndexFailed
 from agent_memory.kernel.progress import OnCount
@@ -25,6 +25,7 @@ class _IndexProgress:
     doing: str = ""
     done: int = 0
     trouble: str = ""
+    ahead: int = 0  # the outbox entry up to which live records are embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +40,25 @@ class Indexes:
         waiting."""
 
         def step() -> bool:
-            self._take_in(check)
-            return self._embed_some(check, live=True)
+            more = self._take_in(check)
+            return self._embed_some(check, live=True) or more
 
         return self._repeat(step, check)
 
     def embed_backlog(self, check: Check) -> bool:
         """Embed records of the past. Return whether more is waiting."""
         return self._repeat(lambda: self._embed_some(check, live=False), check)
+
+    def embed_ahead(self) -> None:
+        """Embed live records at once while a backlog before them is still being processed. Call it
+        often: it costs little if there are none."""
+        if self.embedding is None:
+            return
+        try:
+            entries, self.state.ahead = self.indexing.list_ahead(self.state.ahead)
+            self.embedding.embed(entries)
+        except (EmbedderFailed, IndexFailed) as exc:
+            self.state.trouble = str(exc)  # they are embedded in their turn
 
     def has_backlog(self) -> bool:
         """Tell whether records of the past wait to be embedded."""
@@ -106,16 +118,18 @@ class Indexes:
             trouble=trouble,
         )
 
-    def _take_in(self, check: Check) -> None:
+    def _take_in(self, check: Check) -> bool:
+        """Index the next changes. Return whether more are waiting."""
         if not self.filling.acquire(blocking=False):
-            return  # `fill` takes everything in, and this job is woken afterwards
+            return False  # `fill` takes everything in, and this job is woken afterwards
         try:
             cursor = self.indexing.lexical.cursor()
             # An index ahead of the store was made from a later state of it.
             if cursor is None or cursor > self.indexing.log.watermark():
                 self._fill_words(lambda _: check())
-            while self.indexing.step(check) == BATCH:  # search covers what arrives meanwhile;
-                check()  # the next run indexes it: a commit for each would keep a core busy
+            # Search covers what arrives meanwhile, and the next run indexes it: a commit for each
+            # would keep a core busy.
+            return self.indexing.step(check) == STEP
         finally:
             self.filling.release()
 

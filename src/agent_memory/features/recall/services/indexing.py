@@ -17,10 +17,12 @@ from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.platform.ports import Clock
 
-BATCH = 2_000
+BATCH = 2_000  # of a filling
+STEP = 250  # entries of the outbox: between two steps, live records are embedded
 CHUNK = 100  # read at once: a few milliseconds
 LIVE_MS = 600_000  # entries younger than this are embedded before any backlog,
 MOST_LIVE = 100  # unless more than this come at once: they are a backlog, whatever their time
+NEWEST = 20  # live entries that need not wait until the index has caught up
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Indexer:
         """Index the next entries of the outbox and return their number. `check` is called after
         every few milliseconds of work, and may raise to stop."""
         cursor = self.lexical.cursor()
-        entries = [] if cursor is None else self.outbox.read(cursor, limit=BATCH)
+        entries = [] if cursor is None else self.outbox.read(cursor, limit=STEP)
         if not entries:
             return 0
         changed = list(dict.fromkeys(entry for _, entry in entries))
@@ -48,6 +50,18 @@ class Indexer:
         self._enqueue(changed, owned)  # before the index: twice is better than not at all
         self._replace(owned, cursor=entries[-1][0])
         return len(entries)
+
+    def list_ahead(self, after: int) -> tuple[list[OutboxEntry], int]:
+        """Return live entries that would wait for a backlog before them, and the number of the
+        newest entry. None before `after`; none in a flood, which is a backlog itself."""
+        newest = self.log.watermark()
+        start = max(after, newest - MOST_LIVE)
+        if start <= (self.lexical.cursor() or 0) + STEP:
+            return [], after  # the next step takes them in
+        since = self.clock.now() - LIVE_MS
+        entries = [entry for _, entry in self.outbox.read(start, limit=MOST_LIVE)]
+        live = [entry for entry in dict.fromkeys(entries) if _is_live(entry, since)]
+        return (live if len(live) <= NEWEST else []), newest
 
     def fill(self, on_progress: Callable[[int], None], *, afresh: bool = False) -> int:
         """Rebuild the word index from every record. `on_progress` gets the number of records and
