@@ -61,7 +61,7 @@ def build_hooks(
     )
 
 
-def _step_back(foreground: Foreground) -> Callable[[], None]:
+def _step_back(foreground: Foreground) -> Callable[[], object]:
     foreground.step_back()
     return Pacer(foreground, IMPORT_REST).give_way
 

@@ -55,7 +55,8 @@ class Foreground:
         return newest is not None and now - newest.began < MOST_SECONDS
 
     def step_back(self) -> None:
-        """Make the requests of this thread background work from here on."""
+        """Make the requests that began on this thread background work from here on. Only a command
+        has a thread of its own: never call this on the event loop."""
         own = threading.get_ident()
         with self._lock:
             for number, request in list(self._in_flight.items()):
@@ -77,7 +78,7 @@ class Pacer:
         rest: float,
         *,
         worked: _Seconds = time.thread_time,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._foreground = foreground
         self._rest = rest
@@ -85,13 +86,15 @@ class Pacer:
         self._sleep = sleep
         self._since = worked()
 
-    def give_way(self) -> None:
-        """Rest if someone waits. Call it after every few milliseconds of work, or more often."""
+    def give_way(self) -> float:
+        """Rest if someone waits, and return the seconds. Call it after every few milliseconds of
+        work, or more often."""
         worked = self._worked() - self._since
         if worked < LEAST_WORK:
-            return
-        left = min(worked * self._rest, LONGEST_REST)
+            return 0.0
+        rest = left = min(worked * self._rest, LONGEST_REST)
         while left > 0 and self._foreground.is_busy():
             self._sleep(min(TICK, left))
             left -= TICK
         self._since = self._worked()
+        return rest - max(left, 0.0)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import threading
 from enum import Enum
 
@@ -21,7 +22,7 @@ def set_priority(priority: ThreadPriority) -> None:
 
     On Linux every thread has its own; elsewhere this does nothing.
     """
-    if priority is ThreadPriority.NORMAL:
+    if priority is ThreadPriority.NORMAL or sys.platform != "linux":
         return
     lower(threading.get_native_id())
     if priority is ThreadPriority.IDLE and hasattr(os, "SCHED_IDLE"):

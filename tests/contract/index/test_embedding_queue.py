@@ -106,6 +106,14 @@ class TestDone:
         queue.mark_done([each.ticket for each in first])
         assert waiting(queue) == ["a"]
 
+    def test_what_two_have_done_is_counted_once(self, queue: EmbeddingQueue) -> None:
+        add(queue, "a", "b", live=False)
+        assert queue.size() == 2
+        tickets = [each.ticket for each in queue.list_pending(limit=1)]
+        for _ in range(2):
+            queue.mark_done(tickets)
+        assert queue.size() == 1
+
     def test_marking_no_entries_changes_nothing(self, queue: EmbeddingQueue) -> None:
         add(queue, "a", live=True)
         queue.mark_done([])

@@ -59,7 +59,11 @@ def scheduler(home: Home, verb: str, job: str = REBUILD) -> None:
 
 
 def wait_rebuilt(home: Home) -> None:
-    wait_until(lambda: home.status()["contents"] is None, "the contents are rebuilt", SECONDS)
+    def is_rebuilt() -> bool:
+        status = home.status()  # without a daemon that answers yet, it has no contents
+        return "contents" in status and status["contents"] is None
+
+    wait_until(is_rebuilt, "the contents are rebuilt", SECONDS)
 
 
 def read_tree(home: Home) -> list[pb.TocNode]:

@@ -119,11 +119,12 @@ class TestPacer:
     def test_it_goes_on_however_busy_the_daemon_is(
         self, pacer: Pacer, times: Times, foreground: Foreground
     ) -> None:
-        foreground.begin()
         times.work(5.0)
-        foreground.begin()
-        pacer.give_way()
-        assert times.rested <= LONGEST_REST
+        for _ in range(3):
+            foreground.begin()
+            assert pacer.give_way() == pytest.approx(times.rested) == LONGEST_REST
+            times.slept.clear()
+            times.work(5.0)
 
     def test_it_goes_on_as_soon_as_no_one_waits(
         self, pacer: Pacer, times: Times, foreground: Foreground

@@ -29,6 +29,6 @@ def read_priority(level: ThreadPriority) -> tuple[int, int]:
 def test_only_the_thread_that_asks_is_lowered() -> None:
     before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     assert read_priority(ThreadPriority.NORMAL) == (before, os.SCHED_OTHER)
-    assert read_priority(ThreadPriority.LOW) == (NICENESS, os.SCHED_OTHER)
-    assert read_priority(ThreadPriority.IDLE) == (NICENESS, os.SCHED_IDLE)
+    assert read_priority(ThreadPriority.LOW) == (max(before, NICENESS), os.SCHED_OTHER)
+    assert read_priority(ThreadPriority.IDLE) == (max(before, NICENESS), os.SCHED_IDLE)
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before

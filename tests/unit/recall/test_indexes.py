@@ -200,6 +200,14 @@ class TestKeepingUp:
         assert embedder(parts).embedded.count("just now") == 1
         assert_nothing_is_missing_or_double(parts)
 
+    def test_so_it_is_while_new_vectors_are_filled(self, parts: RecallHarness) -> None:
+        parts.take_in(*many(10))
+        assert parts.vectors is not None
+        parts.vectors.reset()
+        parts.keep(*many(2 * indexing.STEP), make_event("just now", NOW - 1, name="live"))
+        parts.keep_up(parts.indexes.embed_ahead)
+        assert_nothing_is_missing_or_double(parts)
+
     def test_one_that_the_embedder_fails_at_comes_in_its_turn(self, parts: RecallHarness) -> None:
         parts.keep_up()
         parts.keep(*many(2 * indexing.STEP), make_event("just now", NOW - 1, name="live"))

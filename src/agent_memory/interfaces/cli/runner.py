@@ -10,7 +10,7 @@ from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.frames import Channel, CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
-from agent_memory.interfaces.observing import OK, Observer
+from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
 from agent_memory.kernel import tracing
 from agent_memory.kernel.cancellation import CancelToken
@@ -31,16 +31,19 @@ class Runner:
 
     def run(self, call: CommandCall, channel: Channel, cancelled: CancelToken) -> int:
         """Run a command, record it in the metrics, and return its exit code."""
-        started = self.observer.begin()
-        code = self._run(call, Terminal(call, channel, cancelled))
-        self.observer.end(
-            started,
-            Interface.CLI,
-            self._find_command(call),
-            f"exit_{code}" if code else OK,
-            tracing.parse_traceparent(call.environ.get("TRACEPARENT", "")),
-        )
-        return code
+        started, outcome = self.observer.begin(), FAILED
+        try:
+            code = self._run(call, Terminal(call, channel, cancelled))
+            outcome = f"exit_{code}" if code else OK
+            return code
+        finally:
+            self.observer.end(
+                started,
+                Interface.CLI,
+                self._find_command(call),
+                outcome,
+                tracing.parse_traceparent(call.environ.get("TRACEPARENT", "")),
+            )
 
     def _find_command(self, call: CommandCall) -> str:
         """Return the names of the program and its commands, without arguments."""

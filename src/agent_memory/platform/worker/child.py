@@ -9,13 +9,15 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from agent_memory.platform.priority import ThreadPriority, set_priority
+from agent_memory.platform.priority import NICENESS, ThreadPriority, set_priority
 from agent_memory.platform.worker import messages
 
 
 def main(lanes: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     served = [_parse_lane(lane) for lane in lanes]
+    if sys.platform != "linux" and all(lane is not ThreadPriority.NORMAL for lane, _ in served):
+        os.nice(NICENESS)  # threads have no priority of their own there
     _die_with_parent(served[0][1])  # before it lowers its own priority
     for lane in served[1:]:
         threading.Thread(target=_serve, args=lane, daemon=True).start()

@@ -105,21 +105,29 @@ class ProcessWorker:
             return child
 
     def _start(self) -> _Child:
-        pairs = {lane: socket.socketpair() for lane in self._turns}
-        descriptors = [theirs.fileno() for _, theirs in pairs.values()]
-        lanes = [f"{lane.value}:{number}" for lane, number in zip(pairs, descriptors, strict=True)]
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-m", CHILD, *lanes],
-                pass_fds=descriptors,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        finally:
-            for _, theirs in pairs.values():
-                theirs.close()
-        return _Child(process, {lane: ours for lane, (ours, _) in pairs.items()})
+        with ExitStack() as undoing:
+            try:
+                channels: dict[ThreadPriority, socket.socket] = {}
+                lanes: dict[ThreadPriority, int] = {}
+                with ExitStack() as theirs:
+                    for lane in self._turns:
+                        channels[lane], other = socket.socketpair()
+                        undoing.enter_context(channels[lane])
+                        lanes[lane] = theirs.enter_context(other).fileno()
+                    process = subprocess.Popen(
+                        [
+                            *(sys.executable, "-I", "-m", CHILD),
+                            *(f"{lane.value}:{number}" for lane, number in lanes.items()),
+                        ],
+                        pass_fds=list(lanes.values()),
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                    )
+            except OSError as exc:
+                raise WorkerFailed(f"the worker cannot start: {exc.strerror}") from exc
+            undoing.pop_all()
+        return _Child(process, channels)
 
     def _end(self, child: _Child, *own: ThreadPriority) -> None:
         with self._starting:

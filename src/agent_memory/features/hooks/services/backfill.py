@@ -53,7 +53,7 @@ class Backfill:
     ingest: Ingest
     resolver: ProjectResolver
     consent: RecordingConsent
-    step_back: Callable[[], Callable[[], None]]
+    step_back: Callable[[], Callable[[], object]]
     """Makes the calling thread background work. It returns what to call often: it waits while
     requests are in flight."""
     excluded: ExcludedFolder = field(default_factory=ExcludedFolder)

@@ -5,7 +5,6 @@ the backlog have a lane each, so that none waits for a less urgent one.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TypeVar
 
 import structlog
@@ -33,6 +32,7 @@ class EmbedderProcess:
 
     def __init__(self) -> None:
         self._worker = ProcessWorker(LANES)
+        self._loaded_pid: int | None = None
 
     @property
     def pid(self) -> int | None:
@@ -44,6 +44,8 @@ class EmbedderProcess:
         lane, seconds = (
             (ThreadPriority.LOW, LIVE_SECONDS) if live else (ThreadPriority.IDLE, BACKLOG_SECONDS)
         )
+        if self._worker.pid != self._loaded_pid or self._loaded_pid is None:
+            self.load()  # in the lane of questions, which would wait for a slower one
         return self._call(lane, seconds, _embed, list(texts), live)
 
     def embed_question(self, text: str, /) -> Vector:
@@ -52,6 +54,7 @@ class EmbedderProcess:
     def load(self) -> None:
         """Load the model unless it is loaded. Raises EmbedderFailed."""
         self._call(ThreadPriority.NORMAL, QUESTION_SECONDS, _load)
+        self._loaded_pid = self._worker.pid
         log.info("embedder.loaded", model=self.model)
 
     def close(self) -> None:
@@ -70,18 +73,16 @@ class EmbedderProcess:
 # These run in the process.
 
 
-@cache
-def _embedder() -> Bge:
-    return Bge()
+_EMBEDDER = Bge()
 
 
 def _load() -> None:
-    _embedder().load()
+    _EMBEDDER.load()
 
 
 def _embed(texts: Sequence[str], live: bool) -> list[Vector]:
-    return _embedder().embed(texts, live=live)
+    return _EMBEDDER.embed(texts, live=live)
 
 
 def _embed_question(text: str) -> Vector:
-    return _embedder().embed_question(text)
+    return _EMBEDDER.embed_question(text)

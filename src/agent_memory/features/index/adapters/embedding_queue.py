@@ -62,9 +62,11 @@ class StoredEmbeddingQueue:
         if tickets:
             removals = tuple(Delete(families.EMBEDDING_QUEUE, ticket) for ticket in tickets)
             with self._counting:
+                present = self._store.get_many(families.EMBEDDING_QUEUE, tickets)
                 self._store.submit([Batch(removals)]).result()
-                if self._counts is not None:
-                    self._counts -= _count_keys(tickets)
+                if self._counts is not None:  # another may have removed some, or all
+                    left = [t for t, value in zip(tickets, present, strict=True) if value]
+                    self._counts -= _count_keys(left)
 
     def clear(self) -> None:
         lanes = [DeleteRange(families.EMBEDDING_QUEUE, n, keys.end_of(n)) for n in (_LIVE, _PAST)]

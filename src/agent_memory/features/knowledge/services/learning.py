@@ -45,15 +45,17 @@ class Learner:
 
     def keep_up(self, check: Check) -> None:
         """Learn from all new events."""
-        with self.lock:
-            cursor = self.knowledge.cursor()
-            if cursor is None:
-                cursor = self._learn_all(check)
-            while entries := self.outbox.read(cursor, limit=BATCH):
-                check()
-                cursor = entries[-1][0]
+        while True:
+            check()  # it may rest: not with the lock, which forgetting waits for
+            with self.lock:
+                cursor = self.knowledge.cursor()
+                if cursor is None:
+                    cursor = self._learn_all(check)
+                entries = self.outbox.read(cursor, limit=BATCH)
+                if not entries:
+                    return
                 positions = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
-                self._learn_events(self.log.get_at(positions), cursor)
+                self._learn_events(self.log.get_at(positions), entries[-1][0])
 
     def relearn(self, session_ids: Iterable[SessionId]) -> None:
         """Learn these sessions again from their events, even if none are left."""

@@ -100,6 +100,7 @@ class CronScheduler:
         self._changed = threading.Condition()
         self._saving = threading.Lock()
         self._ending = False
+        self._closed = threading.Event()
         self._jobs: dict[str, _JobEntry] = {}
         for job in jobs:
             state = store.load(job.name)
@@ -165,13 +166,14 @@ class CronScheduler:
         with self._changed:
             found = self._get_job(name)
             self._changed.wait_for(lambda: found.thread is None)
-            thread = self._begin(found)
+            thread = self._begin(found, paced=False)  # the caller waits for it
         thread.join()
         return next(each for each in self.status() if each.name == name)
 
     def close(self) -> None:
         with self._changed:
             self._ending = True
+            self._closed.set()  # wakes jobs that rest
             threads = [each.thread for each in self._jobs.values() if each.thread is not None]
             self._changed.notify_all()
         for thread in (*threads, *([self._thread] if self._thread.is_alive() else [])):
@@ -211,24 +213,26 @@ class CronScheduler:
         if by_cron or (found.woken and time.monotonic() >= found.not_before):
             self._begin(found)
 
-    def _begin(self, found: _JobEntry) -> threading.Thread:
+    def _begin(self, found: _JobEntry, *, paced: bool = True) -> threading.Thread:
         found.woken = False
         found.not_before = time.monotonic() + COALESCE_SECONDS
         thread = threading.Thread(
-            target=self._work, args=(found,), name=f"job-{found.job.name}", daemon=True
+            target=self._work, args=(found, paced), name=f"job-{found.job.name}", daemon=True
         )
         found.thread = thread
         thread.start()
         return thread
 
-    def _work(self, found: _JobEntry) -> None:
+    def _work(self, found: _JobEntry, paced: bool) -> None:
         began, started = self._clock.now(), time.monotonic()
         deadline = started + found.job.timeout_seconds
         error: str | None = None
-        pacer = Pacer(self._foreground, JOB_REST)
+        pacer = Pacer(self._foreground, JOB_REST, sleep=self._closed.wait)
 
         def check() -> None:
-            pacer.give_way()
+            nonlocal deadline
+            if paced:
+                deadline += pacer.give_way()
             if self._ending or time.monotonic() > deadline:
                 raise JobStopped("stopped")
 

@@ -70,8 +70,11 @@ class JobTasks:
 
     def roll_up(self, check: Check) -> None:
         self.injections.trim()
-        with self.toc_lock:
-            self.rollup.run(lambda _: check())
+        while True:
+            check()  # it may rest: never with the lock, which requests wait for
+            with self.toc_lock:
+                if not self.rollup.step():
+                    break
 
     def rebuild_contents(self, check: Check) -> bool:
         """Rebuild nodes of an older edition. Return whether something was rebuilt, and more may be
@@ -94,7 +97,7 @@ class JobTasks:
 
         def between() -> None:
             check_live()
-            self.notes.flush(check_live)  # a backlog of the indexes must not hold up the notes
+            self.notes.flush(check)  # a backlog of the indexes must not hold up the notes
             self._learn(check_live)
 
         try:

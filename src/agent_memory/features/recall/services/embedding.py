@@ -32,13 +32,16 @@ class EmbeddingWriter:
     queue: EmbeddingQueue
     embedder: Embedder
     vectors: VectorIndex
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)  # held while vectors change
+    live_step: threading.Lock = field(default_factory=threading.Lock)
+    past_step: threading.Lock = field(default_factory=threading.Lock)
 
     def step(self, *, live: bool | None = None) -> int:
         """Embed the next batch and return its size: of live records, of past ones, or of both, live
         ones first. Raises EmbedderFailed."""
-        batch = self._next(live)
-        self._embed(batch, live=live is not False)
+        with self.live_step if live else self.past_step:
+            batch = self._next(live)
+            self._embed(batch, live=live is not False)
         return len(batch)
 
     def embed(self, entries: Sequence[OutboxEntry]) -> None:
@@ -52,14 +55,13 @@ class EmbeddingWriter:
         """Queue every record and return their number. What is embedded already is not embedded
         again."""
         count = 0
-        with self.lock:
-            self.queue.clear()
-            for entries in self.documents.list_entries():
-                owned = self.documents.read_owned(entries)
-                self.queue.add(embeddings.prioritize(entries, owned), live=False)
-                count += len(entries)
-                on_progress(count)
-            self.vectors.mark_complete()
+        self.queue.clear()
+        for entries in self.documents.list_entries():
+            owned = self.documents.read_owned(entries)
+            self.queue.add(embeddings.prioritize(entries, owned), live=False)
+            count += len(entries)
+            on_progress(count)
+        self.vectors.mark_complete()
         return count
 
     def drop(self, entries: Sequence[OutboxEntry]) -> None:

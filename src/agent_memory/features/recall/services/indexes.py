@@ -41,13 +41,14 @@ class Indexes:
 
         def step() -> bool:
             more = self._take_in(check)
-            return self._embed_some(check, live=True) or more
+            self._ensure_queued(check)
+            return self._embed_some(live=True) or more
 
         return self._repeat(step, check)
 
     def embed_backlog(self, check: Check) -> bool:
         """Embed records of the past. Return whether more is waiting."""
-        return self._repeat(lambda: self._embed_some(check, live=False), check)
+        return self._repeat(lambda: self._embed_some(live=False), check)
 
     def embed_ahead(self) -> None:
         """Embed live records at once while a backlog before them is still being processed. Call it
@@ -145,16 +146,18 @@ class Indexes:
             return False  # the next change, or the next minute, tries again
         return True
 
-    def _embed_some(self, check: Check, *, live: bool) -> bool:
-        if self.embedding is None:
-            return False
-        if not self.embedding.vectors.is_complete:
+    def _ensure_queued(self, check: Check) -> None:
+        """Queue every record if the vectors are new."""
+        if self.embedding is not None and not self.embedding.vectors.is_complete:
             self._track_progress(
                 "queueing what is to be embedded", self.embedding.fill, lambda _: check()
             )
-        some = self.embedding.step(live=live) > 0
+
+    def _embed_some(self, *, live: bool) -> bool:
+        if self.embedding is None or not self.embedding.step(live=live):
+            return False
         self.state.trouble = ""
-        return some
+        return True
 
     def _embedding(self) -> EmbeddingWriter:
         if self.embedding is None:

@@ -28,13 +28,19 @@ class Rollup:
     def run(self, on_progress: Callable[[int], None]) -> int:
         """Update every dirty period, bottom-up, and return their number."""
         count = 0
-        for level in (Level.DAY, Level.WEEK, Level.MONTH, Level.YEAR):
-            while dirty := self.writer.list_dirty(level, limit=BATCH):
-                self.writer.commit(self._change(dirty))
-                count += len(dirty)
-                on_progress(count)
-        self.writer.remove_stale_grips()
+        while updated := self.step():
+            count += updated
+            on_progress(count)
         return count
+
+    def step(self) -> int:
+        """Update some dirty periods of the lowest level that has any, and return their number."""
+        for level in (Level.DAY, Level.WEEK, Level.MONTH, Level.YEAR):
+            if dirty := self.writer.list_dirty(level, limit=BATCH):
+                self.writer.commit(self._change(dirty))
+                return len(dirty)
+        self.writer.remove_stale_grips()
+        return 0
 
     def plan_redraft(self, node_ids: Sequence[NodeId]) -> TocChange:
         """Return the change from writing periods again, without asking a model.
