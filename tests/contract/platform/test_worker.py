@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -175,7 +176,7 @@ class TestLanes:
     def test_a_long_call_of_one_lane_holds_up_no_other(self, lanes: ProcessWorker) -> None:
         with ThreadPoolExecutor(1) as threads:
             long = threads.submit(
-                lanes.call, exec, FOREVER, timeout_seconds=LONG, lane=ThreadPriority.IDLE
+                lanes.call, time.sleep, LONG, timeout_seconds=LONG, lane=ThreadPriority.IDLE
             )
             for _ in range(3):
                 assert lanes.call(abs, -1, timeout_seconds=LONG) == 1
@@ -189,7 +190,7 @@ class TestLanes:
     ) -> None:
         with ThreadPoolExecutor(1) as threads:
             long = threads.submit(
-                lanes.call, exec, FOREVER, timeout_seconds=LONG, lane=ThreadPriority.LOW
+                lanes.call, time.sleep, LONG, timeout_seconds=LONG, lane=ThreadPriority.LOW
             )
             before = pid_of(lanes)
             with pytest.raises(WorkerFailed):
