@@ -22,7 +22,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 CHILD = "agent_memory.platform.worker.child"
-STOP_SECONDS = 1.0
+STOP_SECONDS = 10.0  # for a killed process to be gone: on a busy machine it takes a while
 
 
 class _Child(NamedTuple):
