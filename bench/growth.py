@@ -241,7 +241,7 @@ class GrowingStore:
             memory.run_job(OUTBOX)
 
     def _call_hook(self, name: str, number: int) -> None:
-        call = json.dumps(hooks.told(name, number, self._project))
+        call = json.dumps(hooks.build_call(name, number, self._project))
         self._run_command("memory", "hook", "auto", given=call)
 
     def _read_json(self, *words: str) -> dict[str, Any]:

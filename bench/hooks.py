@@ -136,7 +136,7 @@ def measure(times: Times, daemon: Daemon, number: int) -> None:
     environ = {**os.environ, **daemon.environ}
     for name, values in times.items():
         bare = name == BARE_NAME
-        given = b"" if bare else json.dumps(told(name, number, project)).encode()
+        given = b"" if bare else json.dumps(build_call(name, number, project)).encode()
         started = time.perf_counter()
         subprocess.run(
             BARE if bare else HOOK,
@@ -148,7 +148,7 @@ def measure(times: Times, daemon: Daemon, number: int) -> None:
         values.append(time.perf_counter() - started)
 
 
-def told(name: str, number: int, project: Path) -> dict[str, object]:
+def build_call(name: str, number: int, project: Path) -> dict[str, object]:
     words = f"{WORDS[number % 10]} {WORDS[number // 10 % 10]}"
     common: dict[str, object] = {
         "session_id": f"bench-{time.time_ns() if name == 'SessionStart' else number // 20}",

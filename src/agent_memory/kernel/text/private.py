@@ -1,4 +1,4 @@
-"""Private parts of a text, which the user has marked and nobody stores."""
+"""Private parts of a text, which the user has marked and which are not stored."""
 
 import re
 

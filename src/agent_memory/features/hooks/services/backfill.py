@@ -133,7 +133,7 @@ class _ImportConsent:
     _rules: dict[str, ConsentRules | None] = field(default_factory=dict)  # None: nothing there
 
     def check_readable(self) -> None:
-        """Raise ConfigError if nobody can tell which folders are excluded."""
+        """Raise ConfigError if it is unknown which folders are excluded."""
         if problem := self.consent.load_rules("/", self.environ).unreadable:
             raise ConfigError(
                 f"cannot tell which folders are excluded from recording: {problem}; correct it, or"

@@ -44,8 +44,8 @@ _TOKENIZER = _File(
 class Bge:
     """An embedder that loads its model on `load` or first use: half a second, about 100 MB.
 
-    One text is embedded by the calling thread. Many are embedded by a thread of low priority, or
-    in a backlog by several that use only what other programs leave.
+    Live texts are embedded by the calling thread, a backlog by several threads that use only what
+    other programs leave.
     """
 
     model = f"{NAME}/{MAX_TOKENS}"
@@ -99,9 +99,8 @@ class _Loaded:
             raise EmbedderFailed(f"{NAME} cannot be loaded: {exc}") from exc
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
-        self._live, self._backlog = (
-            ThreadPoolExecutor(count, "embed", initializer=set_priority, initargs=(level,))
-            for count, level in ((1, ThreadPriority.LOW), (_THREADS, ThreadPriority.IDLE))
+        self._backlog = ThreadPoolExecutor(
+            _THREADS, "embed", initializer=set_priority, initargs=(ThreadPriority.IDLE,)
         )
 
     def embed(self, texts: Sequence[str], *, live: bool) -> list[NDArray[np.float32]]:
@@ -109,8 +108,8 @@ class _Loaded:
             return [self._run(self._tokenizer.encode(texts[0]).ids)]
         # `encode_batch` releases the GIL.
         encodings = self._tokenizer.encode_batch(list(texts))
-        threads = self._live if live else self._backlog
-        return list(threads.map(lambda encoding: self._run(encoding.ids), encodings))
+        run_all = map if live else self._backlog.map
+        return list(run_all(lambda encoding: self._run(encoding.ids), encodings))
 
     def _run(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Return the vector of one text.

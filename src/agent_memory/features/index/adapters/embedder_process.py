@@ -44,7 +44,7 @@ class EmbedderProcess:
         lane, seconds = (
             (ThreadPriority.LOW, LIVE_SECONDS) if live else (ThreadPriority.IDLE, BACKLOG_SECONDS)
         )
-        if self._worker.pid != self._loaded_pid or self._loaded_pid is None:
+        if self._loaded_pid is None or self._worker.pid != self._loaded_pid:
             self.load()  # in the lane of questions, which would wait for a slower one
         return self._call(lane, seconds, _embed, list(texts), live)
 
