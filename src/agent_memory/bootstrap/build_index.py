@@ -14,6 +14,7 @@ from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.stored_term_vectors import StoredTermVectors
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.ports import Embedder, EmbeddingQueue, TermVectors, VectorIndex
+from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.store import schema
 
 LEXICAL = "lexical"  # the folder of the index of words
@@ -49,7 +50,7 @@ def build_index(platform: Platform) -> IndexFeature:
 
 def _build_vectors(platform: Platform) -> VectorParts | None:
     folder = platform.folders.index / "vectors"
-    embedder = _build_embedder(platform.settings.embedder)
+    embedder = _build_embedder(platform.settings.embedder, platform.foreground)
     if embedder is None:
         if folder.exists():
             FlatVectors.outdate(folder)
@@ -64,11 +65,11 @@ def _build_vectors(platform: Platform) -> VectorParts | None:
     )
 
 
-def _build_embedder(settings: EmbedderSettings) -> Embedder | None:
+def _build_embedder(settings: EmbedderSettings, foreground: Foreground) -> Embedder | None:
     if settings.provider == "none":
         return None
     if settings.provider in ("bge", "minilm"):
-        return EmbedderProcess()
+        return EmbedderProcess(foreground)
     # Late: its HTTP client takes 30 ms to load, and few use it.
     from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 QUIET_SECONDS = 0.005  # after a request: one caller sends its next one within that
+HOOK_SECONDS = 0.1  # an agent that calls hook after hook starts a process for each
 MOST_SECONDS = 2.0  # a request that takes longer is a stream: no one waits for its end
 LEAST_WORK = 0.002  # seconds
 JOB_REST = 39.0  # times as long as it worked, a job rests while someone waits
+BACKLOG_REST = 19.0  # the embedder with a backlog: it slows down other processes too
 IMPORT_REST = 4.0  # an import: its user waits for it, if not for each event
 LONGEST_REST = 2.0
 TICK = 0.004
@@ -29,7 +31,7 @@ class Foreground:
         self._lock = threading.Lock()
         self._in_flight: dict[int, _Request] = {}  # the newest last
         self._number = 0
-        self._last_end = -QUIET_SECONDS
+        self._last_end = -HOOK_SECONDS
 
     def begin(self) -> int:
         """Count a request from here until `end`, which gets the number that this returns."""
@@ -45,10 +47,10 @@ class Foreground:
         if request is not None:
             self._last_end = self._monotonic()
 
-    def is_busy(self) -> bool:
-        """Return whether a request is in flight, or was a moment ago."""
+    def is_busy(self, quiet: float = QUIET_SECONDS) -> bool:
+        """Return whether a request is in flight, or was in the last `quiet` seconds."""
         now = self._monotonic()
-        if now - self._last_end < QUIET_SECONDS:
+        if now - self._last_end < quiet:
             return True
         with self._lock:
             newest = next(reversed(self._in_flight.values()), None)
@@ -68,8 +70,8 @@ class Pacer:
     """Slows down one background thread while the foreground is busy.
 
     It then rests `rest` times as long as it has worked, so that the rest of the time is left to the
-    requests, but work that waits is done in the end, however busy the daemon is. Only the CPU time
-    of the thread counts as work, not what it waits for another process or the disk.
+    requests, but work that waits is done in the end, however busy the daemon is. By default only
+    the CPU time of the thread counts as work, not what it waits for another process or the disk.
     """
 
     def __init__(
@@ -77,11 +79,13 @@ class Pacer:
         foreground: Foreground,
         rest: float,
         *,
+        quiet: float = QUIET_SECONDS,
         worked: _Seconds = time.thread_time,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._foreground = foreground
         self._rest = rest
+        self._quiet = quiet
         self._worked = worked
         self._sleep = sleep
         self._since = worked()
@@ -93,7 +97,7 @@ class Pacer:
         if worked < LEAST_WORK:
             return 0.0
         rest = left = min(worked * self._rest, LONGEST_REST)
-        while left > 0 and self._foreground.is_busy():
+        while left > 0 and self._foreground.is_busy(self._quiet):
             self._sleep(min(TICK, left))
             left -= TICK
         self._since = self._worked()

@@ -27,6 +27,7 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.memories.model import duplicates
 from agent_memory.kernel.errors import ConfigError, EmbedderFailed, EmbedderRefused
+from agent_memory.platform.foreground import Foreground
 from tests.contract.scripted_llm import TIMEOUT, Reply, ScriptedLlm, Step, error, scripted
 from tests.embedders import HashingEmbedder
 from tests.processes import wait_for_end
@@ -256,6 +257,16 @@ class TestProcess:
             embedder_process.close()
             with pytest.raises(EmbedderFailed):
                 backlog.result(TIMEOUT)
+
+    def test_a_backlog_goes_on_while_someone_waits(self) -> None:
+        foreground = Foreground()
+        foreground.begin()
+        process = EmbedderProcess(foreground)
+        texts = [f"text {number} " * 200 for number in range(3)]  # a part each
+        try:
+            assert process.embed(texts, live=False) == process.embed(texts)
+        finally:
+            process.close()
 
     def test_a_closed_one_fails(self, embedder_process: EmbedderProcess) -> None:
         embedder_process.close()

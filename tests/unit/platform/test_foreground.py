@@ -134,6 +134,19 @@ class TestPacer:
         pacer.give_way()
         assert times.rested <= QUIET_SECONDS
 
+    def test_work_that_slows_down_other_processes_waits_longer_for_the_next_request(
+        self, times: Times, foreground: Foreground
+    ) -> None:
+        pacer = Pacer(foreground, REST, quiet=1.0, worked=lambda: times.now, sleep=times.sleep)
+        foreground.end(foreground.begin())
+        times.now += 0.05
+        pacer.give_way()
+        assert times.rested == pytest.approx(0.05 * REST, abs=0.005)
+        times.now += 1.0
+        times.slept.clear()
+        pacer.give_way()
+        assert not times.slept
+
     def test_little_work_is_added_up(
         self, pacer: Pacer, times: Times, foreground: Foreground
     ) -> None:

@@ -1,10 +1,12 @@
 """What is newer than the index of words: found at once, and let go when the index has it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agent_memory.features.index.model import documents, term_vectors
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import IndexHit, SearchScope
 from agent_memory.features.recall.services import unindexed
@@ -186,3 +188,26 @@ class TestTooMany:
         again.keep_up()
         assert again.tail.all(SearchScope()) == ([], 0)
         again.close()
+
+
+class TestTermVectors:
+    def test_a_vector_is_built_once_for_a_text(self, parts: RecallHarness) -> None:
+        (lantern,) = documents.from_event(make_event("The lantern on the pier.", name="a"))
+        built = parts.tail.build_vector(lantern)
+        assert built.hashes.tolist() == term_vectors.build(lantern).hashes.tolist()
+        assert parts.tail.build_vector(replace(lantern)) is built
+
+    def test_a_changed_text_gets_another(self, parts: RecallHarness) -> None:
+        (lantern,) = documents.from_event(make_event("The lantern on the pier.", name="a"))
+        before = parts.tail.build_vector(lantern)
+        after = parts.tail.build_vector(replace(lantern, text="The buoy."))
+        assert after.hashes.tolist() != before.hashes.tolist()
+
+    def test_the_vectors_of_long_texts_are_not_all_kept(
+        self, parts: RecallHarness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(unindexed, "_KEPT_CHARS", 10)
+        (lantern,) = documents.from_event(make_event("The lantern on the pier.", name="a"))
+        first = parts.tail.build_vector(lantern)
+        parts.tail.build_vector(replace(lantern, text="The buoy."))
+        assert parts.tail.build_vector(lantern) is not first

@@ -1,10 +1,14 @@
 """An embedder in a process of its own.
 
 Loading a model and embedding a backlog would hold up the daemon. Questions, live conversations and
-the backlog have a lane each, so that none waits for a less urgent one.
+the backlog have a lane each, so that none waits for a less urgent one. A backlog is sent in small
+parts and rests between them while someone waits: even at idle priority it slows down what runs on
+the other cores.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import structlog
@@ -12,6 +16,7 @@ import structlog
 from agent_memory.features.index.adapters.bge import Bge
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed, WorkerFailed
+from agent_memory.platform.foreground import BACKLOG_REST, HOOK_SECONDS, Foreground, Pacer
 from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
 
@@ -19,6 +24,7 @@ LANES = (ThreadPriority.NORMAL, ThreadPriority.LOW, ThreadPriority.IDLE)
 QUESTION_SECONDS = 30.0
 LIVE_SECONDS = 300.0
 BACKLOG_SECONDS = 3_600.0  # a busy machine may leave it next to nothing
+PART_CHARS = 2_000  # of a backlog at once: some 50 ms
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -30,9 +36,11 @@ class EmbedderProcess:
     model = Bge.model
     unrelated = Bge.unrelated
 
-    def __init__(self) -> None:
+    def __init__(self, foreground: Foreground | None = None) -> None:
         self._worker = ProcessWorker(LANES)
         self._loaded_pid: int | None = None
+        self._foreground = foreground or Foreground()
+        self._closed = threading.Event()
 
     @property
     def pid(self) -> int | None:
@@ -41,12 +49,11 @@ class EmbedderProcess:
     def embed(self, texts: Sequence[str], /, *, live: bool = True) -> list[Vector]:
         if not texts:
             return []
-        lane, seconds = (
-            (ThreadPriority.LOW, LIVE_SECONDS) if live else (ThreadPriority.IDLE, BACKLOG_SECONDS)
-        )
         if self._loaded_pid is None or self._worker.pid != self._loaded_pid:
             self.load()  # in the lane of questions, which would wait for a slower one
-        return self._call(lane, seconds, _embed, list(texts), live)
+        if live:
+            return self._call(ThreadPriority.LOW, LIVE_SECONDS, _embed, list(texts), True)
+        return self._embed_backlog(texts)
 
     def embed_question(self, text: str, /) -> Vector:
         return self._call(ThreadPriority.NORMAL, QUESTION_SECONDS, _embed_question, text)
@@ -59,7 +66,22 @@ class EmbedderProcess:
 
     def close(self) -> None:
         """End the process. A running call fails."""
+        self._closed.set()
         self._worker.close()
+
+    def _embed_backlog(self, texts: Sequence[str]) -> list[Vector]:
+        pacer = Pacer(
+            self._foreground,
+            BACKLOG_REST,
+            quiet=HOOK_SECONDS,
+            worked=time.monotonic,  # the work is done in the process
+            sleep=self._closed.wait,
+        )
+        vectors: list[Vector] = []
+        for part in _split(texts):
+            vectors += self._call(ThreadPriority.IDLE, BACKLOG_SECONDS, _embed, part, False)
+            pacer.give_way()
+        return vectors
 
     def _call(
         self, lane: ThreadPriority, seconds: float, function: Callable[..., T], *arguments: object
@@ -68,6 +90,20 @@ class EmbedderProcess:
             return self._worker.call(function, *arguments, timeout_seconds=seconds, lane=lane)
         except WorkerFailed as exc:
             raise EmbedderFailed(f"{Bge.model}: {exc}") from exc
+
+
+def _split(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Split texts into parts of about `PART_CHARS`, and at least one text."""
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        if part and size + len(text) > PART_CHARS:
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    if part:
+        yield part
 
 
 # These run in the process.

@@ -1,6 +1,6 @@
 """The candidates of a question: what the indexes found, and the turns around the foremost."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,10 +45,17 @@ class NearDocuments:
 class CandidatePool:
     """Candidates by their words and meaning. Texts are read only where they are needed."""
 
-    def __init__(self, log: EventLog, reader: DocumentReader, terms: TermVectors) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        reader: DocumentReader,
+        terms: TermVectors,
+        build_vector: Callable[[Document], TermVector] = term_vectors.build,
+    ) -> None:
         self._log = log
         self._reader = reader
         self._terms = terms
+        self._build_vector = build_vector
         self._found: dict[DocumentKey, IndexHit] = {}
         self._turns: dict[DocumentKey, IndexHit] = {}  # beside what was found
         self._runs: dict[DocumentKey, list[DocumentKey]] = {}  # consecutive turns
@@ -129,7 +136,7 @@ class CandidatePool:
         )
         missing = [key for key, vector in vectors.items() if vector is None]
         read = self.read(hits[key] for key in missing) if missing else {}
-        return vectors | {key: term_vectors.build(read[key]) for key in missing if key in read}
+        return vectors | {key: self._build_vector(read[key]) for key in missing if key in read}
 
 
 def _link(

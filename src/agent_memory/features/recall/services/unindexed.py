@@ -3,10 +3,12 @@
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from agent_memory.features.index.model import documents, queries
+from agent_memory.features.index.model import documents, queries, term_vectors
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import IndexHit, SearchScope, TermStatistics
+from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.features.index.ports import LexicalIndex
 from agent_memory.features.log.model.outbox import (
     EventChanged,
@@ -23,13 +25,24 @@ MOST = 2_000  # entries; an index is further behind only while it is filled or i
 _SEARCHED = 100_000  # characters searched per text
 _COUNTED = 100  # documents whose words are counted
 _COUNTED_CHARS = 10_000  # characters counted per document: word frequencies need not be exact
+_KEPT_CHARS = 4 << 20  # characters of the documents whose term vectors are kept
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnindexedDocument:
+    """A document with its words, which are extracted on first use."""
+
     document: Document  # without its text, which may be long
     said: str  # text in which words are counted
     text: str  # folded text in which needles are searched
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        return frozenset(analysis.extract_terms(self.said[:_COUNTED_CHARS]))
+
+    @cached_property
+    def speaker_terms(self) -> frozenset[str]:
+        return frozenset(analysis.extract_terms(self.document.speaker or self.document.role))
 
 
 @dataclass(slots=True)
@@ -40,9 +53,13 @@ class _Part:
     kinds: frozenset[DocumentKind]
     unread: dict[OutboxEntry, int] = field(default_factory=dict)
     held: dict[Owner, tuple[int, list[UnindexedDocument]]] = field(default_factory=dict)
+    forgotten: int = 0
 
     def forget(self, number: int) -> None:
         """Drop everything up to this entry."""
+        if number <= self.forgotten:
+            return
+        self.forgotten = number
         self.unread = {entry: n for entry, n in self.unread.items() if n > number}
         self.held = {owner: each for owner, each in self.held.items() if each[0] > number}
 
@@ -67,6 +84,8 @@ class UnindexedDocuments:
         self._reading = threading.Lock()
         self._end = 0
         self._indexed: int | None = None
+        self._vectors: dict[Document, TermVector] = {}
+        self._vector_chars = 0
         self._parts: dict[type[OutboxEntry], _Part] = {
             EventChanged: _Part(frozenset({DocumentKind.EVENT})),
             SegmentChanged: _Part(frozenset({DocumentKind.SEGMENT, DocumentKind.GRIP})),
@@ -80,10 +99,14 @@ class UnindexedDocuments:
         """Return the documents in scope with the most needles, and how many entries were skipped
         because there are too many."""
         held, missing = self._current(scope)
-        counted = [(sum(needle in each.text for needle in needles), each) for each in held]
+        counts = [0] * len(held)
+        for needle in needles:
+            for place, each in enumerate(held):
+                if needle in each.text:
+                    counts[place] += 1
         matching = [
             (count, each.document)
-            for count, each in counted
+            for count, each in zip(counts, held, strict=True)
             if count and scope.admits(each.document)
         ]
         matching.sort(key=lambda found: (-found[0], -found[1].at_ms, found[1].key))
@@ -96,21 +119,34 @@ class UnindexedDocuments:
     def statistics(self, terms: Sequence[str], scope: SearchScope) -> TermStatistics:
         """Count words in the newest documents: they are few beside those of the index."""
         held = self._current(scope)[0][-_COUNTED:]
-        known = [frozenset(analysis.extract_terms(each.said[:_COUNTED_CHARS])) for each in held]
-        names = [
-            analysis.extract_terms(each.document.speaker or each.document.role) for each in held
-        ]
+        speakers = frozenset().union(*(each.speaker_terms for each in held))
         return TermStatistics(
             documents=len(held),
-            frequencies={term: sum(term in words for words in known) for term in terms},
-            speakers=frozenset(term for term in terms if any(term in each for each in names)),
+            frequencies={term: sum(term in each.terms for each in held) for term in terms},
+            speakers=speakers.intersection(terms),
         )
+
+    def build_vector(self, document: Document) -> TermVector:
+        """Build the term vector of a document that has none yet. Recent ones are kept: the next
+        question finds many of the same documents."""
+        with self._reading:
+            vector = self._vectors.get(document)
+        if vector is None:
+            vector = term_vectors.build(document)
+            with self._reading:
+                if self._vector_chars > _KEPT_CHARS:
+                    self._vectors, self._vector_chars = {}, 0
+                self._vectors[document] = vector
+                self._vector_chars += len(document.text)
+        return vector
 
     def _current(self, scope: SearchScope) -> tuple[list[UnindexedDocument], int]:
         with self._reading:
             cursor = self._lexical.cursor()
             if cursor is None and self._indexed is not None:
                 self._end = 0  # the index lost its cursor
+                for part in self._parts.values():
+                    part.forgotten = 0
             self._indexed = cursor
             indexed = cursor or 0
             newest = self._log.watermark()
