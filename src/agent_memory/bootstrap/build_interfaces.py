@@ -73,6 +73,7 @@ class Features:
 def build_services(platform: Platform, features: Features) -> Services:
     """Build the services that commands, HTTP and MCP share."""
     return Services(
+        ingest=features.log.ingest,
         timeline=features.log.timeline,
         admin=features.operations.admin,
         backups=features.backups.backups,

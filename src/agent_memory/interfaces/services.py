@@ -16,6 +16,7 @@ from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.injections.services.provenance import Provenance
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge
+from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
@@ -49,6 +50,7 @@ from agent_memory.platform.ports import Clock, ModelServer, Worker
 class Services:
     """The services of this daemon."""
 
+    ingest: Ingest
     timeline: Timeline
     admin: Admin
     backups: Backups

@@ -1,7 +1,6 @@
 """`memory review`: accept, reword or discard the memories that were noted automatically."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import click
 
@@ -11,15 +10,13 @@ from agent_memory.features.forgetting.services.review import (
     ReviewDecision,
     ReviewResult,
 )
-from agent_memory.features.index.model.documents import format_iso
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person, find_agent
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.wire.memories import memory_json
+from agent_memory.interfaces.wire.memories import WORDS_CHARS, memory_json, pending_json
 from agent_memory.kernel.errors import InvalidInput
 
-WORDS_CHARS = 1_200  # shown of a memory's details, and of the words that it comes from
 QUESTION = "[a]ccept  [e]dit  [d]iscard  [s]kip  [b]ack  [q]uit: "
 _KEYS = {word[0]: word for word in ("accept", "edit", "discard", "skip", "back", "quit")}
 _ACCEPT = "accept what was noted automatically"
@@ -221,7 +218,7 @@ def _describe_source(pending: PendingMemory) -> Iterator[str]:
 
 def _show_list(run: Invocation, found: Sequence[PendingMemory], total: int) -> None:
     run.show(
-        {"memories": [_pending_json(each) for each in found], "total": total},
+        {"memories": [pending_json(each) for each in found], "total": total},
         lambda: "\n".join(_list_lines(found, total)),
         essential="\n".join(each.memory.id for each in found),
         page=True,
@@ -237,23 +234,6 @@ def _list_lines(found: Sequence[PendingMemory], total: int) -> Iterator[str]:
         yield "Nothing to review."
     elif total > len(found):
         yield f"... and {total - len(found):,} more"
-
-
-def _pending_json(pending: PendingMemory) -> dict[str, Any]:
-    event = pending.event
-    return {
-        **memory_json(pending.memory),
-        "source": None
-        if event is None
-        else {
-            "event_id": event.event_id,
-            "session_id": event.session_id,
-            "timestamp": format_iso(event.at_ms),
-            "role": event.role.name.lower(),
-            "text": rendering.excerpt(event.text, WORDS_CHARS),
-        },
-        "home": pending.home,
-    }
 
 
 def _carry_out(run: Invocation, decisions: Sequence[ReviewDecision]) -> int:

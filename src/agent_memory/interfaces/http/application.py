@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi_offline import FastAPIOffline
@@ -12,20 +12,25 @@ from agent_memory import __version__
 from agent_memory.interfaces.http import (
     answers,
     checkpoints,
+    inbox,
+    jobs,
     knowledge,
     metrics,
     read_api,
+    recording,
     status,
     streams,
     websocket,
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.http.parameters import refuse_unknown
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.status import DaemonStatus
 
 PREFIX = "/api/v1"
+CHECKS = (Depends(refuse_unknown),)
 
 
 def build_app(dependencies: HttpDependencies, read_status: Callable[[], DaemonStatus]) -> FastAPI:
@@ -38,17 +43,20 @@ def build_app(dependencies: HttpDependencies, read_status: Callable[[], DaemonSt
     for routes in (
         *knowledge.build_routers(dependencies),
         checkpoints.build_router(dependencies),
+        recording.build_router(dependencies),
         *read_api.build_routers(dependencies),
+        inbox.build_router(dependencies),
+        jobs.build_router(dependencies),
         status.build_router(dependencies.bridge, read_status),
     ):
-        api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)
+        api.include_router(routes, prefix=PREFIX, responses=PROBLEMS, dependencies=CHECKS)
     api.include_router(
         metrics.build_router(
             dependencies.bridge, dependencies.observer, dependencies.services.metrics
         ),
         responses=PROBLEMS,
     )
-    api.include_router(streams.build_router(dependencies), responses=PROBLEMS)
+    api.include_router(streams.build_router(dependencies), responses=PROBLEMS, dependencies=CHECKS)
     api.include_router(websocket.build_router(dependencies, "/ws"))
     api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # FastAPI's way
     return _add_error_handlers(api)

@@ -26,6 +26,7 @@ from agent_memory.interfaces.http.models import (
     ProcedureAnswer,
     ProcedureChange,
     ProcedureCreate,
+    ProcedureUse,
     UserAnswer,
     UserChange,
     UserCreate,
@@ -154,6 +155,16 @@ def _procedures(dependencies: HttpDependencies) -> APIRouter:
     async def change_procedure(name: str, change: ProcedureChange) -> Response:
         fields = change.dump_set_fields()
         return await renderer.render(lambda: knowledge.change_procedure(name, fields))
+
+    @routes.post(
+        "/{name}/uses/",
+        summary="Count a use of a procedure",
+        status_code=201,
+        response_model=ProcedureAnswer,
+        responses=MISSING,
+    )
+    async def add_use(name: str, use: ProcedureUse) -> Response:
+        return await renderer.render(lambda: knowledge.count_use(name, succeeded=use.success), 201)
 
     return routes
 

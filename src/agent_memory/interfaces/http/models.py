@@ -41,7 +41,7 @@ class RequestModel(BaseModel):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-def _example(example: dict[str, Any], *, omit_defaults: bool = False) -> ConfigDict:
+def show_example(example: dict[str, Any], *, omit_defaults: bool = False) -> ConfigDict:
     """Show an example in the OpenAPI document. Omit the defaults of a change: a field that is left
     out keeps its value."""
 
@@ -61,7 +61,7 @@ class Items(ResponseModel, Generic[T]):
 class Ids(RequestModel):
     ids: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=MAX_IDS)]
 
-    model_config = _example({"ids": ["6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11"]})
+    model_config = show_example({"ids": ["6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11"]})
 
 
 class FactAnswer(ResponseModel):
@@ -78,7 +78,7 @@ class FactAnswer(ResponseModel):
     created_at: str
     updated_at: str
 
-    model_config = _example(
+    model_config = show_example(
         {
             "id": "6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11",
             "scope": "global",
@@ -110,7 +110,7 @@ class FactCreate(RequestModel):
     ] = None
     confidence: Share | None = None
 
-    model_config = _example(
+    model_config = show_example(
         {"key": "test_command", "value": "make test", "fact_type": "preference"}
     )
 
@@ -120,7 +120,7 @@ class FactChange(RequestModel):
     fact_type: Name = ""
     confidence: Share = 0.0
 
-    model_config = _example({"value": "make check test"}, omit_defaults=True)
+    model_config = show_example({"value": "make check test"}, omit_defaults=True)
 
 
 class FormerAnswer(ResponseModel):
@@ -158,7 +158,7 @@ class EpisodeCreate(RequestModel):
     started_at: datetime
     ended_at: datetime
 
-    model_config = _example(
+    model_config = show_example(
         {
             "agent_id": "support-bot",
             "trigger_type": "chat",
@@ -174,7 +174,7 @@ class EpisodeChange(RequestModel):
     error_code: OptionalName = None
     summary: Text = ""
 
-    model_config = _example({"success": False, "error_code": "timeout"}, omit_defaults=True)
+    model_config = show_example({"success": False, "error_code": "timeout"}, omit_defaults=True)
 
 
 class ProcedureAnswer(ResponseModel):
@@ -199,8 +199,10 @@ class ProcedureCreate(RequestModel):
     procedure_type: Name = "tool_chain"
     steps: Annotated[list[Name], Field(max_length=100)] = []
     is_active: bool = True
+    times_succeeded: Count = 0
+    times_failed: Count = 0
 
-    model_config = _example(
+    model_config = show_example(
         {
             "agent_id": "support-bot",
             "name": "order_lookup",
@@ -219,7 +221,15 @@ class ProcedureChange(RequestModel):
     times_succeeded: Count = 0
     times_failed: Count = 0
 
-    model_config = _example({"is_active": False}, omit_defaults=True)
+    model_config = show_example({"is_active": False}, omit_defaults=True)
+
+
+class ProcedureUse(RequestModel):
+    """One use of a procedure, and how it ended."""
+
+    success: bool
+
+    model_config = show_example({"success": True})
 
 
 class UserAnswer(ResponseModel):
@@ -239,7 +249,7 @@ class UserCreate(RequestModel):
     telegram_id: OptionalName = None
     email: OptionalName = None
 
-    model_config = _example({"canonical_id": "telegram:123456789", "display_name": "Ann"})
+    model_config = show_example({"canonical_id": "telegram:123456789", "display_name": "Ann"})
 
 
 class UserChange(RequestModel):
@@ -247,7 +257,7 @@ class UserChange(RequestModel):
     telegram_id: OptionalName = None
     email: OptionalName = None
 
-    model_config = _example({"email": "ann@example.org"}, omit_defaults=True)
+    model_config = show_example({"email": "ann@example.org"}, omit_defaults=True)
 
 
 class CheckpointAnswer(ResponseModel):
@@ -266,7 +276,7 @@ class CheckpointIds(RequestModel):
     thread_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
     checkpoint_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
 
-    model_config = _example({"thread_ids": ["1:5", "1:6"]})
+    model_config = show_example({"thread_ids": ["1:5", "1:6"]})
 
 
 class SessionAnswer(ResponseModel):

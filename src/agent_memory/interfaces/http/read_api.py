@@ -1,6 +1,7 @@
 """Reading under `/api/v1/`: events, sessions, contents, grips, search, memories, injections."""
 
-from typing import Annotated, Any
+from datetime import date
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 
@@ -10,6 +11,7 @@ from agent_memory.features.injections.model.injections import LedgerScope
 from agent_memory.features.log.services.timeline import MAX_EVENTS
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
+from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
 from agent_memory.interfaces import knowledge_json
 from agent_memory.interfaces.http import answers
@@ -23,12 +25,14 @@ from agent_memory.interfaces.wire.events import event_json, page_json
 from agent_memory.interfaces.wire.injections import ledger_page_json
 from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.search import Detail, answer_json
-from agent_memory.interfaces.wire.toc import expansion_json, node_json, version_json
+from agent_memory.interfaces.wire.toc import branch_json, expansion_json, node_json, version_json
 from agent_memory.interfaces.wire.tokens import parse_offset, parse_token
-from agent_memory.kernel.errors import NotFound
+from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, Domain, Millis
 
 Object = dict[str, Any]
+LevelName = Literal["year", "month", "week", "day", "segment"]
+SEGMENT_DAYS = 92  # of one answer
 # An HTTP client has no current folder.
 NO_LOCATION = MemoryLocation(domain=Domain("user"), home=NOWHERE)
 EventLimit = Annotated[int, Query(ge=0, le=MAX_EVENTS, description="0 is the default, 50.")]
@@ -108,6 +112,26 @@ def _contents(services: Services, run: ThreadRunner) -> APIRouter:
         return answers.render_json({"nodes": [node_json(node) for node in nodes]})
 
     @routes.get(
+        "/toc/tree/",
+        summary="The table of contents with all levels down to a depth",
+        response_model=Object,
+    )
+    async def tree(
+        depth: Annotated[LevelName, Query(description="The lowest level.")] = "day",
+        start: Annotated[date | None, Query(alias="from", description="The first day.")] = None,
+        end: Annotated[date | None, Query(alias="to", description="The last day.")] = None,
+        project: Word = "",
+    ) -> Response:
+        level = Level[depth.upper()]
+        if level is Level.SEGMENT and not _is_short(start, end):
+            raise InvalidInput(
+                f"depth=segment needs `from` and `to`, at most {SEGMENT_DAYS} days apart: a table"
+                " of years has too many segments for one answer"
+            )
+        branches = await run(lambda: contents.tree(start, end, project=project, depth=level))
+        return answers.render_json({"nodes": [branch_json(branch) for branch in branches]})
+
+    @routes.get(
         "/toc/{node_id}/",
         summary="A node, or an earlier version of it",
         response_model=Object,
@@ -158,6 +182,10 @@ def _contents(services: Services, run: ThreadRunner) -> APIRouter:
         return answers.render_json(expansion_json(expansion))
 
     return routes
+
+
+def _is_short(start: date | None, end: date | None) -> bool:
+    return start is not None and end is not None and (end - start).days <= SEGMENT_DAYS
 
 
 def _memories(services: Services, run: ThreadRunner) -> APIRouter:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from agent_memory.features.forgetting.services.review import PendingMemory
 from agent_memory.features.index.model import documents
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.consolidations import ConsolidationPlan
@@ -16,6 +17,8 @@ from agent_memory.features.memories.services.remote_sync import DomainSyncOutcom
 from agent_memory.features.memories.services.sync import SyncResult
 from agent_memory.features.recall.services.memory_stats import MemoryCounts
 from agent_memory.interfaces.wire.events import event_json
+
+WORDS_CHARS = 1_200  # shown of the words that a memory comes from
 
 
 def capture_json(captured: CaptureResult, *, indexed: bool) -> dict[str, Any]:
@@ -63,6 +66,30 @@ def memory_details_json(details: MemoryDetails, *, content: bool = True) -> dict
         "activation_count": use.count,
         "last_accessed": documents.format_iso(use.last_ms) if use.count else None,
     }
+
+
+def pending_json(pending: PendingMemory) -> dict[str, Any]:
+    """Render a memory that awaits review, with the words that it comes from."""
+    event = pending.event
+    return {
+        **memory_json(pending.memory),
+        "source": None
+        if event is None
+        else {
+            "event_id": event.event_id,
+            "session_id": event.session_id,
+            "timestamp": documents.format_iso(event.at_ms),
+            "role": event.role.name.lower(),
+            "text": shorten(event.text, WORDS_CHARS),
+        },
+        "home": pending.home,
+    }
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return the beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def sync_json(synced: SyncResult) -> dict[str, Any]:

@@ -152,8 +152,21 @@ class Knowledge:
         return self.episodes.change(name, fields)
 
     def add_procedure(self, fields: Mapping[str, Any]) -> Procedure:
+        """Add a procedure. `times_used` is the sum of successes and failures."""
+        used = fields.get("times_succeeded", 0) + fields.get("times_failed", 0)
         return self.procedures.add(
-            Procedure(id=self.new_id(), created_ms=self.clock.now(), **fields)
+            Procedure(id=self.new_id(), created_ms=self.clock.now(), **fields, times_used=used)
+        )
+
+    def count_use(self, name: str, *, succeeded: bool) -> Procedure:
+        """Count one use of a procedure. Raises NotFound."""
+        field = "times_succeeded" if succeeded else "times_failed"
+        return self.procedures.change(
+            name,
+            lambda known: {
+                field: getattr(known, field) + 1,
+                "times_used": known.times_used + 1,
+            },
         )
 
     def change_procedure(self, name: str, fields: Mapping[str, Any]) -> Procedure:

@@ -1,0 +1,123 @@
+"""Recording events over REST: one, or many at once with an outcome for each."""
+
+import uuid
+from typing import Annotated
+
+from fastapi import APIRouter, Response
+from pydantic import Field
+
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.interfaces.http import answers
+from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.http.models import RequestModel, ResponseModel, show_example
+from agent_memory.interfaces.wire.events import parse_role, parse_type
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, SessionId
+from agent_memory.kernel.ulids import derive_ulid
+from agent_memory.platform.ports import Clock
+
+MAX_EVENTS = 1_000  # of one request, as of one message over gRPC
+
+
+class EventCreate(RequestModel):
+    """An event. Send the same `event_id` again after a lost answer: it is stored once."""
+
+    session_id: str
+    text: str = ""
+    event_type: str = "user_message"
+    role: str = "user"
+    event_id: Annotated[str, Field(description="Default: a new one.")] = ""
+    timestamp_ms: Annotated[int | None, Field(description="Unix milliseconds. Default: now.")] = (
+        None
+    )
+    metadata: Annotated[dict[str, str], Field(default_factory=dict)]
+
+    model_config = show_example(
+        {
+            "session_id": "support-2026-02-11",
+            "text": "Which plan does the customer have?",
+            "event_type": "user_message",
+            "role": "user",
+            "metadata": {"project": "support"},
+        }
+    )
+
+
+class EventBatch(RequestModel):
+    events: Annotated[list[EventCreate], Field(max_length=MAX_EVENTS)]
+
+
+class EventOutcome(ResponseModel):
+    """`created` is false for an event that was stored before; `error` says why one was refused."""
+
+    event_id: str
+    created: bool
+    error: str | None = None
+
+
+class BatchOutcome(ResponseModel):
+    outcomes: list[EventOutcome]
+
+
+def build_router(dependencies: HttpDependencies) -> APIRouter:
+    routes = APIRouter(prefix="/events", tags=["events"])
+    recorder = _Recorder(dependencies.services.ingest, dependencies.services.clock)
+    bridge = dependencies.bridge
+
+    @routes.post(
+        "/",
+        summary="Record an event",
+        status_code=201,
+        response_model=EventOutcome,
+        responses={200: {"model": EventOutcome, "description": "It was stored before"}},
+    )
+    async def record_event(event: EventCreate) -> Response:
+        clean = await bridge.run(lambda: recorder.clean(event))
+        (created,) = await bridge.wait(recorder.ingest.submit([clean]))
+        outcome = {"event_id": clean.event_id, "created": created, "error": None}
+        return answers.render_json(outcome, 201 if created else 200)
+
+    @routes.post("/batch/", summary="Record events", response_model=BatchOutcome)
+    async def record_events(batch: EventBatch) -> Response:
+        results = await bridge.run(lambda: [recorder.try_clean(each) for each in batch.events])
+        accepted = [result for result in results if not isinstance(result, str)]
+        stored = await bridge.wait(recorder.ingest.submit(accepted))
+        created = iter(stored)
+        outcomes = [
+            {"event_id": event.event_id, "created": False, "error": result}
+            if isinstance(result, str)
+            else {"event_id": result.event_id, "created": next(created), "error": None}
+            for event, result in zip(batch.events, results, strict=True)
+        ]
+        return answers.render_json({"outcomes": outcomes})
+
+    return routes
+
+
+class _Recorder:
+    def __init__(self, ingest: Ingest, clock: Clock) -> None:
+        self.ingest = ingest
+        self._clock = clock
+
+    def clean(self, event: EventCreate) -> Clean:
+        """Return the event without its secrets. Raises InvalidInput and ContentBlocked."""
+        now = self._clock.now()
+        return self.ingest.clean(
+            Event(
+                event_id=EventId(event.event_id or derive_ulid(now, uuid.uuid4().hex)),
+                session_id=SessionId(event.session_id),
+                at_ms=now if event.timestamp_ms is None else Millis(event.timestamp_ms),
+                type=parse_type(event.event_type),
+                role=parse_role(event.role),
+                text=event.text,
+                metadata=event.metadata,
+            )
+        )
+
+    def try_clean(self, event: EventCreate) -> Clean | str:
+        """Return the event, or the reason for refusing it."""
+        try:
+            return self.clean(event)
+        except (InvalidInput, ContentBlocked) as exc:
+            return str(exc)
