@@ -233,11 +233,12 @@ class Home:
         lines: int = 24,
         env: Mapping[str, str] | None = None,
         stdout: IO[bytes] | None = None,
+        cwd: Path | None = None,
     ) -> "Screen":
         return Screen(
             self.command(program, *arguments),
             {**self.environ, **(env or {})},
-            self.work,
+            cwd or self.work,
             columns,
             lines,
             stdout,

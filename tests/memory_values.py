@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, Memory, MemoryStatus
+from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.kernel.ids import USER, Domain, Millis
 
 PROJECT = Domain("project:shop")
@@ -58,6 +59,20 @@ references = st.builds(
     st.integers(0, 3),
 )
 
+few_tags = st.frozensets(st.sampled_from(["api", "db"]))  # so that copies have the same
+few_references = st.sampled_from(["decisions:0123456789ab:0", "blockers:0123456789ab:1"])
+
+
+def changes(names: st.SearchStrategy[frozenset[str]]) -> st.SearchStrategy[tuple[NameChange, ...]]:
+    """Changes of names, some at the same time."""
+
+    def build(chosen: frozenset[str], at: list[int]) -> tuple[NameChange, ...]:
+        return tuple(
+            NameChange(name, Millis(time)) for name, time in zip(sorted(chosen), at, strict=False)
+        )
+
+    return st.builds(build, names, st.lists(st.integers(1, 3), min_size=2, max_size=2))
+
 
 @st.composite
 def copies(draw: st.DrawFn, of: Memory) -> Memory:
@@ -72,8 +87,13 @@ def copies(draw: st.DrawFn, of: Memory) -> Memory:
         spec=of.spec,
         created_ms=draw(times),
         updated_ms=draw(st.sampled_from([Millis(5), Millis(6)]) | times),
-        tags=draw(tags),
-        relates_to=tuple(draw(st.lists(references, max_size=2))),
+        tags=draw(tags | few_tags),
+        relates_to=tuple(sorted(draw(st.frozensets(references | few_references, max_size=2)))),
+        tag_changes=draw(changes(few_tags)),
+        relation_changes=draw(changes(st.frozensets(few_references))),
+        author=draw(st.sampled_from(["", "Ann <ann@example.org>", "Ben"])),
+        agent=draw(st.sampled_from(["", "claude-code"])),
+        interface=draw(st.sampled_from(["", "cli", "mcp"])),
         status=draw(
             st.sampled_from([each for each in MemoryStatus if each is not MemoryStatus.TOMBSTONE])
         ),

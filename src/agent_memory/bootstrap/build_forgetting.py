@@ -73,6 +73,7 @@ def build_forgetting(
         editor=memories.editor,
         uses=memories.uses,
         journal=memories.journal,
+        changes=memories.change_log,
         notes=memories.notes,
         injections=injections.injections,
         purging=purging,

@@ -96,6 +96,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         consolidation=features.memories.consolidation,
         reasoning=features.answers.reasoning,
         transfer=features.memories.transfer,
+        history=features.memories.history,
         injections=features.injections.injections,
         provenance=features.answers.provenance,
         backfill=features.hooks.backfill,

@@ -9,6 +9,7 @@ from agent_memory.bootstrap.build_index import IndexFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.wake_ups import WakeUps
+from agent_memory.features.memories.adapters.change_log import StoredChangeLog
 from agent_memory.features.memories.adapters.git import programs as git_programs
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.journal import StoredJournal
@@ -32,6 +33,7 @@ from agent_memory.features.memories.services.project_resolver import (
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import Sync
 from agent_memory.features.memories.services.transfer import Transfer
+from agent_memory.features.memories.services.undo import ChangeHistory
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.kernel.errors import GitFailed
 
@@ -53,6 +55,8 @@ class MemoriesFeature:
     remote_sync: RemoteSync
     consolidation: Consolidation
     transfer: Transfer
+    change_log: StoredChangeLog
+    history: ChangeHistory
     reasoner: Reasoner | None
 
 
@@ -107,6 +111,8 @@ def build_memories(
         worker=platform.worker,
         clock=clock,
     )
+    transfer = Transfer(memories=memories, repositories=repositories, capture=capture)
+    change_log = StoredChangeLog(store)
     return MemoriesFeature(
         store=memories,
         uses=uses,
@@ -120,7 +126,16 @@ def build_memories(
         editor=editor,
         remote_sync=RemoteSync(sync=sync, resolver=resolver, user_remote=settings.user_remote),
         consolidation=consolidation,
-        transfer=Transfer(memories=memories, repositories=repositories, capture=capture),
+        transfer=transfer,
+        change_log=change_log,
+        history=ChangeHistory(
+            log=change_log,
+            capture=capture,
+            editor=editor,
+            transfer=transfer,
+            consolidation=consolidation,
+            clock=clock,
+        ),
         reasoner=reasoner,
     )
 

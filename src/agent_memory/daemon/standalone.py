@@ -24,7 +24,7 @@ from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, FeatureUnavailable, StorageLocked
 from agent_memory.kernel.status import CheckResult, StoreRepair
 from agent_memory.launcher import command_client, starting
-from agent_memory.launcher.terminal import ask, ask_key, page
+from agent_memory.launcher.terminal import EditorFile, ask, ask_key, page
 
 STOP_SECONDS = 15.0
 
@@ -154,6 +154,13 @@ class ProcessChannel:
 
     def page(self, data: bytes, /) -> None:
         page(data)
+
+    def edit(self, data: bytes, /) -> bytes:
+        file = EditorFile()
+        try:
+            return file.edit(data)
+        finally:
+            file.close()
 
 
 def main(program: str, arguments: list[str], *, read_only: bool = False) -> int:

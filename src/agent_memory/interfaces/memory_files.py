@@ -8,20 +8,21 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import yaml
 
-from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model import memories, name_changes, record_times
 from agent_memory.features.memories.model.memories import (
     MAX_SUMMARY_CHARS,
     Draft,
     Memory,
     MemoryStatus,
 )
+from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
 
@@ -199,7 +200,7 @@ def _draft(record: Any, namespace: str | None) -> Draft:
         raise InvalidInput(
             "the namespace is missing: set it in the record, or for all with --namespace"
         )
-    return Draft(
+    draft = Draft(
         namespace=named[:80],
         summary=summary,
         content=content,
@@ -209,7 +210,41 @@ def _draft(record: Any, namespace: str | None) -> Draft:
         created_ms=_parse_created(record),
         status=status,
         domain=_text("domain", record.get("domain")).strip()[:200],
+        superseded_by=_text("superseded_by", record.get("superseded_by")).strip(),
     )
+    name = record.get("id")
+    is_export = isinstance(name, str) and _OUR_ID.fullmatch(name) and record.get("updated_at")
+    return _add_history(draft, record) if is_export else draft
+
+
+def _add_history(draft: Draft, record: dict[str, Any]) -> Draft:
+    """Add what only an export says: a record of a person or another tool begins its history
+    here."""
+
+    def get(key: str) -> str:
+        return _text(key, record.get(key)).strip()
+
+    return replace(
+        draft,
+        updated_ms=_parse_moment("updated_at", record["updated_at"]),
+        commit=get("commit"),
+        author=get("author"),
+        agent=get("agent"),
+        interface=get("interface"),
+        event_id=_text("event_id", record.get("event_id")),
+        session_id=_text("session_id", record.get("session_id")),
+        tag_changes=_parse_changes("tag_changes", record),
+        relation_changes=_parse_changes("relation_changes", record),
+    )
+
+
+def _parse_changes(key: str, record: dict[str, Any]) -> tuple[NameChange, ...]:
+    try:
+        return name_changes.parse_changes(_texts(key, record.get(key)))
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{key} must list times and names, such as '2026-03-31T10:00:00.000Z api'"
+        ) from None
 
 
 def _hit(record: Any, namespace: str | None) -> Draft:
@@ -283,12 +318,14 @@ def _parse_created(record: dict[str, Any]) -> Millis | None:
     if exact is not None and exact != "":
         return _from_number("timestamp_ms", exact, seconds=False)
     value = record.get("timestamp")
-    if value is None or value == "":
-        return None
+    return None if value is None or value == "" else _parse_moment("timestamp", value)
+
+
+def _parse_moment(name: str, value: Any) -> Millis:
     if not isinstance(value, str):
-        return _from_number("timestamp", value, seconds=True)
+        return _from_number(name, value, seconds=True)
     if _NUMBER.fullmatch(value.strip()):
-        return _from_number("timestamp", value, seconds=True)
+        return _from_number(name, value, seconds=True)
     # git writes a blank before the offset.
     written = re.sub(r"\s+(?=[+-]|Z$)", "", value.strip()) if len(value) < 60 else ""
     try:
@@ -296,7 +333,7 @@ def _parse_created(record: dict[str, Any]) -> Millis | None:
         return Millis(((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)
     except (ValueError, OverflowError):
         raise InvalidInput(
-            f"timestamp is {_describe_value(value)}; write it as 2026-03-31T10:00:00Z or in Unix"
+            f"{name} is {_describe_value(value)}; write it as 2026-03-31T10:00:00Z or in Unix"
             " milliseconds"
         ) from None
 
@@ -654,22 +691,23 @@ def _record(memory: Memory) -> dict[str, Any]:
         "domain": memory.domain,
         "summary": memory.summary,
         "content": memory.content,
-        "timestamp": _iso(memory.created_ms),
-        "updated_at": _iso(memory.updated_ms),
+        "timestamp": record_times.format_time(memory.created_ms),
+        "updated_at": record_times.format_time(memory.updated_ms),
         "spec": memory.spec,
         "tags": sorted(memory.tags),
         "relates_to": list(memory.relates_to),
         "status": memory.status.value,
         "commit": memory.commit,
         "superseded_by": memory.superseded_by,
+        "event_id": memory.event_id,
+        "session_id": memory.session_id,
+        "author": memory.author,
+        "agent": memory.agent,
+        "interface": memory.interface,
+        "tag_changes": name_changes.format_changes(memory.tag_changes),
+        "relation_changes": name_changes.format_changes(memory.relation_changes),
     }
     return {key: value for key, value in record.items() if value or key == "content"}
-
-
-def _iso(at_ms: Millis) -> str:
-    # Not through float seconds, which can be a millisecond off.
-    at = _EPOCH + at_ms * _MILLISECOND
-    return at.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def _dump_json(exported: Iterable[Memory]) -> Iterator[str]:

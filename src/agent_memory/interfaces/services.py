@@ -24,6 +24,7 @@ from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.transfer import Transfer
+from agent_memory.features.memories.services.undo import ChangeHistory
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.features.operations.services.jobs import Jobs
@@ -73,6 +74,7 @@ class Services:
     consolidation: Consolidation
     reasoning: Reasoning
     transfer: Transfer
+    history: ChangeHistory
     injections: Injections
     provenance: Provenance
     backfill: Backfill

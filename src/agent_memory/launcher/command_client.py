@@ -22,8 +22,8 @@ PROTOCOL = b"1"
 # Sent by the launcher.
 HELLO, INPUT, LINE, CANCEL, HOOK_INPUT = b"H", b"I", b"L", b"C", b"G"
 # Sent by the daemon.
-OUT, ERR, ASK, ASK_HIDDEN, ASK_KEY, READ, PAGE, EXIT, UPGRADE, BRIDGE, BEAT = (
-    b"O", b"E", b"A", b"S", b"K", b"R", b"P", b"X", b"U", b"B", b"T",
+OUT, ERR, ASK, ASK_HIDDEN, ASK_KEY, READ, PAGE, EDIT, EXIT, UPGRADE, BRIDGE, BEAT = (
+    b"O", b"E", b"A", b"S", b"K", b"R", b"P", b"D", b"X", b"U", b"B", b"T",
 )  # fmt: skip
 
 PROGRAMS = ("memory", "memory-daemon", "kontekst")
@@ -652,6 +652,7 @@ def forward(connection: _socket.socket, call: bytes) -> int | None:
     Raise CallUnread if the daemon has not read the call, DaemonSilent if it hangs.
     """
     answered = False
+    file = None  # of the user's editor
     whole = False  # False while part of a frame may be in transit
     connection.settimeout(SILENT_SECONDS)
     try:
@@ -686,7 +687,16 @@ def forward(connection: _socket.socket, call: bytes) -> int | None:
                 from . import terminal
 
                 terminal.page(payload)
+            elif kind == EDIT:
+                from . import terminal
+
+                file = file or terminal.EditorFile()
+                text = file.edit(payload)
+                whole = False
+                send(connection, frame(LINE, text))
             elif kind == EXIT:
+                if file is not None and not payload[0]:
+                    file.is_saved = True
                 return payload[0]
             elif kind == UPGRADE:
                 return None
@@ -698,6 +708,9 @@ def forward(connection: _socket.socket, call: bytes) -> int | None:
             raise
         write(2, b"error: the daemon stopped before it had answered\n")
         return 1
+    finally:
+        if file is not None:
+            file.close()
 
 
 def cancel(connection: _socket.socket) -> int:

@@ -1,8 +1,10 @@
-"""Prompts and pager: parts of a command that need the user's terminal."""
+"""Prompts, pager and editor: parts of a command that need the user's terminal."""
 
 import os
 
 from .command_client import write
+
+MAX_TEXT_BYTES = 4 << 20  # from the editor
 
 
 def ask(prompt: bytes, hidden: bool) -> bytes:
@@ -93,3 +95,75 @@ def page(text: bytes) -> None:
     finally:
         signal.signal(signal.SIGINT, ours)
     write(1, text)
+
+
+class EditorFile:
+    """The file that the user's editor opens, once or again. It stays until the daemon has taken
+    over the text: whatever fails, the user's words are not lost."""
+
+    def __init__(self) -> None:
+        self.is_saved = False
+        self._path = ""
+        self._given = self._text = b""
+
+    def edit(self, text: bytes) -> bytes:
+        """Open the text in the editor. Return `1` and the saved text, or `0` and the reason why
+        there is none. Ctrl-C goes to the editor alone."""
+        import signal
+
+        try:
+            self._write(text)
+        except OSError as exc:
+            return f"0the text cannot be written to a file for the editor: {exc}".encode()
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        ours = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            # As git does: the editor may have options, and its name may have blanks.
+            child = os.posix_spawnp(
+                "sh",
+                ["sh", "-c", f'{editor} "$@"', editor, self._path],
+                os.environ,
+                setsigdef=(signal.SIGINT, signal.SIGPIPE),
+            )
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        finally:
+            signal.signal(signal.SIGINT, ours)
+        try:
+            self._read()
+        except OSError as exc:
+            return f"0the text cannot be read after editing: {exc}".encode()
+        if code in (126, 127):
+            return f"0the editor cannot be started: {editor!r}; set EDITOR to yours".encode()
+        if code:
+            return f"0the editor ended with code {code}: nothing is changed".encode()
+        if len(self._text) > MAX_TEXT_BYTES:
+            return f"0the text has {len(self._text):,} bytes, too many for a memory".encode()
+        return b"1" + self._text
+
+    def close(self) -> None:
+        """Remove the file, unless it has words that the daemon did not take over."""
+        if not self._path:
+            return
+        if not self.is_saved and self._text != self._given:
+            write(2, f"note: your text is in {self._path}\n".encode(errors="surrogateescape"))
+            return
+        import shutil
+
+        shutil.rmtree(os.path.dirname(self._path), ignore_errors=True)
+
+    def _write(self, text: bytes) -> None:
+        if not self._path:
+            import tempfile
+
+            self._path = os.path.join(tempfile.mkdtemp(prefix="memory-"), "memory.md")
+            self._given = text
+        self._text = text
+        target = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            write(target, text)
+        finally:
+            os.close(target)
+
+    def _read(self) -> None:
+        with open(self._path, "rb") as file:
+            self._text = file.read(MAX_TEXT_BYTES + 1)

@@ -1,16 +1,18 @@
-"""The ports Memories, MemoryUses, NoteQueue, Projects and Journal over every store."""
+"""The ports Memories, MemoryUses, NoteQueue, Projects, ChangeLog and Journal over every store."""
 
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.outbox import MemoryChanged
+from agent_memory.features.memories.adapters.change_log import StoredChangeLog
 from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
     MemoryOutlines,
@@ -19,7 +21,9 @@ from agent_memory.features.memories.adapters.memory_store import (
     StoredUses,
 )
 from agent_memory.features.memories.adapters.project_store import StoredProjects
+from agent_memory.features.memories.model import changes
 from agent_memory.features.memories.model import memories as rules
+from agent_memory.features.memories.model.changes import ChangeAction, ChangeEntry
 from agent_memory.features.memories.model.consolidations import ConsolidationRun, Undo
 from agent_memory.features.memories.model.memories import Home, Memory, MemoryOutline, MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, Project, SyncState
@@ -29,7 +33,7 @@ from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import USER, Digest, Domain, MemoryKey, Millis
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store import families, keys
+from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
 from tests.contract.engines import RefusingEngine
@@ -56,6 +60,19 @@ class TestMemories:
         assert found.find_by_digest(made.domain, made.namespace, made.digest) == [made]
         assert found.list_domain(made.domain, after=None, limit=10) == [made]
         assert found.list_domains() == [made.domain]
+
+    def test_a_record_of_an_earlier_version_is_read_and_changed(self, store: OrderedStore) -> None:
+        made = memory("Old", tags=frozenset({"b", "a"}), session_id="s")
+        fields: list[object] = ["Old", "", made.created_ms, made.updated_ms, "", ["a", "b"], []]
+        fields += ["active", "", "", "", "s"]
+        value = bytes([codec.VERSION]) + msgspec.msgpack.encode(fields)
+        commit(store, Batch((Put(families.MEMORIES, keys.memory(made.key), value),)))
+        found = StoredMemories(store)
+        assert found.get(made.key) == made
+        changed = rules.update_fields(made, Millis(5), tags=frozenset({"a"}))
+        assert found.write([MemoryChange(made, changed, None)]) == [True]
+        assert found.get(made.key) == changed
+        assert [change.name for change in changed.tag_changes] == ["b"]
 
     def test_what_is_not_there_is_not_found(self, store: OrderedStore) -> None:
         made = memory()
@@ -336,6 +353,78 @@ class TestProjects:
         projects.set_sync_state(HOME, SyncState(state="abc", at_ms=Millis(7)))
         assert projects.get_sync_state(HOME) == SyncState(state="abc", at_ms=Millis(7))
         assert projects.get_sync_state(OTHER) == SyncState()
+
+
+class TestChangeLog:
+    def entry(self, at: int, *changed: Memory) -> ChangeEntry:
+        made = tuple(changes.build_change(each, each) for each in changed)
+        return ChangeEntry(
+            at_ms=Millis(at), action=ChangeAction.EDIT, changes=made, count=len(made)
+        )
+
+    def last(self, log: StoredChangeLog) -> ChangeEntry:
+        found = log.get_last()
+        assert found is not None
+        return found
+
+    def test_the_last_entry_is_read_and_after_it_the_one_before(self, store: OrderedStore) -> None:
+        log = StoredChangeLog(store)
+        assert log.get_last() is None
+        new = changes.build_change(None, memory("new"))
+        first = replace(self.entry(1, memory(tags=frozenset({"b", "a"}))), count=5)
+        second = ChangeEntry(at_ms=Millis(2), action=ChangeAction.CAPTURE, changes=(new,), count=1)
+        for each in (first, second):
+            log.add(each)
+        for each in (second, first):
+            last = self.last(log)
+            assert replace(last, number=0) == each
+            log.remove(last)
+        assert log.get_last() is None
+
+    def test_it_does_not_grow_without_end_and_leaves_runs_alone(self, store: OrderedStore) -> None:
+        log, journal = StoredChangeLog(store), StoredJournal(store)
+        journal.add(ConsolidationRun(at_ms=Millis(1), changes=()))
+        for n in range(120):
+            log.add(self.entry(n, memory()))
+        assert len(everything(store, families.JOURNAL)) <= 102
+        assert self.last(log).at_ms == 119
+        assert journal.get_last() is not None
+
+    def test_what_was_forgotten_is_in_no_entry(self, store: OrderedStore) -> None:
+        log = StoredChangeLog(store)
+        log.add(self.entry(1, memory("old"), memory("new")))
+        log.forget({memory("old").key})
+        (left,) = self.last(log).changes
+        assert left.key == memory("new").key
+        assert b"old" not in b"".join(value for _, value in everything(store, families.JOURNAL))
+
+    def test_an_earlier_change_gets_the_time_of_what_was_undone(self, store: OrderedStore) -> None:
+        log, journal = StoredChangeLog(store), StoredJournal(store)
+        made = memory()
+        log.add(self.entry(1, made, memory("other")))
+        undo = Undo(
+            key=made.key,
+            status=MemoryStatus.ACTIVE,
+            superseded_by="",
+            changed_ms=made.updated_ms,
+            tags=frozenset({"a"}),
+            before_ms=Millis(3),
+        )
+        run = ConsolidationRun(
+            at_ms=Millis(1),
+            changes=(undo,),
+            tiers=((made.key, Tier.HOT),),
+            reviewed=((USER, Millis(4)),),
+        )
+        journal.add(run)
+        for each in (log, journal):
+            each.retime({(made.key, made.updated_ms): Millis(9), (made.key, Millis(1)): Millis(8)})
+        assert [change.changed_ms for change in self.last(log).changes] == [9, made.updated_ms]
+        last = journal.get_last()
+        assert last is not None
+        assert replace(last, number=0) == replace(
+            run, changes=(replace(undo, changed_ms=Millis(9)),)
+        )
 
 
 class TestJournal:

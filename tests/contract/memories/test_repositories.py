@@ -65,6 +65,16 @@ class TestLocating:
         assert located(repositories, app.folder / ".git") == expected
         assert repositories.exists(expected.home)
 
+    def test_who_commits_there(self, repositories: Repositories, tmp_path: Path) -> None:
+        app = make_repository(tmp_path / "app")
+        app.git("config", "user.name", "Ann  Example")
+        app.git("config", "user.email", "ann@example.org")
+        assert located(repositories, app.folder).author == "Ann Example <ann@example.org>"
+        environ = {"GIT_AUTHOR_NAME": "Ben\x07", "GIT_AUTHOR_EMAIL": "ben@example.org"}
+        assert located(repositories, app.folder, **environ).author == "Ben <ben@example.org>"
+        assert repositories.read_author(environ) == "Ben <ben@example.org>"
+        assert len(repositories.read_author({"GIT_AUTHOR_NAME": "x" * 999})) == 200
+
     def test_no_repository(self, repositories: Repositories, tmp_path: Path) -> None:
         assert repositories.locate(str(tmp_path), {}) is None
         assert repositories.locate(str(tmp_path / "nowhere"), {}) is None

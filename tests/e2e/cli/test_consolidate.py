@@ -152,7 +152,7 @@ class TestApply:
         self, memory: MemoryCommand, alike: tuple[str, str, str]
     ) -> None:
         def everything() -> list[dict[str, object]]:
-            own = {"updated_at", "activation_count", "last_accessed", "tags"}
+            own = {"updated_at", "activation_count", "last_accessed"}
             return [
                 {key: value for key, value in memory.show(name).items() if key not in own}
                 for name in alike

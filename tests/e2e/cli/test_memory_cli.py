@@ -557,7 +557,7 @@ class TestShowAndList:
         assert set(shown) == {
             *("id", "uri", "namespace", "domain", "summary", "content", "timestamp"),
             *("timestamp_ms", "updated_at", "spec", "tags", "relates_to", "status", "commit"),
-            *("superseded_by", "event_id", "session_id"),
+            *("superseded_by", "event_id", "session_id", "author", "agent", "interface"),
             *("tier", "activation_count", "last_accessed"),
         }
         text = memory.text("show", name)
@@ -699,7 +699,7 @@ class TestEdit:
 
     def test_nothing_to_change_is_refused(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "As it is")
-        assert_refused(memory("edit", name), INVALID, "nothing")
+        assert_refused(memory("edit", name), USAGE, "nothing")
         assert_refused(memory("edit", name, "--summary", "x" * 101), INVALID, "limit is 100")
         assert_refused(memory("edit", name, "--summary", ""), INVALID, "summary")
         assert memory.show(name)["status"] == "active"

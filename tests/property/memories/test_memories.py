@@ -1,5 +1,7 @@
 """Memories: parsing inverts naming, and merging does not depend on order."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 
 import pytest
@@ -8,9 +10,10 @@ from hypothesis import strategies as st
 
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import HEX_CHARS, Memory, MemoryStatus, Reference
+from agent_memory.features.memories.model.name_changes import NameSet
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain, Millis
-from tests.memory_values import copies, domains, memory, namespaces, records
+from tests.memory_values import copies, domains, memory, names, namespaces, records, times
 
 hexes = st.from_regex(r"[0-9a-f]{12}", fullmatch=True)
 
@@ -67,6 +70,17 @@ def three(draw: st.DrawFn) -> list[Memory]:
     return [draw(copies(made)) for _ in range(3)]
 
 
+def expect_names(of: list[Memory], get: Callable[[Memory], NameSet]) -> frozenset[str]:
+    """The names that some copy has, unless the last change of the name removed it."""
+    sets = [get(each) for each in of]
+    found = set()
+    for name in frozenset[str]().union(*(each.names for each in sets)):
+        last = max(dict(each.changes).get(name, 0) for each in sets)
+        if any(name in each.names and dict(each.changes).get(name, 0) == last for each in sets):
+            found.add(name)
+    return frozenset(found)
+
+
 class TestMerging:
     @given(three())
     def test_order_does_not_matter(self, of: list[Memory]) -> None:
@@ -101,8 +115,42 @@ class TestMerging:
         latest = max(each.updated_ms for each in deciding)
         assert whole.updated_ms == latest
         if whole.status is not MemoryStatus.TOMBSTONE:
-            assert whole.tags == frozenset[str]().union(*(each.tags for each in of))
+            assert whole.tags == expect_names(of, lambda each: each.tag_set)
+            assert whole.relates_to == tuple(
+                sorted(expect_names(of, lambda each: each.relation_set))
+            )
             assert whole.status in {each.status for each in deciding if each.updated_ms == latest}
+
+    @given(three(), names, times)
+    def test_a_removal_stays_whatever_else_another_clone_changes(
+        self, of: list[Memory], tag: str, at: Millis
+    ) -> None:
+        if any(each.status is MemoryStatus.TOMBSTONE for each in of):
+            return
+        one, two, other = (replace(each, tags=each.tags | {tag}, tag_changes=()) for each in of)
+        removed = memories.update_fields(one, at, tags=one.tags - {tag})
+        status = memories.update_fields(two, Millis(at + 5), status=MemoryStatus.RESOLVED)
+        whole = reduce(memories.merge_copies, (status, other, removed))
+        assert tag not in whole.tags
+        again = memories.update_fields(whole, at, tags=whole.tags | {tag})
+        assert tag in reduce(memories.merge_copies, (removed, status, again, other)).tags
+
+    def test_more_names_than_the_limit_merge_the_same_in_every_order(self) -> None:
+        low = memory(tags=frozenset(f"a{n:02}" for n in range(40)))
+        high = memory(tags=frozenset(f"b{n:02}" for n in range(40)))
+        fewer = memories.update_fields(low, Millis(5), tags=low.tags - {"a00"})
+        merge = memories.merge_copies
+        assert merge(merge(low, high), fewer) == merge(low, merge(high, fewer))
+        assert len(merge(low, high).tags) == memories.MAX_TAGS
+
+    def test_a_full_memory_takes_other_tags_and_forgets_its_oldest_removals(self) -> None:
+        made = memory(tags=frozenset(f"a{n:02}" for n in range(memories.MAX_TAGS)))
+        for n in range(60):
+            gone, new = min(made.tags), f"b{n:02}"
+            made = memories.update_fields(made, Millis(5), tags=made.tags - {gone} | {new})
+        assert len(made.tags) == memories.MAX_TAGS
+        fewer = memories.update_fields(made, Millis(5), tags=frozenset({"b59"}))
+        assert len(fewer.tag_changes) == memories.MAX_TAGS - 1
 
     def test_two_memories_do_not_merge(self) -> None:
         with pytest.raises(InvalidInput, match="different memories"):

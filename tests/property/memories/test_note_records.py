@@ -153,7 +153,7 @@ class TestText:
             ((b"summary: x", b"summary:   " + b"[" * 60_000), records.UNREADABLE),
             ((b"summary: x", b"summary: x\r" + b"[" * 60_000), records.UNREADABLE),
             ((b"summary: x", b"tags:\n- " + b"- " * 30_000 + b"x"), records.UNREADABLE),
-            ((b"summary: x", b"summary: " + b"x" * 70_000), records.NOT_OURS),
+            ((b"summary: x", b"summary: " + b"x" * 140_000), records.NOT_OURS),
             ((b"summary: x", b"summary: x\ntags:\n- a: b"), records.UNREADABLE),
             ((b"status: active", b"status: busy"), records.WRONG),
             ((b"status: active", b"status: active\nevent_id: " + b"e" * 999), records.UNREADABLE),

@@ -43,6 +43,9 @@ class Unused:
     def page(self, _: bytes, /) -> None:
         raise AssertionError
 
+    def edit(self, _: bytes, /) -> bytes:
+        raise AssertionError
+
     def ask(self, _: bytes, /, *, hidden: bool) -> bytes:
         raise AssertionError(hidden)
 

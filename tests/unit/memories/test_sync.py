@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -299,7 +300,7 @@ class TestLocally:
     def test_what_changed_in_store_and_note_is_merged(self, ada: Machine) -> None:
         memory = ada.capture("Both", "", "mine")
         ada.sync()
-        theirs = memories.update_fields(memory, Millis(AT + 10_000), tags=frozenset({"theirs"}))
+        theirs = replace(memory, updated_ms=Millis(AT + 10_000), tags=frozenset({"theirs"}))
         set_note(ada.repository, records.render(theirs))
         result = ada.sync()
         assert (result.imported, result.written) == (1, 1)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
+from agent_memory.features.memories.model.changes import ChangeEntry
 from agent_memory.features.memories.model.consolidations import ConsolidationRun
 from agent_memory.features.memories.model.memories import (
     Draft,
@@ -131,6 +132,10 @@ class Repositories(Protocol):
         """Return None if the folder is in no repository. Raises GitFailed."""
         ...
 
+    def read_author(self, environ: Mapping[str, str], /) -> str:
+        """Return the user's identity outside of any repository; empty if none is configured."""
+        ...
+
     def get_private_home(self, name: str, /) -> Home:
         """Return the path of our own repository; its first notebook creates it."""
         ...
@@ -206,6 +211,31 @@ class Journal(Protocol):
 
     def forget(self, keys: AbstractSet[MemoryKey], /) -> None:
         """Remove these memories from all runs, so that undo leaves them alone."""
+        ...
+
+    def retime(self, undone: Mapping[tuple[MemoryKey, Millis], Millis], /) -> None:
+        """Give the changes of a memory at a time another time: a later change was undone, so the
+        memory is as they left it."""
+        ...
+
+
+class ChangeLog(Protocol):
+    """What persons changed, for undo. Old entries are dropped."""
+
+    def add(self, entry: ChangeEntry, /) -> None: ...
+
+    def get_last(self) -> ChangeEntry | None:
+        """Return the newest entry that was not removed."""
+        ...
+
+    def remove(self, entry: ChangeEntry, /) -> None: ...
+
+    def forget(self, keys: AbstractSet[MemoryKey], /) -> None:
+        """Remove these memories from all entries."""
+        ...
+
+    def retime(self, undone: Mapping[tuple[MemoryKey, Millis], Millis], /) -> None:
+        """Give the changes of a memory at a time another time, as `Journal.retime` does."""
         ...
 
 

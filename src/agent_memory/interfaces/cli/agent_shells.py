@@ -27,6 +27,21 @@ def find_agent(environ: Mapping[str, str]) -> str:
     return next((name for key, name in AGENT_VARIABLES.items() if environ.get(key)), "")
 
 
+def name_agent(environ: Mapping[str, str]) -> str:
+    """Return the agent whose shell this is, as its records name it."""
+    name = find_agent(environ)
+    return "agent" if name == AGENT_VARIABLES["AI_AGENT"] else _slug(name)
+
+
+def find_session(environ: Mapping[str, str]) -> str:
+    """Return the session of the agent whose shell this is, if the agent tells."""
+    return environ.get("CODEX_THREAD_ID", "")
+
+
+def _slug(name: str) -> str:
+    return name.lower().removeprefix("github ").removesuffix(" cli").replace(" ", "-")
+
+
 def check_person(run: Invocation, what: str) -> None:
     """Raise InvalidInput in the shell of an agent: only the user may do this."""
     if agent := find_agent(run.terminal.call.environ):

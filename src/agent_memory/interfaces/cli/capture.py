@@ -2,30 +2,46 @@
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
 
+from agent_memory.features.memories.model.changes import ChangeAction
 from agent_memory.features.memories.model.memories import (
     MAX_CONTENT_BYTES,
     NAMESPACES,
     Draft,
     Memory,
     MemoryStatus,
+    check_reviewed,
     get_family,
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.agent_shells import find_agent
+from agent_memory.interfaces.cli import editing, rendering
+from agent_memory.interfaces.cli.agent_shells import find_agent, find_session, name_agent
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.editor_documents import EditorDocument
 from agent_memory.interfaces.wire.memories import capture_json, memory_details_json, memory_json
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import PROJECT, Domain
+from agent_memory.kernel.tracing import Interface
 
 DOMAIN_HELP = "project (of this folder), user, org, or a project by name, such as project:my-app."
+_ACTIONS = {
+    ChangeAction.RESOLVE: (MemoryStatus.RESOLVED, "Resolved"),
+    ChangeAction.REOPEN: (MemoryStatus.ACTIVE, "Reopened"),
+    ChangeAction.ARCHIVE: (MemoryStatus.ARCHIVED, "Archived"),
+    ChangeAction.RESTORE: (MemoryStatus.ACTIVE, "Restored"),
+}
+_INTERFACES = {
+    Interface.CLI.value: "on the command line",
+    Interface.HOOK.value: "by a hook",
+    Interface.MCP.value: "over MCP",
+}
 _STATUSES = {
     None: (MemoryStatus.PENDING, MemoryStatus.ACTIVE, MemoryStatus.RESOLVED),
     "pending": (MemoryStatus.PENDING,),
@@ -97,10 +113,11 @@ def read_content(run: Invocation, content: str | None, from_stdin: bool) -> str 
         'git log --oneline -10 | memory capture progress "Recent commits" --stdin',
         'memory capture patterns "Return errors as values" --domain user',
         'memory capture decisions "Version the API by path" --spec feature-api --tags api',
+        "memory capture learnings    # opens your editor",
     ),
 )
 @click.argument("namespace", type=Namespace(NAMESPACES), metavar="NAMESPACE")
-@click.argument("summary")
+@click.argument("summary", required=False)
 @click.option("--content", help="Details, in Markdown.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the details from standard input.")
 @click.option("--domain", default="project", show_default=True, help=DOMAIN_HELP)
@@ -112,7 +129,7 @@ def read_content(run: Invocation, content: str | None, from_stdin: bool) -> str 
 def capture(
     run: Invocation,
     namespace: str,
-    summary: str,
+    summary: str | None,
     content: str | None,
     from_stdin: bool,
     domain: str,
@@ -125,21 +142,47 @@ def capture(
 
     NAMESPACE is its kind: decisions, learnings, blockers, progress, reviews, patterns,
     retrospective, inception, elicitation or research. SUMMARY is one line of at most 100
-    characters. Capturing the same memory again changes nothing.
+    characters; without it, your editor ($VISUAL or $EDITOR) opens. Capturing the same memory again
+    changes nothing.
     """
-    services = run.services
-    draft = Draft(
-        namespace=namespace,
-        summary=summary.strip(),
+    if summary is None:
+        example = f'memory capture {namespace} "One line to remember"'
+        editing.require_editor(run, f"give a SUMMARY, as in `{example}`")
+    environ = run.terminal.call.environ
+    by_user = not find_agent(environ)
+    location = run.services.resolver.resolve(domain, get_caller(run))
+    document = EditorDocument(
+        summary=(summary or "").strip(),
         content=read_content(run, content, from_stdin) or "",
         spec=spec.strip(),
         tags=frozenset(join_lists(tags)),
         relates_to=join_lists(relates_to),
-        event_id=event,
     )
-    location = services.resolver.resolve(domain, get_caller(run))
-    by_user = not find_agent(run.terminal.call.environ)
-    captured = services.capture.capture(draft, location, by_user=by_user)
+
+    def save(written: EditorDocument) -> CaptureResult:
+        draft = Draft(
+            namespace=namespace,
+            summary=written.summary,
+            content=written.content,
+            spec=written.spec,
+            tags=written.tags,
+            relates_to=written.relates_to,
+            event_id=event,
+            session_id="" if event else find_session(environ),
+            agent=name_agent(environ),
+            interface=Interface.CLI.value,
+        )
+        with run.services.history.recording(ChangeAction.CAPTURE, by_user=by_user) as changing:
+            return changing.capture.capture(draft, location, by_user=by_user)
+
+    if summary is None:
+        edited = editing.edit_document(run, document, save)
+        if edited is None:
+            run.terminal.write("Nothing was captured.\n")
+            return
+        captured = edited
+    else:
+        captured = save(document)
     show_captured(run, captured, "Captured memory" if captured.created else "Already captured")
     if domain == PROJECT and not location.branch and not location.commit:
         run.terminal.warn(
@@ -177,6 +220,16 @@ def show_memory(run: Invocation, shown: MemoryDetails) -> None:
     )
 
 
+def describe_author(memory: Memory) -> str:
+    """Say who captured a memory and how; empty for what earlier versions captured."""
+    words = [
+        memory.author,
+        f"with {memory.agent}" if memory.agent else "",
+        _INTERFACES.get(memory.interface, memory.interface),
+    ]
+    return ", ".join(filter(None, words))
+
+
 def _as_text(shown: MemoryDetails) -> Iterator[str]:
     memory, use = shown.memory, shown.use
     yield memory.id
@@ -191,6 +244,7 @@ def _as_text(shown: MemoryDetails) -> Iterator[str]:
         ),
         ("Tier", shown.tier.value),
         ("Captured", rendering.format_zoned(memory.created_ms)),
+        ("Captured by", describe_author(memory)),
         ("Changed", rendering.format_zoned(memory.updated_ms)),
         (
             "Recalled",
@@ -288,7 +342,9 @@ def _line(memory: Memory, location: MemoryLocation) -> str:
     cls=Command,
     examples=(
         'memory edit abc123 --summary "Use PostgreSQL 17"',
+        "memory edit abc123    # opens your editor",
         "memory edit decisions:abc123def456:0 --tags database,architecture",
+        "memory edit abc123 --remove-tag draft --remove-relation blockers:98e3d5759073:0",
         "cat notes.md | memory edit abc123 --stdin",
     ),
 )
@@ -301,6 +357,22 @@ def _line(memory: Memory, location: MemoryLocation) -> str:
 @click.option(
     "--relates-to", help="New ids of related memories, separated by commas; empty for none."
 )
+@click.option(
+    "--remove-tag",
+    "remove_tags",
+    type=CommaList(),
+    multiple=True,
+    metavar="TAG",
+    help="Tag to remove; repeat it for more.",
+)
+@click.option(
+    "--remove-relation",
+    "remove_relations",
+    type=CommaList(),
+    multiple=True,
+    metavar="ID",
+    help="Related memory to remove; repeat it for more.",
+)
 @invocation
 def edit(
     run: Invocation,
@@ -311,24 +383,47 @@ def edit(
     spec: str | None,
     tags: tuple[tuple[str, ...], ...],
     relates_to: str | None,
+    remove_tags: tuple[tuple[str, ...], ...],
+    remove_relations: tuple[tuple[str, ...], ...],
 ) -> None:
     """Change a memory.
 
-    A new summary or new details make a new memory, which supersedes the old one.
+    Without options, your editor ($VISUAL or $EDITOR) opens, with all that you can change. A new
+    summary or new details make a new memory, which supersedes the old one. Removed tags and
+    relations stay removed when you sync with other clones.
     """
-    editor, location = run.services.editor, resolve_location(run)
-    memory = editor.find(memory_id, location)
-    changed = editor.edit(
-        memory,
-        MemoryEdit(
-            summary=None if summary is None else summary.strip(),
-            content=read_content(run, content, from_stdin),
-            spec=None if spec is None else spec.strip(),
-            tags=frozenset(join_lists(tags)),
-            relates_to=None if relates_to is None else CommaList().convert(relates_to, None, None),
-        ),
-        location,
+    location = resolve_location(run)
+    memory = run.services.editor.find(memory_id, location)
+    environ = run.terminal.call.environ
+    by_user = not find_agent(environ)
+    asked = MemoryEdit(
+        summary=None if summary is None else summary.strip(),
+        content=read_content(run, content, from_stdin),
+        spec=None if spec is None else spec.strip(),
+        tags=frozenset(join_lists(tags)),
+        relates_to=None if relates_to is None else CommaList().convert(relates_to, None, None),
+        removed_tags=frozenset(join_lists(remove_tags)),
+        removed_relations=join_lists(remove_relations),
     )
+
+    def save(edit: MemoryEdit) -> CaptureResult:
+        with run.services.history.recording(ChangeAction.EDIT, by_user=by_user) as changing:
+            by = replace(edit, agent=name_agent(environ), interface=Interface.CLI.value)
+            return changing.editor.edit(memory, by, location)
+
+    if asked.empty:
+        editing.require_editor(run, "nothing to change: give --summary, --tags or another option")
+        check_reviewed(memory)
+        before = editing.to_document(memory)
+        edited = editing.edit_document(
+            run, before, lambda after: save(editing.to_edit(before, after))
+        )
+        if edited is None:
+            run.terminal.write("Nothing was changed.\n")
+            return
+        changed = edited
+    else:
+        changed = save(asked)
     if changed.memory.key != memory.key:
         show_captured(run, changed, f"Superseded {memory.id} by")
     else:
@@ -350,9 +445,9 @@ def edit(
 def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
     """Mark memories as resolved, such as a removed blocker."""
     if reopen:
-        _set_status(run, memory_ids, MemoryStatus.ACTIVE, "Reopened")
+        _set_status(run, memory_ids, ChangeAction.REOPEN)
     else:
-        _set_status(run, memory_ids, MemoryStatus.RESOLVED, "Resolved")
+        _set_status(run, memory_ids, ChangeAction.RESOLVE)
 
 
 @click.command(
@@ -365,15 +460,18 @@ def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
 def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None:
     """Archive memories: hide them except with --include-archived."""
     if restore:
-        _set_status(run, memory_ids, MemoryStatus.ACTIVE, "Restored")
+        _set_status(run, memory_ids, ChangeAction.RESTORE)
     else:
-        _set_status(run, memory_ids, MemoryStatus.ARCHIVED, "Archived")
+        _set_status(run, memory_ids, ChangeAction.ARCHIVE)
 
 
-def _set_status(run: Invocation, names: tuple[str, ...], status: MemoryStatus, verb: str) -> None:
-    editor, location = run.services.editor, resolve_location(run)
-    memories = [editor.find(name, location) for name in names]  # fail before changing any
-    changed = [editor.set_status(memory, status, location) for memory in memories]
+def _set_status(run: Invocation, names: tuple[str, ...], action: ChangeAction) -> None:
+    location = resolve_location(run)
+    status, verb = _ACTIONS[action]
+    memories = [run.services.editor.find(name, location) for name in names]  # before any change
+    by_user = not find_agent(run.terminal.call.environ)
+    with run.services.history.recording(action, by_user=by_user) as changing:
+        changed = [changing.editor.set_status(memory, status, location) for memory in memories]
     run.show(
         {"memories": [memory_json(memory, content=False) for memory in changed]},
         lambda: "\n".join(f"\N{CHECK MARK} {verb}: {memory.id}" for memory in changed),

@@ -14,11 +14,12 @@ from agent_memory.kernel.errors import InvalidInput
 
 PROTOCOL = b"1"
 HELLO, INPUT, LINE, CANCEL, HOOK_INPUT = b"H", b"I", b"L", b"C", b"G"
-OUT, ERR, ASK, ASK_HIDDEN, ASK_KEY, READ, PAGE, EXIT, UPGRADE, BRIDGE, BEAT = (
-    b"O", b"E", b"A", b"S", b"K", b"R", b"P", b"X", b"U", b"B", b"T",
+OUT, ERR, ASK, ASK_HIDDEN, ASK_KEY, READ, PAGE, EDIT, EXIT, UPGRADE, BRIDGE, BEAT = (
+    b"O", b"E", b"A", b"S", b"K", b"R", b"P", b"D", b"X", b"U", b"B", b"T",
 )  # fmt: skip
 
 MAX_PAYLOAD = 16 << 20
+EDITED = b"1"  # begins the answer to EDIT: the text follows; after any other byte, the reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,11 @@ class Channel(Protocol):
         ...
 
     def page(self, data: bytes, /) -> None: ...
+
+    def edit(self, data: bytes, /) -> bytes:
+        """Open the user's editor. Return EDITED and the new text, or another byte and the reason
+        why there is none."""
+        ...
 
 
 def encode(kind: bytes, payload: bytes = b"") -> bytes:

@@ -19,7 +19,7 @@ from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.recall.services.opening import MIN_PREFIX, OpenedSession
 from agent_memory.features.toc.model import short_ids
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import resolve_location
+from agent_memory.interfaces.cli.capture import describe_author, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.journal import check_project, range_options, resolve_range
 from agent_memory.interfaces.cli.paragraphs import Paragraphs
@@ -119,9 +119,9 @@ def why(run: Invocation, name: str, limit: int) -> None:
     """Explain where a record comes from and who was given it.
 
     URI|ID is as in `memory show`: a URI, an id, or at least four characters of the beginning of
-    an id. For a memory you see when and how it was captured, from which words, and what it
-    supersedes. Then come the sessions that a hook gave it to. A segment or a session counts as
-    given if a part of it was.
+    an id. For a memory you see when, by whom, where and how it was captured, from which words, and
+    what it supersedes. Then come the sessions that a hook gave it to. A segment or a session counts
+    as given if a part of it was.
     """
     explained = run.services.provenance.explain(name, resolve_location(run), limit=limit)
     run.show(
@@ -236,6 +236,7 @@ def _list_fields(origin: RecordOrigin) -> Iterator[tuple[str, str]]:
         yield "Project", origin.project
     else:
         yield "Captured", f"{at}, {'automatically' if origin.is_automatic else 'on request'}"
+        yield "By", describe_author(memory)
         yield "Domain", memory.domain
         yield "Status", memory.status.value
         yield "Commit", memory.commit

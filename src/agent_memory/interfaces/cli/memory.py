@@ -27,6 +27,7 @@ from agent_memory.interfaces.cli.serve import serve
 from agent_memory.interfaces.cli.show import show
 from agent_memory.interfaces.cli.sync import status, sync
 from agent_memory.interfaces.cli.transfer import export, import_memories, migrate
+from agent_memory.interfaces.cli.undo import undo
 
 
 @click.group(
@@ -38,6 +39,7 @@ from agent_memory.interfaces.cli.transfer import export, import_memories, migrat
             "list",
             "show",
             "edit",
+            "undo",
             "resolve",
             "review",
             "context",
@@ -164,7 +166,7 @@ def _as_text(value: object) -> str:
 
 
 for command in (
-    *(capture, recall, show, list_memories, edit, resolve, archive, review),
+    *(capture, recall, show, list_memories, edit, undo, resolve, archive, review),
     *(today, log, sessions, injections, why),
     *(on, off, pause, resume),
     *(status, sync, consolidate, import_memories, export, migrate, forget, hook),

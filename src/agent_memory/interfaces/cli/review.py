@@ -1,6 +1,7 @@
 """`memory review`: accept, reword or discard the memories that were noted automatically."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import click
 
@@ -10,6 +11,7 @@ from agent_memory.features.forgetting.services.review import (
     ReviewDecision,
     ReviewResult,
 )
+from agent_memory.features.memories.model.changes import ChangeAction
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person, find_agent
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
@@ -237,10 +239,13 @@ def _list_lines(found: Sequence[PendingMemory], total: int) -> Iterator[str]:
 
 
 def _carry_out(run: Invocation, decisions: Sequence[ReviewDecision]) -> int:
-    with run.terminal.progress("Reviewing", None) as advance:
-        result = run.services.review.apply(
-            decisions, resolve_location(run), lambda _, count: advance(count)
-        )
+    services = run.services
+    with (
+        run.terminal.progress("Reviewing", None) as advance,
+        services.history.recording(ChangeAction.REVIEW, by_user=True) as changing,
+    ):
+        inbox = replace(services.review, editor=changing.editor, capture=changing.capture)
+        result = inbox.apply(decisions, resolve_location(run), lambda _, count: advance(count))
     for reason in result.skipped:
         run.terminal.warn(f"warning: {reason}\n")
     for place in result.found_in:

@@ -340,6 +340,9 @@ class _CallerConnection:
     def page(self, data: bytes, /) -> None:
         self._send_whole(frames.PAGE, data)  # each frame opens a pager
 
+    def edit(self, data: bytes, /) -> bytes:
+        return self._ask(frames.EDIT, data)
+
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
         return self._ask(frames.ASK_HIDDEN if hidden else frames.ASK, prompt)
 

@@ -14,7 +14,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agent_memory.interfaces.cli.frames import Channel, CommandCall
+from agent_memory.interfaces.cli.frames import EDITED, Channel, CommandCall
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, InvalidInput
 
@@ -90,6 +90,17 @@ class Terminal:
             if size > limit:
                 raise InvalidInput(f"standard input is longer than {limit:,} bytes, the limit")
         return b"".join(parts)
+
+    def edit(self, text: str) -> str:
+        """Return the text as the user saved it in an editor. Raises InvalidInput."""
+        answer = self._channel.edit(text.encode(errors="surrogateescape"))
+        self.check_cancelled()
+        if not answer.startswith(EDITED):
+            raise InvalidInput(answer[1:].decode(errors="replace"))
+        try:
+            return answer[len(EDITED) :].decode()
+        except UnicodeDecodeError as exc:
+            raise InvalidInput(f"the text is not valid UTF-8 (byte {exc.start})") from exc
 
     def page(self, text: str) -> None:
         """Write a text, through the caller's pager if it is longer than the screen."""

@@ -1,20 +1,25 @@
 """`memory import`, `export` and `migrate`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from agent_memory.features.memories.model.changes import ChangeAction
 from agent_memory.features.memories.model.memories import NAMESPACES, Draft, get_family
-from agent_memory.features.memories.services.transfer import TransferResult
+from agent_memory.features.memories.services.transfer import Transfer, TransferResult
 from agent_memory.interfaces import archive as archive_format
 from agent_memory.interfaces import conversation_files, memory_files
 from agent_memory.interfaces.cli import archive, backfill, conversations, rendering
+from agent_memory.interfaces.cli.agent_shells import find_agent, name_agent
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, invocation
 from agent_memory.interfaces.cli.journal import range_options
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
+from agent_memory.kernel.tracing import Interface
 from agent_memory.platform import files
 
 MAX_BYTES = 64 << 20
@@ -146,8 +151,13 @@ def import_memories(
         if others:
             names = ", ".join(sorted(others)[:5])
             run.terminal.warn(f"warning: memories of {names} go to {here}\n")
-    with run.terminal.progress("Importing", len(drafts)) as advance:
-        result = services.transfer.import_drafts(
+    environ = run.terminal.call.environ
+    drafts = [_add_importer(draft, name_agent(environ)) for draft in drafts]
+    with (
+        run.terminal.progress("Importing", len(drafts)) as advance,
+        _record_import(run) as transfer,
+    ):
+        result = transfer.import_drafts(
             drafts,
             lambda draft: locations[domain or _own_domain(draft)],
             dry_run=dry_run,
@@ -155,6 +165,20 @@ def import_memories(
             places=places,
         )
     _show_result(run, result, unread, dry_run)
+
+
+def _add_importer(draft: Draft, agent: str) -> Draft:
+    """Say who imports a record that a person or another tool wrote. An export says it itself."""
+    if draft.updated_ms is not None:
+        return draft
+    return replace(draft, agent=agent, interface=Interface.CLI.value)
+
+
+@contextmanager
+def _record_import(run: Invocation) -> Iterator[Transfer]:
+    by_user = not find_agent(run.terminal.call.environ)
+    with run.services.history.recording(ChangeAction.IMPORT, by_user=by_user) as changing:
+        yield changing.transfer
 
 
 def _read_head(path: Path) -> bytes:
@@ -340,8 +364,11 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
     services = run.services
     location = services.resolver.resolve(domain, get_caller(run))
     drafts = services.transfer.read_legacy(location)
-    with run.terminal.progress("Migrating", len(drafts)) as advance:
-        result = services.transfer.import_drafts(
+    with (
+        run.terminal.progress("Migrating", len(drafts)) as advance,
+        _record_import(run) as transfer,
+    ):
+        result = transfer.import_drafts(
             drafts, lambda _: location, dry_run=dry_run, on_progress=advance
         )
     if not dry_run:

@@ -146,7 +146,9 @@ class _RequestHandlers:
     find_origin: FindOrigin
 
     def _build_context(self, ctx: Context) -> RequestContext:
-        return RequestContext(self.dependencies, self.find_origin(ctx))
+        client = ctx.session.client_params
+        agent = "" if client is None else client.client_info.name
+        return RequestContext(self.dependencies, self.find_origin(ctx), agent)
 
     async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return self.tools

@@ -41,6 +41,7 @@ class RequestContext:
 
     deps: McpDependencies
     origin: ClientOrigin
+    agent: str = ""  # as the client calls itself
 
     @property
     def services(self) -> Services:

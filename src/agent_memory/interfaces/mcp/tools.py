@@ -8,6 +8,7 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from agent_memory.features.index.model.queries import Hit
+from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE
@@ -39,6 +40,7 @@ from agent_memory.interfaces.wire.toc import expansion_json, node_json
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
 from agent_memory.kernel.progress import OnProgress
+from agent_memory.kernel.tracing import Interface
 
 PREFIX, DOTTED = "memory_", "memory."
 Answer = dict[str, Any]
@@ -102,6 +104,8 @@ def capture(request: RequestContext, tool_input: CaptureInput, _: OnProgress) ->
         spec=tool_input.spec,
         tags=frozenset(tool_input.tags),
         relates_to=tuple(dict.fromkeys(map(uris.to_plain, tool_input.relates_to))),
+        agent=memories.to_origin_name(request.agent),
+        interface=Interface.MCP.value,
     )
     location = request.resolve_location(tool_input.domain)
     captured = request.services.capture.capture(draft, location, by_user=False)

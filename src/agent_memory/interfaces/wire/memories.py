@@ -51,6 +51,9 @@ def memory_json(memory: Memory, *, content: bool = True) -> dict[str, Any]:
         "superseded_by": memory.superseded_by or None,
         "event_id": memory.event_id or None,
         "session_id": memory.session_id or None,
+        "author": memory.author or None,
+        "agent": memory.agent or None,
+        "interface": memory.interface or None,
     }
     if not content:
         del shown["content"]

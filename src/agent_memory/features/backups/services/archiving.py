@@ -200,7 +200,15 @@ class FullExport:
             raise InvalidInput("its domain holds a secret")
         if memory.status is MemoryStatus.TOMBSTONE:
             return memories.build_tombstone(memory, memory.updated_ms)
-        draft = self.capture.clean(memories.to_draft(memory))
+        draft = self.capture.clean(
+            replace(
+                memories.to_draft(memory),
+                author=memory.author,
+                superseded_by=memory.superseded_by,
+                tag_changes=memory.tag_changes,
+                relation_changes=memory.relation_changes,
+            )
+        )
         return replace(
             memory,
             digest=draft.digest,
@@ -211,7 +219,12 @@ class FullExport:
             relates_to=draft.relates_to,
             event_id=draft.event_id,
             session_id=draft.session_id,
-            superseded_by=self.capture.clean_name(memory.superseded_by, memories.MAX_NAME_CHARS),
+            superseded_by=draft.superseded_by,
+            author=draft.author or "",
+            agent=draft.agent,
+            interface=draft.interface,
+            tag_changes=draft.tag_changes,
+            relation_changes=draft.relation_changes,
         )
 
     def _import_knowledge(self, record: Any) -> bool:

@@ -9,9 +9,10 @@ from agent_memory.features.forgetting.services.purging import UNREACHABLE, Purgi
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.log.model.outbox import MemoryChanged
 from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.changes import ChangeAction, ChangeEntry
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.projects import MemoryLocation
-from agent_memory.features.memories.ports import Journal, MemoryUses
+from agent_memory.features.memories.ports import ChangeLog, Journal, MemoryUses
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.kernel.errors import GitFailed, NotFound
@@ -31,6 +32,7 @@ class MemoryForgetting:
     editor: MemoryEditor
     uses: MemoryUses
     journal: Journal
+    changes: ChangeLog
     notes: NoteWriter
     injections: Injections
     purging: Purging
@@ -50,6 +52,12 @@ class MemoryForgetting:
         for memory in found:
             self.uses.forget(memory.key)
         self.journal.forget({memory.key for memory in found})
+        self.changes.forget({memory.key for memory in found})
+        self.changes.add(
+            ChangeEntry(
+                at_ms=self.clock.now(), action=ChangeAction.FORGET, changes=(), count=len(found)
+            )
+        )
         out_of_reach = list(UNREACHABLE)
         for number, domain in enumerate(dict.fromkeys(stone.domain for stone in stones)):
             on_progress(NOTES, number)
@@ -112,4 +120,6 @@ class MemoryForgetting:
 
 
 def _needles(memory: Memory) -> frozenset[bytes]:
-    return forgetting.sample_needles(memory.summary, memory.content, memory.spec, *memory.tags)
+    removed = (change.name for change in memory.tag_changes)
+    tags = {*memory.tags, *removed}
+    return forgetting.sample_needles(memory.summary, memory.content, memory.spec, *tags)

@@ -19,6 +19,7 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.model.last_words import stems
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
+from agent_memory.kernel.tracing import Interface
 
 EVENTS = 400  # the latest of a session; a compaction comes before that many
 READ_CHARS = 8_000  # per event
@@ -73,7 +74,14 @@ class AutoCapture:
             signal for signal in detected if capture and signal.confidence >= signals.CERTAIN
         ]
         captured = [
-            self.capture_signal(signal, place, call.prompt_event, call.session, status)
+            self.capture_signal(
+                signal,
+                place,
+                call.prompt_event,
+                call.session,
+                status,
+                agent=call.about.get("agent", ""),
+            )
             for signal in certain
         ]
         return PromptSignals(
@@ -88,6 +96,7 @@ class AutoCapture:
         threshold: float,
         markers: Sequence[str] = signals.MARKERS,
         status: MemoryStatus = MemoryStatus.PENDING,
+        agent: str = "",
     ) -> list[Memory]:
         """Capture the confident signals in the latest events of a session.
 
@@ -102,7 +111,9 @@ class AutoCapture:
                 if signal.confidence - (0 if signal.marked else doubt) >= threshold
             ]
         captured = (
-            self.capture_signal(signal, place, event.event_id, session, status, said_ms=event.at_ms)
+            self.capture_signal(
+                signal, place, event.event_id, session, status, said_ms=event.at_ms, agent=agent
+            )
             for signal, event in detected
         )
         return list(islice((memory for memory in captured if memory is not None), MAX_CAPTURES))
@@ -115,6 +126,7 @@ class AutoCapture:
         session_id: str,
         status: MemoryStatus,
         said_ms: Millis | None = None,
+        agent: str = "",
     ) -> Memory | None:
         """Capture a signal. Return None if it is known, was forgotten, or may not be stored.
 
@@ -130,6 +142,8 @@ class AutoCapture:
                 status=status,
                 event_id=event_id,
                 session_id=session_id,
+                agent=memories.to_origin_name(agent),
+                interface=Interface.HOOK.value,
             ),
             place,
             said_ms,
@@ -142,13 +156,23 @@ class AutoCapture:
         place: MemoryLocation,
         session_id: str = "",
         status: MemoryStatus = MemoryStatus.PENDING,
+        agent: str = "",
     ) -> list[Memory]:
         """Capture the agent's own summary of a conversation that is about to be compacted."""
         drafts = [_build_draft("decisions", decision) for decision in decisions]
         if summary.strip():
             drafts.append(_build_draft("progress", summary))
         captured = (
-            self._capture_new(replace(draft, status=status, session_id=session_id), place)
+            self._capture_new(
+                replace(
+                    draft,
+                    status=status,
+                    session_id=session_id,
+                    agent=memories.to_origin_name(agent),
+                    interface=Interface.HOOK.value,
+                ),
+                place,
+            )
             for draft in drafts
             if draft is not None
         )

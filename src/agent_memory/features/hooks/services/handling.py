@@ -256,7 +256,12 @@ class HookHandling:
         call = task.call
         captured = [
             *self.auto_capture.capture_summary(
-                call.text, call.decisions, task.place, call.session, task.options.capture_status
+                call.text,
+                call.decisions,
+                task.place,
+                call.session,
+                task.options.capture_status,
+                call.about.get("agent", ""),
             ),
             *self._capture_session(task),
         ]
@@ -285,6 +290,7 @@ class HookHandling:
             task.options.confidence_threshold,
             task.options.markers,
             task.options.capture_status,
+            task.call.about.get("agent", ""),
         )
 
     def _schedule_rest(self, task: HookTask) -> None:

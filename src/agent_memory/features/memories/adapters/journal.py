@@ -1,6 +1,6 @@
 """The journal of consolidation runs on an ordered store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ import msgspec
 
 from agent_memory.features.memories.model.consolidations import ConsolidationRun, Undo
 from agent_memory.features.memories.model.memories import MemoryStatus
+from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
@@ -24,12 +25,16 @@ class _UndoRecord(msgspec.Struct, array_like=True, frozen=True):
     status: str
     superseded_by: str
     changed_ms: int
+    tags: list[str] | None = None
+    before_ms: int = 0
 
 
 class _RunRecord(msgspec.Struct, array_like=True, frozen=True):
     at_ms: int
     changes: list[_UndoRecord]
     made: list[bytes]
+    tiers: list[tuple[bytes, str]] = []
+    reviewed: list[tuple[str, int]] = []
 
 
 class _ReviewRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -68,15 +73,28 @@ class StoredJournal:
             self._store.submit([Batch(puts)]).result()
 
     def forget(self, memory_keys: AbstractSet[MemoryKey], /) -> None:
+        self._rewrite(
+            lambda run: replace(
+                run,
+                changes=tuple(undo for undo in run.changes if undo.key not in memory_keys),
+                made=tuple(key for key in run.made if key not in memory_keys),
+                tiers=tuple(entry for entry in run.tiers if entry[0] not in memory_keys),
+            )
+        )
+
+    def retime(self, undone: Mapping[tuple[MemoryKey, Millis], Millis], /) -> None:
+        def retime(undo: Undo) -> Undo:
+            at = undone.get((undo.key, undo.changed_ms))
+            return undo if at is None else replace(undo, changed_ms=at)
+
+        self._rewrite(lambda run: replace(run, changes=tuple(map(retime, run.changes))))
+
+    def _rewrite(self, rewrite: Callable[[ConsolidationRun], ConsolidationRun]) -> None:
         rows = self._store.scan(families.JOURNAL, _RUN, keys.end_of(_RUN), limit=2 * _KEPT)
         puts = []
         for row, value in rows:
             run = _decode_run(row, value)
-            left = replace(
-                run,
-                changes=tuple(undo for undo in run.changes if undo.key not in memory_keys),
-                made=tuple(key for key in run.made if key not in memory_keys),
-            )
+            left = rewrite(run)
             if left != run:
                 puts.append(Put(families.JOURNAL, row, _encode_run(left)))
         if puts:
@@ -97,10 +115,14 @@ def _encode_run(run: ConsolidationRun) -> bytes:
                     status=undo.status.value,
                     superseded_by=undo.superseded_by,
                     changed_ms=undo.changed_ms,
+                    tags=None if undo.tags is None else sorted(undo.tags),
+                    before_ms=undo.before_ms,
                 )
                 for undo in run.changes
             ],
             made=[keys.memory(key) for key in run.made],
+            tiers=[(keys.memory(key), tier.value) for key, tier in run.tiers],
+            reviewed=[(domain, at) for domain, at in run.reviewed],
         )
     )
 
@@ -115,9 +137,13 @@ def _decode_run(key: bytes, value: bytes) -> ConsolidationRun:
                 status=MemoryStatus(undo.status),
                 superseded_by=undo.superseded_by,
                 changed_ms=Millis(undo.changed_ms),
+                tags=None if undo.tags is None else frozenset(undo.tags),
+                before_ms=Millis(undo.before_ms),
             )
             for undo in record.changes
         ),
         made=tuple(map(keys.parse_memory, record.made)),
+        tiers=tuple((keys.parse_memory(key), Tier(tier)) for key, tier in record.tiers),
+        reviewed=tuple((Domain(domain), Millis(at)) for domain, at in record.reviewed),
         number=int(key[len(_RUN) :]),
     )

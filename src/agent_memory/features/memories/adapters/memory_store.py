@@ -22,6 +22,7 @@ from agent_memory.features.memories.model.memories import (
     MemoryOutline,
     MemoryStatus,
 )
+from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.kernel.errors import InvalidInput, Overloaded, StorageFailed
@@ -60,6 +61,16 @@ class _MemoryRecord(msgspec.Struct, array_like=True, frozen=True):
     superseded_by: str
     event_id: str
     session_id: str
+
+
+class _TracedMemoryRecord(_MemoryRecord, frozen=True, array_like=True):
+    """A record with the fields that were added later."""
+
+    author: str = ""
+    agent: str = ""
+    interface: str = ""
+    tag_changes: tuple[NameChange, ...] = ()
+    relation_changes: tuple[NameChange, ...] = ()
 
 
 class _UseRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -308,7 +319,11 @@ def _outline(key: MemoryKey, value: bytes, uses: int) -> MemoryOutline:
 
 
 def _encode_memory(memory: Memory) -> bytes:
-    record = msgspec.convert(memory, _MemoryRecord, from_attributes=True)
+    """Encode a memory without later fields as before they existed: a write compares bytes."""
+    later = (memory.author, memory.agent, memory.interface, memory.tag_changes)
+    traced = any(later) or memory.relation_changes
+    kind = _TracedMemoryRecord if traced else _MemoryRecord
+    record = msgspec.convert(memory, kind, from_attributes=True)
     record.tags.sort()
     return codec.pack(record)
 
@@ -329,7 +344,7 @@ def _decode_rows(rows: Iterable[Row]) -> Iterator[Memory]:
 
 
 def _decode_memory(key: MemoryKey, value: bytes) -> Memory:
-    fields = msgspec.structs.asdict(codec.unpack(value, _MemoryRecord))
+    fields = msgspec.structs.asdict(codec.unpack(value, _TracedMemoryRecord))
     fields["tags"] = frozenset(fields["tags"])
     try:
         return Memory(**key._asdict(), **fields)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agent_memory.features.memories.model.duplicates import Cluster
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import NEVER
 from agent_memory.features.memories.model.reasoning import MergedMemory
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
@@ -50,21 +51,24 @@ class ConsolidationPlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
     """The state of a memory before a run, and the time at which the run changes it. A stored memory
-    with an earlier time was not changed. Tags that the run added stay: copies in other clones share
-    their tags."""
+    with an earlier time was not changed. Earlier versions did not record the tags (None)."""
 
     key: MemoryKey
     status: MemoryStatus
     superseded_by: str
     changed_ms: Millis
+    tags: frozenset[str] | None = None
+    before_ms: Millis = NEVER  # the time of the change before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationRun:
     """A consolidation, recorded before it is applied; it may have been interrupted since. `made`
-    are the memories that it writes or takes out of the archive."""
+    are the memories that it writes."""
 
     at_ms: Millis
     changes: tuple[Undo, ...]
     made: tuple[MemoryKey, ...] = ()
     number: int = 0  # assigned by the journal
+    tiers: tuple[tuple[MemoryKey, Tier], ...] = ()  # before the run
+    reviewed: tuple[tuple[Domain, Millis], ...] = ()  # when each domain was, before the run

@@ -1,7 +1,8 @@
 """Memories: their names, limits and statuses, and how copies merge.
 
 A memory is identified by the digest of its text. So the same words captured twice, or in two
-clones, are one memory. Copies of it differ only in what may change: status and relations.
+clones, are one memory. Copies of it differ only in what may change: status, tags and relations, and
+in who captured it where.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from agent_memory.features.log.model.events import (
     MAX_SESSION_ID_CHARS,
     check_millis,
 )
+from agent_memory.features.memories.model.name_changes import NameChange, NameSet
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Digest, Domain, MemoryKey, Millis
 
@@ -38,6 +40,7 @@ MAX_TAGS = 50
 MAX_TAG_CHARS = 64
 MAX_RELATED = 100
 MAX_NAME_CHARS = 300  # of a reference to another memory
+MAX_ORIGIN_CHARS = 200  # of the name of a person, an agent or an interface
 HEX_CHARS = 12  # of the digest, in an id
 AUTO_CAPTURED = "auto-captured"  # the tag of memories that were captured without asking
 OFTEN = 20  # further uses do not change a tier
@@ -90,6 +93,11 @@ class Memory:
     event_id: str = ""  # the event that it was captured from
     session_id: str = ""
     index: int = 0
+    author: str = ""  # the git identity at capture: a name, or a name and an address
+    agent: str = ""  # that captured it, or whose session it was captured from
+    interface: str = ""  # by which it was captured
+    tag_changes: tuple[NameChange, ...] = ()
+    relation_changes: tuple[NameChange, ...] = ()
 
     def __post_init__(self) -> None:
         check_namespace(self.namespace)
@@ -113,6 +121,11 @@ class Memory:
         check_content(self.summary, self.content, self.spec)
         check_tags(self.tags)
         check_related(self.relates_to)
+        check_origin(self.author, self.agent, self.interface)
+        check_tags(change.name for change in self.tag_changes)
+        check_related(change.name for change in self.relation_changes)
+        for change in (*self.tag_changes, *self.relation_changes):
+            check_millis("the time of a change", change.at_ms)
         check_related(filter(None, (self.superseded_by,)))
         if self.digest != compute_digest(self.namespace, self.summary, self.content, self.spec):
             raise InvalidInput("digest does not match the text of the memory")
@@ -133,7 +146,16 @@ class Memory:
     def texts(self) -> tuple[str, ...]:
         """All text that someone wrote. It may hold a secret, and forgetting removes it."""
         written = (self.summary, self.content, self.spec, *sorted(self.tags), *self.relates_to)
-        return (*written, self.event_id, self.session_id)
+        removed = (change.name for change in (*self.tag_changes, *self.relation_changes))
+        return (*written, self.event_id, self.session_id, self.author, self.agent, *removed)
+
+    @property
+    def tag_set(self) -> NameSet:
+        return NameSet(self.tags, self.tag_changes)
+
+    @property
+    def relation_set(self) -> NameSet:
+        return NameSet(frozenset(self.relates_to), self.relation_changes)
 
     @property
     def superseded(self) -> bool:
@@ -208,14 +230,27 @@ class Draft:
     event_id: str = ""
     session_id: str = ""  # of the event; empty: looked up by event_id
     domain: str = ""  # as stated in an import file; empty: the target of the import
+    agent: str = ""
+    interface: str = ""
+    # As stated in an import file: what became of the memory before.
+    author: str | None = None  # None: that of the location
+    commit: str | None = None  # None: that of the location
+    updated_ms: Millis | None = None  # None: now
+    superseded_by: str = ""
+    tag_changes: tuple[NameChange, ...] = ()
+    relation_changes: tuple[NameChange, ...] = ()
 
     def __post_init__(self) -> None:
         check_namespace(self.namespace)
         check_content(self.summary, self.content, self.spec)
         check_tags(self.tags)
         check_related(self.relates_to)
+        check_related(filter(None, (self.superseded_by,)))
+        check_origin(self.author or "", self.agent, self.interface)
         if self.created_ms is not None:
             check_millis("timestamp", self.created_ms)
+        if self.updated_ms is not None:
+            check_millis("updated_at", self.updated_ms)
         if self.status is MemoryStatus.TOMBSTONE:
             raise InvalidInput("tombstones cannot be captured: only forgetting a memory makes one")
 
@@ -245,6 +280,8 @@ def to_draft(memory: Memory) -> Draft:
         relates_to=memory.relates_to,
         event_id=memory.event_id,
         session_id=memory.session_id,
+        agent=memory.agent,
+        interface=memory.interface,
     )
 
 
@@ -311,6 +348,15 @@ def check_related(related: Iterable[str]) -> None:
             )
 
 
+def check_origin(*names: str) -> None:
+    for name in names:
+        if len(name) > MAX_ORIGIN_CHARS or not name.isprintable() or name != name.strip():
+            raise InvalidInput(
+                "author, agent and interface have one line of at most"
+                f" {MAX_ORIGIN_CHARS} characters: {name[:80]!r}"
+            )
+
+
 def _encode_text(what: str, text: str) -> bytes:
     try:
         return text.encode("utf-8")
@@ -322,6 +368,12 @@ def to_project_name(raw: str) -> str:
     """Return the valid domain name that is nearest to this text."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", raw).strip("._-")[:80].strip("._-")
     return name or "project"
+
+
+def to_origin_name(raw: str) -> str:
+    """Return the valid name of a person or an agent that is nearest to this text."""
+    printable = "".join(char if char.isprintable() else " " for char in raw)
+    return " ".join(printable.split())[:MAX_ORIGIN_CHARS].strip()
 
 
 def parse_reference(text: str) -> Reference:
@@ -431,16 +483,25 @@ def check_reviewed(memory: Memory) -> None:
         )
 
 
-def accept(memory: Memory, at: Millis) -> Memory:
+def accept(memory: Memory, at: Millis, **fields: object) -> Memory:
     """Return a reviewed memory as active. Raises InvalidInput if it does not await review."""
     if not memory.is_pending:
         raise InvalidInput(f"{memory.id} does not await review: it is {memory.status}")
-    return update_fields(memory, at, status=MemoryStatus.ACTIVE)
+    return update_fields(memory, at, status=MemoryStatus.ACTIVE, **fields)
 
 
 def update_fields(memory: Memory, at: Millis, **fields: object) -> Memory:
-    """Set fields and a later `updated_ms`: otherwise the change would lose against the old copy."""
-    return replace(memory, updated_ms=max(at, memory.updated_ms + 1), **fields)  # type: ignore[arg-type]
+    """Set fields and a later `updated_ms`: otherwise the change would lose against the old copy.
+    Tags and relations that are left out are removed, in every clone."""
+    later = Millis(max(at, memory.updated_ms + 1))
+    changed: Memory = replace(memory, updated_ms=later, **fields)  # type: ignore[arg-type]
+    if changed.tags != memory.tags:
+        tags = memory.tag_set.change(changed.tags, later, limit=MAX_TAGS)
+        changed = replace(changed, tag_changes=tags.changes)
+    if changed.relates_to != memory.relates_to:
+        related = memory.relation_set.change(changed.relates_to, later, limit=MAX_RELATED)
+        changed = replace(changed, relation_changes=related.changes)
+    return changed
 
 
 def merge_copies(one: Memory, other: Memory) -> Memory:
@@ -448,6 +509,8 @@ def merge_copies(one: Memory, other: Memory) -> Memory:
     copy that awaits review counts less than any other: a colleague has accepted it."""
     if one.key != other.key:
         raise InvalidInput(f"{one.id} and {other.id} are different memories")
+    if one == other:
+        return one
     first = min(one, other, key=_earliest)
     last = max(one, other, key=_latest)
     if MemoryStatus.TOMBSTONE in (one.status, other.status):
@@ -456,27 +519,34 @@ def merge_copies(one: Memory, other: Memory) -> Memory:
             updated_ms=last.updated_ms,
             index=min(one.index, other.index),
         )
+    tags = one.tag_set.merge(other.tag_set, limit=MAX_TAGS)
+    related = one.relation_set.merge(other.relation_set, limit=MAX_RELATED)
     return replace(
         last,
         created_ms=first.created_ms,
         commit=first.commit,
         event_id=first.event_id,
         session_id=first.session_id,
-        tags=_limit_tags(one.tags | other.tags),
+        author=first.author,
+        agent=first.agent,
+        interface=first.interface,
+        tags=tags.names,
+        tag_changes=tags.changes,
+        relates_to=tuple(sorted(related.names)),
+        relation_changes=related.changes,
         index=min(one.index, other.index),
     )
 
 
 def _earliest(memory: Memory) -> tuple[object, ...]:
-    return memory.created_ms, memory.commit, memory.event_id, memory.session_id
+    """Order copies so that the first origin wins. Of one origin, prefer the copy that says who
+    captured it: earlier versions did not."""
+    who = (memory.author, memory.agent, memory.interface)
+    where = (memory.commit, memory.event_id, memory.session_id)
+    return memory.created_ms, *where, *((not name, name) for name in who)
 
 
 def _latest(memory: Memory) -> tuple[object, ...]:
     """Order copies so that the last one wins; copies that tie are equal in all of these fields."""
-    state = repr((memory.status.value, memory.superseded_by, memory.relates_to))
+    state = repr((memory.status.value, memory.superseded_by))
     return not memory.is_pending, memory.updated_ms, hashlib.sha256(state.encode()).digest()
-
-
-def _limit_tags(tags: frozenset[str]) -> frozenset[str]:
-    """Return at most MAX_TAGS tags; the choice does not depend on where they come from."""
-    return tags if len(tags) <= MAX_TAGS else frozenset(sorted(tags)[:MAX_TAGS])

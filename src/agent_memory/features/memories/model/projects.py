@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Home
@@ -22,6 +22,7 @@ class RepositoryInfo:
     origin: str  # the normalized address of its remote, or empty
     commit: str
     branch: str
+    author: str = field(default="", compare=False)  # with whose identity the user commits there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +40,14 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLocation:
-    """Where a memory is stored: its domain, its repository, and the commit that it is about."""
+    """Where a memory is stored: its domain, its repository, the commit that it is about, and the
+    identity with which the user commits there."""
 
     domain: Domain
     home: Home
     commit: str = ""
     branch: str = ""
+    author: str = field(default="", compare=False)  # of the caller: it makes no other place
 
     @property
     def name(self) -> str:

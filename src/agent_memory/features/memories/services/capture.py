@@ -9,6 +9,7 @@ from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import (
     MAX_NAME_CHARS,
+    MAX_ORIGIN_CHARS,
     MAX_SUMMARY_CHARS,
     MAX_TAG_CHARS,
     Draft,
@@ -75,16 +76,31 @@ class Capture:
             summary=self._clean_line(draft.summary, "summary", MAX_SUMMARY_CHARS),
             content=self.secrets.clean(strip_private(draft.content), where="memory/content"),
             spec=self._clean_line(draft.spec, "spec", memories.MAX_SPEC_CHARS),
-            tags=frozenset(
-                self._clean_line(tag, "tags", MAX_TAG_CHARS).replace(",", " ") for tag in draft.tags
-            ),
+            tags=frozenset(map(self._clean_tag, draft.tags)),
             relates_to=tuple(self.clean_name(name, MAX_NAME_CHARS) for name in draft.relates_to),
             event_id=self.clean_name(draft.event_id, MAX_EVENT_ID_CHARS),
             session_id=self.clean_name(draft.session_id, MAX_SESSION_ID_CHARS),
+            agent=self._clean_origin(draft.agent),
+            interface=self._clean_origin(draft.interface),
+            author=None if draft.author is None else self._clean_origin(draft.author),
+            superseded_by=self.clean_name(draft.superseded_by, MAX_NAME_CHARS),
+            tag_changes=tuple(
+                change._replace(name=self._clean_tag(change.name)) for change in draft.tag_changes
+            ),
+            relation_changes=tuple(
+                change._replace(name=self.clean_name(change.name, MAX_NAME_CHARS))
+                for change in draft.relation_changes
+            ),
         )
 
     def clean_name(self, name: str, limit: int) -> str:
         return self.secrets.clean_name(name, limit=limit, where="memory/ids") if name else name
+
+    def _clean_tag(self, tag: str) -> str:
+        return self._clean_line(tag, "tags", MAX_TAG_CHARS).replace(",", " ")
+
+    def _clean_origin(self, name: str) -> str:
+        return self._clean_line(name, "origin", MAX_ORIGIN_CHARS)
 
     def _clean_line(self, text: str, where: str, limit: int) -> str:
         """Clean a line and cut it: the mark for a secret may be longer than the secret."""
@@ -94,7 +110,7 @@ class Capture:
         """Build the memory of a clean draft."""
         now = self.clock.now()
         session_id = draft.session_id
-        if draft.event_id and not session_id:
+        if draft.event_id and not session_id and draft.updated_ms is None:
             event = self.log.get(EventId(draft.event_id))
             if event is None:
                 raise InvalidInput(
@@ -108,14 +124,20 @@ class Capture:
             summary=draft.summary,
             content=draft.content,
             created_ms=now if draft.created_ms is None else draft.created_ms,
-            updated_ms=now,
+            updated_ms=now if draft.updated_ms is None else draft.updated_ms,
             spec=draft.spec,
             tags=draft.tags,
             relates_to=draft.relates_to,
             status=draft.status,
-            commit=location.commit,
+            commit=location.commit if draft.commit is None else draft.commit,
+            superseded_by=draft.superseded_by,
             event_id=draft.event_id,
             session_id=session_id,
+            author=self._clean_origin(location.author) if draft.author is None else draft.author,
+            agent=draft.agent,
+            interface=draft.interface,
+            tag_changes=draft.tag_changes,
+            relation_changes=draft.relation_changes,
         )
 
     def _decide(self, stored: Memory | None, new: Memory, *, by_user: bool) -> CaptureResult:
@@ -140,9 +162,9 @@ class Capture:
             note = f"noted automatically at {when}; it awaits the user's review (`memory review`)"
             return CaptureResult(memory=stored, created=False, warning=note)
         if stored.is_pending:
-            accepted = memories.accept(stored, self.clock.now())
+            accepted = memories.accept(stored, self.clock.now(), tags=tags)
             note = f"noted automatically at {when}; it awaited review and is accepted now"
-            return CaptureResult(memory=replace(accepted, tags=tags), created=False, warning=note)
+            return CaptureResult(memory=accepted, created=False, warning=note)
         note = f"already captured at {when}"
         if tags == stored.tags:
             return CaptureResult(memory=stored, created=False, warning=note)

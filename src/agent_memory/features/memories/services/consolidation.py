@@ -1,7 +1,7 @@
 """Consolidation: merge near-duplicates and update tiers, with a plan first and an undo."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -125,7 +125,7 @@ class Consolidation:
         for merge in plan.merges:
             with _skip_failures(merge, skipped):
                 steps += self._prepare_steps(merge, here)
-        run = _run(steps, self.clock.now())
+        run = _run(steps, self.clock.now(), plan, self.journal.get_review_times())
         if run.changes:
             self.journal.add(run)
         gone: set[MemoryKey] = set()
@@ -227,16 +227,12 @@ class Consolidation:
         )
         place = self.editor.locate(kept.domain, here)
         key = self.capture.build_memory(self.capture.clean(draft), place).key
-        stored = self.editor.memories.get(key)
         yield _MergeStep(
             merge=merge,
             old=tuple(each for each in (kept, *others) if each.key != key),
             tags=tags,
             writing=_Writing(
-                draft=draft,
-                place=place,
-                key=key,
-                makes=stored is None or stored.status is MemoryStatus.ARCHIVED,
+                draft=draft, place=place, key=key, stored=self.editor.memories.get(key)
             ),
         )
 
@@ -247,9 +243,13 @@ class Consolidation:
         if not self._is_as_planned(kept):
             return
         if step.writing is not None:
-            new = self.capture.capture(step.writing.draft, step.writing.place).memory
+            # With the recorded time, so that undo knows the change.
+            capture = replace(self.capture, clock=_FixedClock(at))
+            new = capture.capture(step.writing.draft, step.writing.place).memory
         elif step.tags != kept.tags:
-            new = self.editor.update(kept.key, here, tags=step.tags)
+            new = self.editor.apply(
+                kept.key, here, lambda stored: memories.update_fields(stored, at, tags=step.tags)
+            )
         else:
             new = kept
         for old in step.old:
@@ -275,6 +275,7 @@ class Consolidation:
     def _undo_run(self, run: ConsolidationRun, here: MemoryLocation) -> tuple[int, int] | None:
         """Return None if the run was interrupted before it changed anything."""
         undone = left = 0
+        changed = False
         for change in reversed(run.changes):
             stored = self.editor.memories.get(change.key)
             if stored is None or stored.updated_ms < change.changed_ms:
@@ -283,24 +284,34 @@ class Consolidation:
                 left += 1
                 continue
             self.editor.update(
-                change.key, here, status=change.status, superseded_by=change.superseded_by
+                change.key,
+                here,
+                status=change.status,
+                superseded_by=change.superseded_by,
+                tags=stored.tags if change.tags is None else change.tags,
             )
-            undone += 1
+            changed = True
+            undone += stored.superseded_by != change.superseded_by  # others only lose tags
         found = [self.editor.memories.get(key) for key in run.made]
         made = [each for each in found if each is not None and each.status in _PRESENT]
         for each in made:
             self.editor.set_status(each, MemoryStatus.ARCHIVED, here)
-        return (undone, left) if undone or left or made else None
+        if not (changed or left or made):
+            return None
+        self.uses.set_tiers(dict(run.tiers))
+        for domain, at in run.reviewed:
+            self.journal.set_review_time([domain], at)
+        return undone, left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writing:
-    """A text that a model wrote. `makes` says whether storing it makes or revives a memory."""
+    """A text that a model wrote, and the memory that says the same already, if there is one."""
 
     draft: Draft
     place: MemoryLocation
     key: MemoryKey
-    makes: bool
+    stored: Memory | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +325,23 @@ class _MergeStep:
     writing: _Writing | None = None
 
 
-def _run(steps: Sequence[_MergeStep], at: Millis) -> ConsolidationRun:
+class _FixedClock:
+    """A clock that stands still."""
+
+    def __init__(self, at: Millis) -> None:
+        self._at = at
+
+    def now(self) -> Millis:
+        return self._at
+
+
+def _run(
+    steps: Sequence[_MergeStep],
+    at: Millis,
+    plan: ConsolidationPlan,
+    reviewed: Mapping[Domain, Millis],
+) -> ConsolidationRun:
+    changed = {each.key: each for step in steps for each in _list_changed(step)}
     return ConsolidationRun(
         at_ms=at,
         changes=tuple(
@@ -323,14 +350,28 @@ def _run(steps: Sequence[_MergeStep], at: Millis) -> ConsolidationRun:
                 status=old.status,
                 superseded_by=old.superseded_by,
                 changed_ms=memories.update_fields(old, at).updated_ms,
+                tags=old.tags,
+                before_ms=old.updated_ms,
             )
-            for step in steps
-            for old in step.old
+            for old in changed.values()
         ),
         made=tuple(
-            step.writing.key for step in steps if step.writing is not None and step.writing.makes
+            step.writing.key
+            for step in steps
+            if step.writing is not None and step.writing.stored is None
         ),
+        tiers=tuple((move.memory.key, move.before) for move in plan.moves),
+        reviewed=tuple((domain, reviewed.get(domain, Millis(0))) for domain in plan.domains),
     )
+
+
+def _list_changed(step: _MergeStep) -> Iterator[Memory]:
+    """Yield the memories that exist before a step and that it changes."""
+    yield from step.old
+    if step.writing is not None and step.writing.stored is not None:
+        yield step.writing.stored
+    elif step.writing is None and step.tags != step.merge.cluster.kept.tags:
+        yield step.merge.cluster.kept
 
 
 @contextmanager

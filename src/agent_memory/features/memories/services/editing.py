@@ -1,11 +1,12 @@
 """Editing: find a memory by name, and change its status, tags or text."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from agent_memory.features.memories.model import memories, tiers
 from agent_memory.features.memories.model.memories import (
     NAMESPACES,
+    Draft,
     Memory,
     MemoryOutline,
     MemoryStatus,
@@ -36,18 +37,22 @@ class MemoryDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
-    """The fields to change; None leaves a field alone. Tags are only added, as clones share
-    them."""
+    """The fields to change; None leaves a field alone. Tags are added or removed, one by one.
+    Relations are replaced by `relates_to`, or removed one by one."""
 
     summary: str | None = None
     content: str | None = None
     spec: str | None = None
     tags: frozenset[str] = frozenset()
     relates_to: tuple[str, ...] | None = None
+    removed_tags: frozenset[str] = frozenset()
+    removed_relations: tuple[str, ...] = ()
+    agent: str = ""  # that edits, if it is no person
+    interface: str = ""
 
     @property
     def empty(self) -> bool:
-        return self == MemoryEdit()
+        return replace(self, agent="", interface="") == MemoryEdit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +146,42 @@ class MemoryEditor:
         """Apply the edit. New text makes a new memory, which supersedes this one."""
         memories.check_reviewed(memory)
         if edit.empty:
-            raise InvalidInput("nothing to change: give a summary, content, spec or tags")
-        new = {name: value for name, value in asdict(edit).items() if value is not None}
-        draft = replace(memories.to_draft(memory), **new | {"tags": memory.tags | edit.tags})
+            raise InvalidInput(
+                "nothing to change: give a summary, content, spec, tags or relations"
+            )
+        draft = _build_draft(memory, edit)
         text = (draft.summary, draft.content, draft.spec)
         if text == (memory.summary, memory.content, memory.spec):
             cleaned = self.capture.clean(draft)
-            changed = self.update(
-                memory.key, here, tags=cleaned.tags, relates_to=cleaned.relates_to
-            )
-            return CaptureResult(memory=changed, created=False)
+            return CaptureResult(memory=self._update_names(memory, cleaned, here), created=False)
         captured = self.capture.capture(draft, self.locate(memory.domain, here))
         if captured.memory.key != memory.key:  # else the new text differed only by a secret
             self.update(
                 memory.key, here, status=MemoryStatus.ARCHIVED, superseded_by=captured.memory.id
             )
         return captured
+
+    def _update_names(self, memory: Memory, draft: Draft, here: MemoryLocation) -> Memory:
+        """Give the memory the tags and relations of the draft, and leave alone what others
+        changed meanwhile."""
+        added, removed = draft.tags - memory.tags, memory.tags - draft.tags
+        dropped = frozenset(memory.relates_to) - frozenset(draft.relates_to)
+
+        def change(stored: Memory) -> Memory:
+            if stored.relates_to == memory.relates_to:
+                relates_to = draft.relates_to
+            else:
+                related = dict.fromkeys((*stored.relates_to, *draft.relates_to))
+                relates_to = tuple(name for name in related if name not in dropped)
+            tags = (stored.tags - removed) | added
+            memories.check_tags(tags)
+            if (tags, relates_to) == (stored.tags, stored.relates_to):
+                return stored
+            return memories.update_fields(
+                stored, self.clock.now(), tags=tags, relates_to=relates_to
+            )
+
+        return self.apply(memory.key, here, change)
 
     def update(self, key: MemoryKey, here: MemoryLocation, **fields: object) -> Memory:
         """Set fields of the stored memory."""
@@ -205,3 +230,50 @@ class MemoryEditor:
             for memory in self.memories.find_by_digest(domain, namespace, reference.hex):
                 if reference.index in (None, memory.index):
                     yield memory
+
+
+def _build_draft(memory: Memory, edit: MemoryEdit) -> Draft:
+    """Return the draft of the edited memory. Raises InvalidInput for a name to remove that it does
+    not have."""
+    missing = sorted(edit.removed_tags - memory.tags)
+    if missing:
+        has = f"its tags are {', '.join(sorted(memory.tags))}" if memory.tags else "it has no tags"
+        raise InvalidInput(f"{memory.id} has no tag {missing[0]!r}: {has}")
+    relates_to = memory.relates_to if edit.relates_to is None else edit.relates_to
+    for name in edit.removed_relations:
+        left = tuple(each for each in relates_to if not _is_named(each, name))
+        if left == relates_to:
+            has = (
+                f"it relates to {', '.join(memory.relates_to)}"
+                if memory.relates_to
+                else "it relates to no other memory"
+            )
+            raise InvalidInput(f"{memory.id} does not relate to {name[:80]!r}: {has}")
+        relates_to = left
+    draft = memories.to_draft(memory)
+    return replace(
+        draft,
+        summary=draft.summary if edit.summary is None else edit.summary,
+        content=draft.content if edit.content is None else edit.content,
+        spec=draft.spec if edit.spec is None else edit.spec,
+        tags=(memory.tags - edit.removed_tags) | edit.tags,
+        relates_to=relates_to,
+        agent=edit.agent,
+        interface=edit.interface,
+    )
+
+
+def _is_named(relation: str, name: str) -> bool:
+    """Return whether a relation is meant by a name, which may be the beginning of its hash."""
+    if relation == name.strip():
+        return True
+    try:
+        related, meant = memories.parse_reference(relation), memories.parse_reference(name)
+    except InvalidInput:
+        return False  # an id of another tool
+    return (
+        related.hex.startswith(meant.hex)
+        and meant.namespace in (None, related.namespace)
+        and meant.index in (None, related.index)
+        and meant.domain in (None, related.domain)
+    )

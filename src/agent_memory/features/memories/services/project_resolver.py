@@ -3,6 +3,7 @@
 import hashlib
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
@@ -54,16 +55,20 @@ class ProjectResolver:
             return self.resolve_folder(caller)
         if domain == USER:
             return MemoryLocation(
-                domain=USER, home=self.repositories.get_private_home(USER_REPOSITORY)
+                domain=USER,
+                home=self.repositories.get_private_home(USER_REPOSITORY),
+                author=self._find_author(caller),
             )
         family, _, name = domain.partition(":")
         if family == ORG:
-            return self._resolve_org(name)
+            return replace(self._resolve_org(name), author=self._find_author(caller))
         memories.check_domain(domain)
         if not caller.folder:
             return self._add_checkout(self._resolve_by_name(name))
         here = self.resolve_folder(caller)
-        return here if here.domain == domain else self._resolve_by_name(name)
+        if here.domain == domain:
+            return here
+        return replace(self._resolve_by_name(name), author=here.author)
 
     def resolve_domain(self, name: str, caller: Caller) -> Domain:
         """Return the domain to search; its repository may be gone."""
@@ -83,12 +88,15 @@ class ProjectResolver:
         project = self._register(located)
         if not located.commit:  # a note needs a commit: use our own repository until there is one
             waiting = self.repositories.get_private_home(_private_name(located.home))
-            return MemoryLocation(domain=project.domain, home=waiting, branch=located.branch)
+            return MemoryLocation(
+                domain=project.domain, home=waiting, branch=located.branch, author=located.author
+            )
         return MemoryLocation(
             domain=project.domain,
             home=located.home,
             commit=located.commit,
             branch=located.branch,
+            author=located.author,
         )
 
     def resolve_or_guess(self, caller: Caller) -> MemoryLocation:
@@ -180,7 +188,9 @@ class ProjectResolver:
         located = self.repositories.locate(location.home, {})
         if located is None or located.home != location.home:
             return location
-        return replace(location, commit=located.commit, branch=located.branch)
+        return replace(
+            location, commit=located.commit, branch=located.branch, author=located.author
+        )
 
     def describe_known(self) -> str:
         """Return a phrase that lists the projects on this machine, at most 20."""
@@ -197,7 +207,8 @@ class ProjectResolver:
             home = self.repositories.get_private_home(_private_name(str(candidate)))
             known = self.projects.find_by_home(home)
             if known is not None:
-                return MemoryLocation(domain=known.domain, home=home)
+                author = self.repositories.read_author(caller.environ)
+                return MemoryLocation(domain=known.domain, home=home, author=author)
         located = RepositoryInfo(
             home=self.repositories.get_private_home(_private_name(str(folder))),
             name=folder.name,
@@ -205,7 +216,21 @@ class ProjectResolver:
             commit="",
             branch="",
         )
-        return MemoryLocation(domain=self._register(located).domain, home=located.home)
+        return MemoryLocation(
+            domain=self._register(located).domain,
+            home=located.home,
+            author=self.repositories.read_author(caller.environ),
+        )
+
+    def _find_author(self, caller: Caller) -> str:
+        """Return the identity of the user in the caller's folder, or outside of repositories."""
+        with suppress(GitFailed, OSError, ValueError):
+            located = (
+                self.repositories.locate(caller.folder, caller.environ) if caller.folder else None
+            )
+            if located is not None:
+                return located.author
+        return self.repositories.read_author(caller.environ)
 
     def _register(self, located: RepositoryInfo) -> Project:
         with self.registering:

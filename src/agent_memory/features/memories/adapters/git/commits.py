@@ -1,9 +1,12 @@
 """Commits: which ones notes are on, who signs them, and which are no longer reachable."""
 
+from collections.abc import Callable, Mapping
+
 import pygit2
 from pygit2.enums import ObjectType, SortMode
 
 from agent_memory.features.memories.adapters.git import opening, refs, trees
+from agent_memory.features.memories.model.memories import to_origin_name
 from agent_memory.kernel.errors import GitFailed
 
 DEFAULT_SIGNATURE = ("Agent Memory", "agent-memory@localhost")
@@ -37,6 +40,23 @@ def get_signature(repository: pygit2.Repository) -> pygit2.Signature:
         return repository.default_signature
     except (KeyError, ValueError, pygit2.GitError):
         return pygit2.Signature(*DEFAULT_SIGNATURE)
+
+
+def format_author(read: Callable[[str], str], environ: Mapping[str, str]) -> str:
+    """Return the identity that git would commit with, from the environment or from `read`, which
+    returns a setting; empty without a name."""
+    name = environ.get("GIT_AUTHOR_NAME") or read("user.name")
+    address = environ.get("GIT_AUTHOR_EMAIL") or read("user.email")
+    name, address = name.strip(), address.strip()
+    return to_origin_name(f"{name} <{address}>" if name and address else name)
+
+
+def get_setting(config: pygit2.Config, key: str) -> str:
+    """Return a setting of git; empty if it is missing or no text."""
+    try:
+        return str(config[key])
+    except (KeyError, ValueError, pygit2.GitError):
+        return ""
 
 
 def find_lost(repository: pygit2.Repository, commits: set[str]) -> set[str]:

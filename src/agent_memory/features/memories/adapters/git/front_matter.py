@@ -1,18 +1,13 @@
-"""Front matter: flat YAML of strings and lists of strings, and the times in it.
+"""Front matter: flat YAML of strings and lists of strings.
 
 Each line holds one key or one item, and nothing nested, aliased or tagged: deep nesting crashes the
 process in libyaml's binding. YAML has more line ends than a line feed.
 """
 
 import re
-from datetime import UTC, datetime, timedelta
 
 import yaml
 
-from agent_memory.kernel.ids import Millis
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 _REST = r"[^\n\r\x85\u2028\u2029]*"
 _KEY = rf"[a-z_]+:(?: +(?![\s&*!|>{{%@`]|[-?]\s|\[.*[\[{{&*!]){_REST})?"
 _VALUE = rf"(?![\s&*!|>{{%@`\[]|[-?](?:\s|$)){_REST}"
@@ -33,14 +28,3 @@ def load(text: str, *, folded: bool = False) -> dict[str, object]:
     if not isinstance(values, dict):
         raise ValueError("no mapping")
     return values
-
-
-def format_time(at: Millis) -> str:
-    then = _EPOCH + at * _MILLISECOND
-    return then.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03}Z"
-
-
-def parse_time(text: str) -> Millis:
-    """Parse a time in ISO 8601; without a zone it is UTC. Raises ValueError."""
-    then = datetime.fromisoformat(text)
-    return Millis(((then if then.tzinfo else then.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)

@@ -8,7 +8,7 @@ that git's `cat_sort_uniq` sorted line by line hold no entries any more.
 import re
 
 from agent_memory.features.memories.adapters.git import front_matter
-from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model import memories, record_times
 from agent_memory.features.memories.model.memories import Draft, MemoryStatus
 from agent_memory.kernel.errors import InvalidInput
 
@@ -56,7 +56,7 @@ def _draft(front: str, body: str) -> Draft | None:
         else _line(values.get("spec"), memories.MAX_SPEC_CHARS),
         tags=frozenset(_tags(values.get("tags"))),
         relates_to=tuple(_parse_related(values.get("relates_to"))),
-        created_ms=front_matter.parse_time(_text(values["timestamp"])),
+        created_ms=record_times.parse_time(_text(values["timestamp"])),
         status=MemoryStatus(status)
         if status in (MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED)
         else MemoryStatus.ACTIVE,

@@ -13,12 +13,13 @@ import yaml
 
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.adapters.git import front_matter
-from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model import memories, name_changes, record_times
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import PROJECT, Digest, Domain, Millis
 
-MAX_FRONT_BYTES = 64 << 10
+MAX_FRONT_BYTES = 128 << 10
 MAX_TEXT_BYTES = 64 << 20  # of a note that is read: about 250 times what we write
 
 RULE = b"---\n"
@@ -101,8 +102,8 @@ def render(memory: Memory) -> bytes:
         "namespace": memory.namespace,
         "domain": format_domain(memory.domain),
         "summary": memory.summary,
-        "timestamp": front_matter.format_time(memory.created_ms),
-        "updated_at": front_matter.format_time(memory.updated_ms),
+        "timestamp": record_times.format_time(memory.created_ms),
+        "updated_at": record_times.format_time(memory.updated_ms),
         "spec": memory.spec,
         "tags": sorted(memory.tags),
         "relates_to": list(memory.relates_to),
@@ -111,6 +112,11 @@ def render(memory: Memory) -> bytes:
         "superseded_by": memory.superseded_by,
         "event_id": memory.event_id,
         "session_id": memory.session_id,
+        "author": memory.author,
+        "agent": memory.agent,
+        "interface": memory.interface,
+        "tag_changes": name_changes.format_changes(memory.tag_changes),
+        "relation_changes": name_changes.format_changes(memory.relation_changes),
         "digest": memory.digest if gone else "",
     }
     front: dict[str, str | int | list[str]] = {
@@ -251,6 +257,12 @@ class _Front(dict[str, object]):
             raise _NoRecord(UNREADABLE)
         return value
 
+    def changes(self, key: str) -> tuple[NameChange, ...]:
+        try:
+            return name_changes.parse_changes(self.texts(key))
+        except ValueError as exc:
+            raise _NoRecord(WRONG) from exc
+
 
 def _front(data: bytes) -> _Front:
     if b"\nlength: " not in data or not (data.startswith(b"id: ") or b"\nid: " in data):
@@ -311,6 +323,11 @@ def _memory(front: _Front, content: str, domain: Domain, namespace: str) -> Memo
         superseded_by=front.text("superseded_by", memories.MAX_NAME_CHARS),
         event_id=front.text("event_id", MAX_EVENT_ID_CHARS),
         session_id=front.text("session_id", MAX_SESSION_ID_CHARS),
+        author=front.text("author", memories.MAX_ORIGIN_CHARS),
+        agent=front.text("agent", memories.MAX_ORIGIN_CHARS),
+        interface=front.text("interface", memories.MAX_ORIGIN_CHARS),
+        tag_changes=front.changes("tag_changes"),
+        relation_changes=front.changes("relation_changes"),
         index=int(name["index"]),
     )
 
@@ -319,6 +336,6 @@ def _millis(text: str) -> Millis:
     if not _TIME.fullmatch(text):
         raise _NoRecord(WRONG)
     try:
-        return front_matter.parse_time(text)
+        return record_times.parse_time(text)
     except ValueError as exc:
         raise _NoRecord(WRONG) from exc

@@ -11,6 +11,7 @@ import structlog
 
 from agent_memory.features.memories.adapters.git import (
     addresses,
+    commits,
     control_files,
     file_modes,
     mending,
@@ -70,9 +71,21 @@ class GitRepositories:
                     origin=addresses.read_config(repository).origin(worktree or home),
                     commit=opening.head_commit(repository),
                     branch=_branch(repository),
+                    author=commits.format_author(
+                        lambda key: commits.get_setting(repository.config, key), environ
+                    ),
                 )
             except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
                 raise GitFailed(f"{path} cannot be read: {exc}") from exc
+
+    def read_author(self, environ: Mapping[str, str], /) -> str:
+        def read(key: str) -> str:
+            try:
+                return commits.get_setting(pygit2.Config.get_global_config(), key)
+            except (OSError, pygit2.GitError):  # there is no such file
+                return ""
+
+        return commits.format_author(read, environ)
 
     def get_private_home(self, name: str, /) -> Home:
         if not _NAME.fullmatch(name) or ".." in name:
