@@ -361,6 +361,12 @@ class TestWhoCaptured:
             "hook",
         )
         assert found["session_id"] == prompt["session_id"]
+        name = found["id"]
+        with memory.home.on_terminal("memory", "review", "--accept", name) as screen:
+            assert screen.finish() == OK
+        assert memory.show(name)["agent"] == "claude-code"
+        done = memory.json("undo")
+        assert (done["action"], done["archived"]) == ("review", [name])
 
     def test_a_client_over_mcp(self, home: Home, memory: MemoryCommand) -> None:
         words = f"Answer in one page {next(_numbers)}"

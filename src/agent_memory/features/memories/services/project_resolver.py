@@ -74,7 +74,7 @@ class ProjectResolver:
         """Return the domain to search; its repository may be gone."""
         if name.startswith(f"{PROJECT}:"):
             return memories.check_domain(name)
-        return self.resolve(name, caller).domain
+        return USER if name == USER else self.resolve(name, caller).domain
 
     def resolve_folder(self, caller: Caller) -> MemoryLocation:
         """Return the project of the caller's folder. Raises InvalidInput if there is none."""

@@ -87,9 +87,14 @@ class ChangeHistory:
     def plan(self, *, dry_run: bool) -> UndoPlan:
         """Plan to undo the last action. Raises NotFound if there is none, and InvalidInput if it
         cannot be undone; the next call then plans the one before, unless this is a dry run."""
-        entry, run = self.log.get_last(), self.consolidation.journal.get_last()
-        if run is not None and (entry is None or run.at_ms >= entry.at_ms):
-            return self._plan_run(run)
+        entry, journal = self.log.get_last(), self.consolidation.journal
+        while (run := journal.get_last()) is not None and (
+            entry is None or run.at_ms >= entry.at_ms
+        ):
+            plan = self._plan_run(run)
+            if plan.restored or plan.archived or plan.left:
+                return plan
+            journal.remove(run)  # it was interrupted before it changed anything
         if entry is None:
             raise NotFound("there is nothing to undo: no change of yours is recorded")
         if entry.is_final:
