@@ -372,7 +372,9 @@ class TestWhoCaptured:
         words = f"Answer in one page {next(_numbers)}"
         with LineClient(home) as client:
             client.call(1, "memory_capture", namespace="patterns", summary=words, domain="user")
-            found = client.receive()["result"]["structuredContent"]
+            while "result" not in (answer := client.receive()):
+                pass  # a notification
+            found = answer["result"]["structuredContent"]
         shown = memory.show(found["memory_id"])
         assert (shown["agent"], shown["interface"]) == ("by hand", "mcp")
         text = memory.text("why", found["memory_id"])
