@@ -292,6 +292,14 @@ class TestUndo:
         assert len(self.undo(memory)["archived"]) == 2
         assert memory.list_ids() == []
 
+    def test_more_than_a_thousand_memories_are_not_undone(self, memory: MemoryCommand) -> None:
+        kept = memory.capture("decisions", "Before the import")
+        records = ({"namespace": "progress", "summary": f"Step {n}"} for n in range(1_001))
+        given = "\n".join(map(json.dumps, records)).encode()
+        assert memory("import", given=given).code == OK
+        assert_refused(memory("undo"), INVALID, "changed 1,001 memories", "at most 1,000")
+        assert self.undo(memory)["archived"] == [kept]
+
     def test_forgetting_cannot_be_undone_and_the_change_before_it_can(
         self, memory: MemoryCommand
     ) -> None:
