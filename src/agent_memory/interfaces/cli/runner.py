@@ -32,8 +32,10 @@ class Runner:
     def run(self, call: CommandCall, channel: Channel, cancelled: CancelToken) -> int:
         """Run a command, record it in the metrics, and return its exit code."""
         started, outcome = self.observer.begin(), FAILED
+        terminal = Terminal(call, channel, cancelled)
         try:
-            code = self._run(call, Terminal(call, channel, cancelled))
+            code = self._run(call, terminal)
+            terminal.end_waiting()
             outcome = f"exit_{code}" if code else OK
             return code
         finally:

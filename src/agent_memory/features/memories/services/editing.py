@@ -1,10 +1,13 @@
 """Editing: find a memory by name, and change its status, tags or text."""
 
+import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from agent_memory.features.memories.model import memories, tiers
 from agent_memory.features.memories.model.memories import (
+    HEX_CHARS,
     NAMESPACES,
     Memory,
     MemoryOutline,
@@ -23,6 +26,7 @@ from agent_memory.platform.ports import Clock
 TRIES = 8
 _PAGE = 500
 _LISTED = 5
+_SHORT = (7, HEX_CHARS)  # digits of the digest in a short name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,12 @@ class MemoryEditor:
             MemoryDetails(memory=memory, use=use, tier=tiers.assign_tier(memory, use, now))
             for memory, use in zip(memories, uses, strict=True)
         ]
+
+    def abbreviate(self, memories: Sequence[Memory]) -> list[str]:
+        """Return the shortest name of each memory that `find` takes from everywhere."""
+        keys = self.outlines.find_newest(lambda _: True, limit=sys.maxsize)
+        counts = [Counter((key.namespace, key.digest[:n]) for key in keys) for n in _SHORT]
+        return [_find_short_name(memory, counts) for memory in memories]
 
     def list_all(self, domains: Sequence[Domain] | None = None) -> Iterator[Memory]:
         """Yield every memory of these domains, or of all, without tombstones."""
@@ -205,3 +215,11 @@ class MemoryEditor:
             for memory in self.memories.find_by_digest(domain, namespace, reference.hex):
                 if reference.index in (None, memory.index):
                     yield memory
+
+
+def _find_short_name(memory: Memory, counts: Sequence[Counter[tuple[str, str]]]) -> str:
+    for digits, count in zip(_SHORT, counts, strict=True):
+        digest = memory.digest[:digits]
+        if count[memory.namespace, digest] <= 1:
+            return f"{memory.namespace}:{digest}"
+    return memory.urn  # another project holds the same memory
