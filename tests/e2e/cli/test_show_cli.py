@@ -129,7 +129,7 @@ class TestTheRest:
         assert grip["kind"] == "grip"
         assert grip["grip"]["excerpt"] in grip["excerpt_events"][0]["text"]
         text = memory.text("show", grip["grip"]["grip_id"], "--around", "1")
-        assert re.search(r"\n> 2026-01-30 09:0\d:30 \| (user|assistant)\n", text)
+        assert re.search(r"\n> 2026-01-30 09:0\d:30 UTC \| (user|assistant) \| mill-\d+\n", text)
 
     def test_a_session(self, memory: MemoryCommand) -> None:
         shown = memory.show("mill")

@@ -10,11 +10,11 @@ from rich.cells import cell_len
 from agent_memory.interfaces.cli import layout
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-MARK = re.compile(r"^\s*(?:>\s*)?(?:[-✓] |\[1\] )?")
+MARK = re.compile(r"^\s*(?:>\s*)?(?:[-✓] |\[1\] |a  )?")
 unhurried = settings(deadline=None)
 words = st.text(st.sampled_from("ab:>-.é日😀"), min_size=1, max_size=30)
 lines = st.lists(words, max_size=12).map(" ".join)
-indents = st.sampled_from(["", "  ", "    ", "> ", "  - ", "Label: ", "[1] ", "✓ "])
+indents = st.sampled_from(["", "  ", "> ", "  - ", "Label: ", "    Label: ", "[1] ", "✓ ", "a  "])
 texts = st.lists(st.builds(str.__add__, indents, lines), max_size=6).map("\n".join)
 
 
@@ -48,6 +48,7 @@ def test_a_line_that_fits_stays_as_it_is(text: str) -> None:
         ("Label: a value that is long", "Label: a value that\n       is long"),
         (">   a quoted line goes on", ">   a quoted line\n>   goes on"),
         ("key  a value in a table", "key  a value in a\n     table"),
+        ("Session: of abcdefghijklmnopqr", "Session: of\n  abcdefghijklmnopqr"),
         ("URI: memory://events/01ABCDEFGHJ", "URI:\nmemory://events/01ABCDEFGHJ"),
         ("日本語の文章には空白がありません。", "日本語の文章には空白\nがありません。"),
     ],
@@ -60,6 +61,19 @@ def test_colours_take_no_room() -> None:
     painted = layout.paint("green", "32")
 
     assert layout.fit(f"{painted} words", 20) == f"{painted} words"
+
+
+@pytest.mark.parametrize("text", ["words that go on and on", "日本語の文章には空白がありません"])
+def test_a_broken_text_has_its_colour_on_every_line(text: str) -> None:
+    shown = layout.fit(f"Label: {layout.paint(text, '1')} end", 20)
+
+    first, *further = shown.split("\n")
+    assert first.startswith("Label: \x1b[1m")
+    assert first.endswith("\x1b[0m")
+    assert further[0].startswith("\x1b[1m")
+    assert re.sub(r"\s", "", ESCAPES.sub("", shown)) == re.sub(r"\s", "", f"Label:{text}end")
+    assert all(layout.measure(line) <= 20 for line in (first, *further))
+    assert "\x1b" not in further[-1].partition("end")[2]
 
 
 @unhurried

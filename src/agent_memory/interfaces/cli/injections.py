@@ -186,12 +186,14 @@ def _render_entries(
 
 
 def _format_time(entry: LedgerEntry) -> Text:
-    return Text(f"{rendering.format_with_age(entry.at_ms)}  ", _TIME)
+    shown = rendering.ago if rendering.is_on_screen() else rendering.format_zoned
+    return Text(f"{shown(entry.at_ms)}  ", _TIME)
 
 
 def _describe_entry(entry: LedgerEntry) -> str:
     tokens = rendering.count(entry.tokens, "token")
-    words = (entry.hook, entry.agent, entry.project, tokens)
+    at = rendering.format_zoned(entry.at_ms) if rendering.is_on_screen() else ""
+    words = (entry.hook, entry.agent, entry.project, tokens, rendering.join_words(at))
     return rendering.plain("  ".join(filter(None, words)))
 
 

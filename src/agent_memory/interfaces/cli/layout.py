@@ -4,12 +4,14 @@ In a pipe a line is never broken: programs read it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len, chop_cells
 
 MIN_WIDTH = 10
 NO_BREAK = "\N{NO-BREAK SPACE}"
+RESET = "\x1b[0m"
+_RESETS = (RESET, "\x1b[m")
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _SPACES = re.compile(r"( +)")
 # What begins a line: an indent, the mark of a quoted turn, and a bullet, a number or a label.
@@ -50,14 +52,14 @@ def fit(text: str, columns: int) -> str:
     Further lines begin below the text of the first. A word that is wider than the terminal, such as
     a URI, stays whole, so that you can copy it.
     """
-    lines = (part for line in text.split("\n") for part in _break(line, columns))
+    lines = (part for line in text.split("\n") for part in _keep_colour(_break(line, columns)))
     return "\n".join(lines).replace(NO_BREAK, " ")
 
 
 def fold(text: str, columns: int) -> list[str]:
     """Break a text between words, and words that are too wide within."""
     lines: list[str] = []
-    for line in _wrap(text, columns, columns):
+    for line in _wrap(text, columns):
         lines += chop_cells(line, columns) if cell_len(line) > columns else [line]
     return lines or [""]
 
@@ -76,29 +78,43 @@ def _break(line: str, columns: int) -> Iterator[str]:
     rest = line[len(margin) + len(mark) :]
     margin = margin if columns - len(margin) >= MIN_WIDTH else ""
     width = columns - measure(margin) - measure(mark)
-    if mark.endswith((": ", "  ")) and measure(rest.partition(" ")[0]) > width:
+    head, *_ = _split_wide(rest.partition(" ")[0], width)
+    if mark.endswith((": ", "  ")) and measure(head) > width:
         # A value that is too wide to stand beside its label, and fits below it or nearly so.
         yield f"{margin}{mark}".rstrip()
         indent = "  " if measure(f"{margin}  {rest}") <= columns else ""
-        yield from (f"{margin}{indent}{part}" for part in _wrap(rest, columns, columns))
+        room = columns - measure(margin)
+        yield from (f"{margin}{indent}{part}" for part in _wrap(rest, room))
         return
-    first, *others = _wrap(rest, width, width) or [""]
+    first, *others = _wrap(rest, width) or [""]
     yield f"{margin}{mark}{first}".rstrip()
-    space = " " * measure(mark)
-    yield from (f"{margin}{space}{other}".rstrip() for other in others)
+    for other in others:
+        # A wide word moves to the left, where it may fit.
+        space = max(0, min(measure(mark), columns - measure(margin) - measure(other)))
+        yield f"{margin}{' ' * space}{other}".rstrip()
 
 
-def _wrap(text: str, first: int, width: int) -> list[str]:
+def _keep_colour(lines: Iterable[str]) -> Iterator[str]:
+    """End a colour at the end of each line, and begin it again on the next: pagers forget it."""
+    style = ""
+    for line in lines:
+        colored = f"{style}{line}"
+        for code in _STYLE.findall(line):
+            style = "" if code in _RESETS else code
+        yield f"{colored}{RESET}" if style else colored
+
+
+def _wrap(text: str, width: int) -> list[str]:
     lines: list[str] = []
-    line, room = "", first
+    line = ""
     for piece in _SPACES.split(_free_wide(text, width)):
         if piece.isspace() or not piece:
             line += piece
             continue
         for part in _split_wide(piece, width):
-            if line.strip() and measure(line) + measure(part) > room:
+            if line.strip() and measure(line) + measure(part) > width:
                 lines.append(line.rstrip())
-                line, room = "", width
+                line = ""
             line += part
     if line.strip():
         lines.append(line.rstrip())
@@ -117,14 +133,20 @@ def _free_wide(text: str, width: int) -> str:
 
 def _split_wide(word: str, width: int) -> list[str]:
     """Split a word that is too wide where its script puts no spaces; any other word stays whole."""
-    if measure(word) <= width or cell_len(word) < len(word) * 1.5:
+    plain = _STYLE.sub("", word)
+    if cell_len(plain) <= width or cell_len(plain) < len(plain) * 1.5:
         return [word]
-    return chop_cells(word, width)
+    first, *rest = chop_cells(plain, width)
+    codes = _STYLE.findall(word)
+    if not codes:
+        return [first, *rest]
+    # The colour goes on to the last part. A colour that begins inside the word begins before it.
+    return [f"{codes[0]}{first}", *rest[:-1], "".join((*rest[-1:], *codes[1:]))]
 
 
 def paint(text: str, code: str) -> str:
     """Give a text a colour, by its number."""
-    return f"\x1b[{code}m{text}\x1b[0m"
+    return f"\x1b[{code}m{text}{RESET}"
 
 
 def colour(text: str) -> str:
