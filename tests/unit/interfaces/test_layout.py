@@ -48,6 +48,7 @@ def test_a_line_that_fits_stays_as_it_is(text: str) -> None:
         ("Label: a value that is long", "Label: a value that\n       is long"),
         (">   a quoted line goes on", ">   a quoted line\n>   goes on"),
         ("key  a value in a table", "key  a value in a\n     table"),
+        ("a.wide.setting  its value", "a.wide.setting  its\n    value"),
         ("Session: of abcdefghijklmnopqr", "Session: of\n  abcdefghijklmnopqr"),
         ("URI: memory://events/01ABCDEFGHJ", "URI:\nmemory://events/01ABCDEFGHJ"),
         ("日本語の文章には空白がありません。", "日本語の文章には空白\nがありません。"),

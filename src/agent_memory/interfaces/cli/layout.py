@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from rich.cells import cell_len, chop_cells
 
 MIN_WIDTH = 10
+HANG = 4  # of the further lines of a row whose first column is wide
 NO_BREAK = "\N{NO-BREAK SPACE}"
 RESET = "\x1b[0m"
 _RESETS = (RESET, "\x1b[m")
@@ -68,13 +69,7 @@ def _break(line: str, columns: int) -> Iterator[str]:
     if len(line) * 2 <= columns or measure(line) <= columns:
         yield line.rstrip()
         return
-    beginning = _BEGINNING.match(line)
-    margin, mark = (beginning["margin"], beginning["mark"]) if beginning else ("", "")
-    table = _COLUMNS.match(line, len(margin))
-    if table and measure(table[0]) <= columns // 2 and not margin.endswith("> "):
-        mark = table[0]
-    if columns - len(margin) - len(mark) < MIN_WIDTH:
-        mark = ""
+    margin, mark, hang = _read_beginning(line, columns)
     rest = line[len(margin) + len(mark) :]
     margin = margin if columns - len(margin) >= MIN_WIDTH else ""
     width = columns - measure(margin) - measure(mark)
@@ -90,8 +85,23 @@ def _break(line: str, columns: int) -> Iterator[str]:
     yield f"{margin}{mark}{first}".rstrip()
     for other in others:
         # A wide word moves to the left, where it may fit.
-        space = max(0, min(measure(mark), columns - measure(margin) - measure(other)))
+        space = max(0, min(hang, columns - measure(margin) - measure(other)))
         yield f"{margin}{' ' * space}{other}".rstrip()
+
+
+def _read_beginning(line: str, columns: int) -> tuple[str, str, int]:
+    """Return the margin of a line, its mark, and how far further lines are indented after the
+    margin."""
+    beginning = _BEGINNING.match(line)
+    margin, mark = (beginning["margin"], beginning["mark"]) if beginning else ("", "")
+    table = None if ">" in margin else _COLUMNS.match(line, len(margin))
+    if table and measure(table[0]) <= columns // 2:
+        mark = table[0]
+    elif table and " " not in table[0].strip():
+        return margin, "", HANG
+    if columns - len(margin) - measure(mark) < MIN_WIDTH:
+        mark = ""
+    return margin, mark, measure(mark)
 
 
 def _keep_colour(lines: Iterable[str]) -> Iterator[str]:
@@ -160,8 +170,8 @@ def colour(text: str) -> str:
 
 
 def is_message(text: str) -> bool:
-    """Tell whether a text is an error, a warning or a note."""
-    return _STREAM_WORDS.search(text) is not None
+    """Tell whether a text is an error, a warning or a note, and not a piece of a stream."""
+    return text.endswith("\n") and _STREAM_WORDS.search(text) is not None
 
 
 def colour_message(text: str) -> str:

@@ -1,5 +1,6 @@
 """Run a command line, in the daemon or in a process without one."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,10 +36,11 @@ class Runner:
         terminal = Terminal(call, channel, cancelled)
         try:
             code = self._run(call, terminal)
-            terminal.end_waiting()
             outcome = f"exit_{code}" if code else OK
             return code
         finally:
+            with contextlib.suppress(Cancelled):  # the caller has disconnected
+                terminal.end_waiting()
             self.observer.end(
                 started,
                 Interface.CLI,
