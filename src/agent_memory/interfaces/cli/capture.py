@@ -315,7 +315,7 @@ def format_memories(
             f"{memory.id:<30} {rendering.format_day(memory.created_ms)}  {describe(memory)}"
             for memory in shown
         )
-    names = run.services.editor.abbreviate(shown)
+    names = run.services.editor.abbreviate(shown, resolve_location(run))
     return listing.render_rows(
         [
             listing.ListRow(name, rendering.format_day(memory.created_ms), describe(memory))

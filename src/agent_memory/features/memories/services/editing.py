@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from agent_memory.features.memories.model import memories, tiers
@@ -96,11 +96,15 @@ class MemoryEditor:
             for memory, use in zip(memories, uses, strict=True)
         ]
 
-    def abbreviate(self, memories: Sequence[Memory]) -> list[str]:
-        """Return the shortest name of each memory that `find` takes from everywhere."""
+    def abbreviate(self, memories: Sequence[Memory], here: MemoryLocation) -> list[str]:
+        """Return a short name of each memory that `find` takes here."""
         keys = self.outlines.find_newest(lambda _: True, limit=sys.maxsize)
-        counts = [Counter((key.namespace, key.digest[:n]) for key in keys) for n in _SHORT]
-        return [_find_short_name(memory, counts) for memory in memories]
+        own = _count_beginnings(key for key in keys if key.domain == here.domain)
+        anywhere = _count_beginnings(keys)
+        return [
+            _find_short_name(memory, own if memory.domain == here.domain else anywhere)
+            for memory in memories
+        ]
 
     def list_all(self, domains: Sequence[Domain] | None = None) -> Iterator[Memory]:
         """Yield every memory of these domains, or of all, without tombstones."""
@@ -217,9 +221,13 @@ class MemoryEditor:
                     yield memory
 
 
-def _find_short_name(memory: Memory, counts: Sequence[Counter[tuple[str, str]]]) -> str:
-    for digits, count in zip(_SHORT, counts, strict=True):
+def _count_beginnings(keys: Iterable[MemoryKey]) -> Counter[tuple[str, str]]:
+    return Counter((key.namespace, key.digest[:digits]) for key in keys for digits in _SHORT)
+
+
+def _find_short_name(memory: Memory, counts: Counter[tuple[str, str]]) -> str:
+    for digits in _SHORT:
         digest = memory.digest[:digits]
-        if count[memory.namespace, digest] <= 1:
+        if counts[memory.namespace, digest] <= 1:
             return f"{memory.namespace}:{digest}"
     return memory.urn  # another project holds the same memory

@@ -56,7 +56,8 @@ def truncate_text(text: str, most: int) -> str:
     end = text.rfind("\n", 0, room)
     end = room if end < 0 else end
     left = text.count("\n", end) + (0 if text.startswith("\n", end) else 1)
-    return f"{text[:end]}\n[cut here: {format_count(left, 'more line')} not shown]"
+    verb = "is" if left == 1 else "are"
+    return f"{text[:end]}\n[cut here: {format_count(left, 'more line')} {verb} not shown]"
 
 
 def _lines(text: str) -> list[str]:
