@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from pathlib import Path
 
 from agent_memory import launch
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
+from agent_memory.interfaces.cli.layout import fit
+from agent_memory.interfaces.cli.progress import ProgressLine
 
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
 SESSION = Path(__file__).with_name("session.jsonl")
@@ -84,6 +87,10 @@ class Shell:
 
     def __call__(self, program: str, *arguments: str) -> None:
         sys.stdout.write(f"\n    $ {shlex.join((program, *arguments))}\n")
+        if sys.stdout.isatty():  # the command sees the terminal, as it does for a person
+            sys.stdout.flush()
+            subprocess.run([COMMANDS / program, *arguments], check=True)
+            return
         for line in self.quietly(program, *arguments).splitlines():
             show(line)
 
@@ -101,9 +108,10 @@ class Shell:
             show(f"    {each}")
 
     def quietly(self, program: str, *arguments: str) -> str:
-        return subprocess.run(
-            [COMMANDS / program, *arguments], check=True, capture_output=True, text=True
-        ).stdout
+        with spinner(shlex.join((program, *arguments))):
+            return subprocess.run(
+                [COMMANDS / program, *arguments], check=True, capture_output=True, text=True
+            ).stdout
 
 
 @contextmanager
@@ -114,12 +122,34 @@ def daemon() -> Iterator[Shell]:
         os.environ[f"XDG_{name}"] = str(folder / name.lower())
     os.environ["MEMORY_GRPC__PORT"] = os.environ["MEMORY_HTTP__PORT"] = "0"
     os.environ.pop("MEMORY_ENDPOINT", None)
+    os.environ["MEMORY_PAGER"] = ""  # the demo goes on by itself
     try:
-        subprocess.run([COMMANDS / "memory-daemon", "start"], check=True, capture_output=True)
+        with spinner("Starting the daemon"):
+            subprocess.run([COMMANDS / "memory-daemon", "start"], check=True, capture_output=True)
         yield Shell()
     finally:
-        subprocess.run([COMMANDS / "memory-daemon", "stop"], check=False, capture_output=True)
+        with spinner("Stopping the daemon"):
+            subprocess.run([COMMANDS / "memory-daemon", "stop"], check=False, capture_output=True)
         shutil.rmtree(folder)
+
+
+@contextmanager
+def spinner(title: str) -> Iterator[None]:
+    """Show on a terminal what takes a moment."""
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        yield
+        return
+
+    def write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+    sys.stdout.flush()
+    line = ProgressLine(write, shutil.get_terminal_size().columns, title)
+    try:
+        yield
+    finally:
+        line.end()
 
 
 def conversation() -> Iterator[Event]:
@@ -141,11 +171,17 @@ def millis(iso: str) -> int:
 
 
 def say(text: str) -> None:
-    sys.stdout.write(f"\n{text}\n")
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+    sys.stdout.write(f"\n{textwrap.fill(text, columns)}\n")
+    sys.stdout.flush()
 
 
 def show(text: str) -> None:
-    sys.stdout.write(f"    {text}\n")
+    text = f"    {text}"
+    if sys.stdout.isatty():
+        text = fit(text, shutil.get_terminal_size().columns)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 The commands run on a daemon in a temporary home, after the conversation of `make demo` has been
 imported. Scores come from a model whose last digits depend on the processor, so the check compares
-everything except the figures in the text.
+everything except the figures and ages in the text.
 """
 
 import json
@@ -32,6 +32,7 @@ COMMANDS = Path(sys.executable).parent
 PROJECT = "lantern"
 SECONDS = 60.0
 
+AGE = re.compile(r"0 (?:minute|hour|day|week|month|year)s? ago")
 COLUMNS = 92
 CELL, LINE = 8.4, 20  # width of a character of 14 pixels, height of a line
 MARGIN, BAR = 16, 38  # around the text; height of the title bar
@@ -261,8 +262,9 @@ def fill(style: Style) -> str:
 
 
 def without_figures(svg: str) -> str:
-    """Remove the numbers that the text shows, and the lengths of text that follow from them."""
-    masked = re.sub(r">[^<]+<", lambda text: re.sub(r"\d+", "0", text[0]), svg)
+    """Remove the numbers and ages that the text shows, and the lengths of text that follow from
+    them."""
+    masked = re.sub(r">[^<]+<", lambda text: AGE.sub("0 ago", re.sub(r"\d+", "0", text[0])), svg)
     return re.sub(r' textLength="[^"]+"', "", masked)
 
 

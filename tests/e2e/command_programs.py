@@ -120,16 +120,36 @@ def confirm(run: Invocation) -> None:
 
 @programs.command()
 @click.argument("count", type=int)
+@click.argument("until", type=click.Path(path_type=Path))
+@click.option("--warn", is_flag=True)
 @invocation
-def progress(run: Invocation, count: int) -> None:
-    """Show a progress bar."""
+def progress(run: Invocation, count: int, until: Path, warn: bool) -> None:
+    """Show a progress bar until a file exists."""
     with run.terminal.progress("Working", count) as advance:
         for done in range(1, count + 1):
             advance(done)
+        _wait_for(until)
+        if warn:
+            run.terminal.warn("warning: careful\n")
         # The server's own output must not appear on the caller's terminal.
         sys.stdout.write("of the server\n")
         sys.stderr.write("of the server\n")
     run.terminal.write("done\n")
+
+
+@programs.command()
+@click.argument("until", type=click.Path(path_type=Path))
+@invocation
+def think(run: Invocation, until: Path) -> None:
+    """Write nothing until a file exists."""
+    _wait_for(until)
+    run.terminal.write("done\n")
+
+
+def _wait_for(path: Path) -> None:
+    pause = threading.Event()
+    while not path.exists():
+        pause.wait(BATCH_SECONDS)
 
 
 @programs.command()

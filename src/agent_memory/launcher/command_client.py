@@ -75,7 +75,8 @@ STDIO = "stdio"
 # `memory serve` with other options serves no MCP client. `memory` has no -l any more; clients that
 # still pass it are served.
 SERVE_OPTIONS = frozenset(
-    ("--transport", "-l", "--log-level", "-v", "--verbose", "-q", "--quiet", "--format")
+    ("--transport", "-l", "--log-level", "-v", "--verbose", "-q", "--quiet", "--format",
+     "--no-pager")
 )  # fmt: skip
 # Commands that run in this process if no daemon runs, and those that always do.
 LOCAL_WITHOUT_DAEMON = {

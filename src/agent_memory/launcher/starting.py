@@ -26,6 +26,8 @@ DAEMON_ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR",
 DAEMON_ENVIRONMENT_PREFIXES = ("LC_", "XDG_", "MEMORY_")
 
 START_MILLIS = 20_000
+SPINNER_MILLIS, FRAME_MILLIS = 600, 100
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CONFIG_ERROR = 3
 STARTER_POLL_SECONDS = 0.005
 MAX_DESCRIPTORS = 1_024  # more than an agent leaves open for its hooks
@@ -213,6 +215,26 @@ def daemon_environment(environ: "os._Environ[str]") -> dict[str, str]:
     }
 
 
+def wait_quietly(poll: "select.poll") -> bool:
+    """Wait for the daemon's output, as long as a start may take."""
+    return bool(poll.poll(START_MILLIS))
+
+
+def wait_visibly(poll: "select.poll") -> bool:
+    """Wait for the daemon's output, and show a spinner on the terminal if that takes long."""
+    if poll.poll(SPINNER_MILLIS):
+        return True
+    try:
+        for frame in range(START_MILLIS // FRAME_MILLIS):
+            spinner = SPINNER[frame % len(SPINNER)]
+            write(2, f"\r\x1b[K{spinner} Starting the daemon".encode())
+            if poll.poll(FRAME_MILLIS):
+                return True
+        return False
+    finally:
+        write(2, b"\r\x1b[K")
+
+
 def spawn(
     config: str | None, by_hand: bool, replace: bool, options: tuple[str, ...]
 ) -> tuple[int, str]:
@@ -240,8 +262,10 @@ def spawn(
     output = b""
     poll = select.poll()
     poll.register(readable, select.POLLIN)
+    shows = not by_hand and os.isatty(2) and os.environ.get("TERM", "dumb") not in ("", "dumb")
+    wait = wait_visibly if shows else wait_quietly
     try:
-        while poll.poll(START_MILLIS):
+        while wait(poll):
             part = os.read(readable, CHUNK)
             output += part
             if b"\0" in output:  # the daemon is ready; warnings come before the NUL

@@ -66,11 +66,16 @@ def read_line() -> bytes:
 
 
 def page(text: bytes) -> None:
-    """Show the text in the user's pager, or write it if there is none. Ctrl-C then goes to the
-    pager alone."""
+    """Show the text in the user's pager: that of MEMORY_PAGER, of PAGER, or less. Write it if there
+    is none. Ctrl-C goes to the pager alone."""
     import signal
 
-    words = os.environ.get("PAGER", "").split() or ["less"]
+    # An empty MEMORY_PAGER, as `cat`, is no pager; an empty PAGER is the usual one.
+    chosen = os.environ.get("MEMORY_PAGER", os.environ.get("PAGER", "").strip() or "less -FRX")
+    words = chosen.split()
+    if words in ([], ["cat"]):
+        write(1, text)
+        return
     readable, writable = os.pipe()
     environment = {"LESS": "FRX", **os.environ}
     ours = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -244,11 +244,11 @@ class TestQueryEvents:
         assert ended.returncode == OK
         assert ended.stdout == (
             "Events (1769767200000 - 1769770800000):\n"
-            "  1. 01HXYZABC001 [USER] 2026-01-30 10:00:00\n"
+            "  1. 01HXYZABC001 [USER] 2026-01-30 10:00:00 UTC\n"
             '     "What is Rust?"\n'
-            "  2. 01HXYZABC002 [ASSISTANT] 2026-01-30 10:00:05\n"
+            "  2. 01HXYZABC002 [ASSISTANT] 2026-01-30 10:00:05 UTC\n"
             '     "Rust is a systems programming language..."\n'
-            "  3. 01HXYZABC003 [USER] 2026-01-30 10:00:15\n"
+            "  3. 01HXYZABC003 [USER] 2026-01-30 10:00:15 UTC\n"
             '     "How does ownership work?"\n'
             "\n"
             "Total: 3 events (has_more: false)\n"
@@ -309,7 +309,7 @@ class TestQueryEvents:
         (token,) = re.findall(r"^Next page: --token (\S+)$", first, re.MULTILINE)
         second = home.daemon(*events(hour), "-t", token).stdout
         assert f"  1. {name}-2 " in second
-        assert second.endswith("Total: 1 events (has_more: false)\n")
+        assert second.endswith("Total: 1 event (has_more: false)\n")
 
     def test_a_long_text_is_cut_and_full_shows_all_of_it(
         self, home: Home, client: Client, hour: int, name: str
@@ -422,7 +422,7 @@ class TestAdmin:
             rf"  Size: {size}\n"
             r"\n"
             r"  Column Families:\n"
-            rf"(    \w+: [\d,]+ entries, {size}\n)+"
+            rf"(    \w+: [\d,]+ entr(y|ies), {size}\n)+"
             r"\n"
             r"  RocksDB Info:\n"
             r"    Compaction: \d+ pending\n"

@@ -179,8 +179,7 @@ class TestApply:
         memory.text("archive", older, "--restore")
         answer = memory("consolidate", "--undo")
         assert (
-            answer.text
-            == "✓ Undone: 0 memories restored; 1 were changed since and stay as they are\n"
+            answer.text == "✓ Undone: 0 memories restored; 1 memory changed since: left as found\n"
         )
         assert memory.show(older)["status"] == "active"
 

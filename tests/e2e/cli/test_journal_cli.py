@@ -200,8 +200,8 @@ class TestLog:
 
     def test_one_line_each(self, memory: MemoryCommand) -> None:
         first, second = memory.text("log", "--oneline").splitlines()
-        assert first.startswith("fa812bfe 2026-03-04 14:30 harbour ")
-        assert second.startswith("8463c716 2026-03-03 23:50 lantern ")
+        assert first.startswith("fa812bfe 2026-03-04 14:30 IST harbour ")
+        assert second.startswith("8463c716 2026-03-03 23:50 IST lantern ")
 
     @pytest.mark.parametrize(
         ("words", "found"),

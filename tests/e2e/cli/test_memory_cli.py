@@ -368,7 +368,7 @@ class TestRecall:
         assert re.fullmatch(
             rf"Found 1 memory:\n\n\[1\] {name} \(0\.\d\d similarity\)\n"
             rf"    Use PostgreSQL\n"
-            rf"    \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \| active \| Project: {memory.folder.name}"
+            rf"    \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC \| active \| Project: {memory.folder.name}"
             rf" \| Domain: project \| Tags: architecture, database\n"
             rf"    URI: {uri}\n",
             text,

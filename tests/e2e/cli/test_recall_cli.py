@@ -28,7 +28,7 @@ from tests.toc_conversations import (
 )
 
 OK, GENERAL, USAGE, UNAVAILABLE, INVALID = 0, 1, 2, 3, 11
-MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 GRIP = r"grip:\d{13}:[0-9A-HJKMNP-TV-Z]{26}"
 FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 CONTROL = conversation(
@@ -166,7 +166,7 @@ class TestText:
             r"\n"
             r"\[1\] event mill-0000 \([01]\.\d\d similarity\)\n"
             r"    The water mill controller opens the sluice at full speed after a reboot\.\n"
-            r"    2026-01-30 09:00:30 \| user \| Session: mill\n"
+            r"    2026-01-30 09:00:30 UTC \| user \| Session: mill\n"
             r"    URI: memory://events/mill-0000\n"
             r"    Segment: toc:segment:2026-01-30:\S+\n",
             text,
@@ -244,7 +244,7 @@ class TestPassages:
             r"(Found 1 result|Nothing certain; closest):\n\n"
             r"\[1\] event buried \([01]\.\d\d similarity\)\n"
             rf"    \.\.\. ({FILLER})+{re.escape(ANSWER)} ({FILLER})+\.\.\.\n"
-            r"    2021-06-09 12:00:00 \| user \| Session: buried \| Project: zoo\n"
+            r"    2021-06-09 12:00:00 UTC \| user \| Session: buried \| Project: zoo\n"
             r"    URI: memory://events/buried\n"
             r"(    Segment: toc:segment:\S+\n)?",
             text,
@@ -254,7 +254,7 @@ class TestPassages:
         lines = shown(recall("pangolin", "--limit", "1")).splitlines()
         assert lines[3] == "    Bash: pytest -q tests/animals"
         assert "FAILED test_pangolin: it sleeps" in lines[4]
-        assert lines[5] == "    2021-06-10 12:00:00 | tool | Session: tool | Tool: Bash"
+        assert lines[5] == "    2021-06-10 12:00:00 UTC | tool | Session: tool | Tool: Bash"
 
     def test_the_call_has_a_line_of_its_own(self, recall: Run) -> None:
         lines = shown(recall("animals 1 lines", "--session", "tool", "--limit", "1")).splitlines()

@@ -63,10 +63,10 @@ class TestEvents:
             "Session: mill\n"
             "URI: memory://events/mill-0000\n"
             "\n"
-            "> 2026-01-30 09:00:30 | user\n"
+            "> 2026-01-30 09:00:30 UTC | user | mill-0000\n"
             f">   {MILL[0].text}\n"
             "\n"
-            "  2026-01-30 09:01:30 | assistant\n"
+            "  2026-01-30 09:01:30 UTC | assistant | mill-0001\n"
             f"    {MILL[1].text}\n"
         )
 
@@ -85,7 +85,7 @@ class TestEvents:
         for style in ("text", "markdown"):
             words = ("show", "iguana-1", "--format", style)
             cut = memory.text(*words)
-            assert cut.count("more characters: --full shows them]") == 2
+            assert cut.count("more characters: --full shows all]") == 2
             assert f"1 {PROSE}".strip() in cut
             assert f"0 {PROSE}".strip() not in cut
             full = memory.text(*words, "--full")
@@ -118,7 +118,7 @@ class TestTheRest:
         assert shown["grips"]
         text = memory.text("show", segment["id"][:-6])
         assert text.startswith(f"{shown['title']}\nLevel: Segment\n")
-        assert "Time: 2026-01-30 09:00:30 to 2026-01-30 09:05:30\n" in text
+        assert "Time: 2026-01-30 09:00:30 to 2026-01-30 09:05:30 UTC\n" in text
         for bullet in shown["bullets"]:
             assert f"  - {bullet['text']}\n    memory://grips/{bullet['grip_ids'][0]}\n" in text
         day = memory.show("toc:day:2026-01-30")
@@ -129,7 +129,7 @@ class TestTheRest:
         assert grip["kind"] == "grip"
         assert grip["grip"]["excerpt"] in grip["excerpt_events"][0]["text"]
         text = memory.text("show", grip["grip"]["grip_id"], "--around", "1")
-        assert re.search(r"\n> 2026-01-30 09:0\d:30 \| (user|assistant)\n", text)
+        assert re.search(r"\n> 2026-01-30 09:0\d:30 UTC \| (user|assistant) \| mill-\d+\n", text)
 
     def test_a_session(self, memory: MemoryCommand) -> None:
         shown = memory.show("mill")
@@ -139,7 +139,7 @@ class TestTheRest:
         assert shown["last_answer"]["text"] == MILL[-1].text
         assert shown["segments"][0]["uri"] == find(memory, "water mill", "segments")["uri"]
         text = memory.text("show", "memory://sessions/mill")
-        assert "Start: 2026-01-30 09:00:30\n" in text
+        assert "Start: 2026-01-30 09:00:30 UTC\n" in text
         assert f"Events: {len(MILL)}\n" in text
         assert shown["segments"][0]["title"] in text
         odd = memory.show(ODD)

@@ -11,6 +11,7 @@ from tests.command_runner import Answer, Home, ProgramServer, wait_until
 
 RED = "\x1b[31m"
 ESCAPE = b"\x1b"
+ERASE = "\r\x1b[K"
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,10 @@ def test_there_is_colour_on_a_terminal(programs: ProgramServer) -> None:
     assert f"{RED}err" in screen.text
 
 
-@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"MEMORY_CLI__COLOR": "no"}])
+@pytest.mark.parametrize(
+    "env",
+    [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"MEMORY_CLI__COLOR": "no"}, {"FORCE_COLOR": "0"}],
+)
 def test_colour_is_left_out_where_it_is_not_wanted(
     programs: ProgramServer, env: dict[str, str]
 ) -> None:
@@ -199,29 +203,62 @@ def test_a_question_is_asked_again_until_it_is_answered(programs: ProgramServer)
 def test_progress_is_drawn_on_standard_error_of_a_terminal(
     programs: ProgramServer, tmp_path: Path
 ) -> None:
-    path = tmp_path / "out"
-    with path.open("wb") as file, programs.on_terminal("progress", "5", stdout=file) as screen:
+    path, seen = tmp_path / "out", tmp_path / "seen"
+    with (
+        path.open("wb") as file,
+        programs.on_terminal("progress", "5", str(seen), stdout=file) as screen,
+    ):
+        screen.read_until("5/5")
+        seen.touch()
         assert screen.finish() == 0
 
-    assert re.search(r"Working.*5/5", screen.text, re.DOTALL)
+    assert re.search(r"Working  ━+  5/5", screen.text)
+    assert screen.text.endswith(ERASE)
     assert path.read_text() == "done\n"
 
 
-def test_what_the_daemon_itself_writes_is_not_shown_beside_a_progress_bar(
-    programs: ProgramServer,
+def test_a_warning_does_not_run_into_the_progress_bar(
+    programs: ProgramServer, tmp_path: Path
 ) -> None:
-    with programs.on_terminal("progress", "5") as screen:
+    seen = tmp_path / "seen"
+    with programs.on_terminal("progress", "5", str(seen), "--warn") as screen:
+        screen.read_until("5/5")
+        seen.touch()
+        assert screen.finish() == 0
+
+    assert f"{ERASE}\x1b[1;33mwarning:\x1b[0m careful\n" in screen.text
+
+
+def test_a_command_that_writes_nothing_for_long_shows_a_spinner(
+    programs: ProgramServer, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    with programs.on_terminal("think", str(seen)) as screen:
+        screen.read_until("Working")
+        seen.touch()
+        assert screen.finish() == 0
+
+    assert screen.text.endswith(f"{ERASE}done\n")
+
+
+def test_what_the_daemon_itself_writes_is_not_shown_beside_a_progress_bar(
+    programs: ProgramServer, tmp_path: Path
+) -> None:
+    with programs.on_terminal("progress", "5", str(tmp_path)) as screen:
         assert screen.finish() == 0
 
     assert "of the server" not in screen.text
 
 
-def test_in_a_pipe_no_progress_is_drawn(programs: ProgramServer) -> None:
-    assert programs.run("progress", "5") == Answer(0, b"done\n", b"")
+def test_in_a_pipe_no_progress_is_drawn(programs: ProgramServer, tmp_path: Path) -> None:
+    assert programs.run("progress", "5", str(tmp_path)) == Answer(0, b"done\n", b"")
 
 
-def test_progress_can_be_switched_off(programs: ProgramServer) -> None:
-    with programs.on_terminal("progress", "5", env={"MEMORY_CLI__PROGRESS": "false"}) as screen:
+@pytest.mark.parametrize("env", [{"MEMORY_CLI__PROGRESS": "false"}, {"TERM": "dumb"}])
+def test_progress_can_be_switched_off(
+    programs: ProgramServer, tmp_path: Path, env: dict[str, str]
+) -> None:
+    with programs.on_terminal("progress", "5", str(tmp_path), env=env) as screen:
         assert screen.finish() == 0
 
     assert screen.text == "done\n"
@@ -255,6 +292,33 @@ def test_a_text_that_fits_the_screen_needs_no_pager(programs: ProgramServer, pag
     assert screen.text == "".join(f"line {n}\n" for n in range(10))
 
 
+@pytest.mark.parametrize("chosen", ["", "cat"])
+def test_an_empty_memory_pager_is_none(programs: ProgramServer, pager: Path, chosen: str) -> None:
+    env = {"PAGER": str(pager), "MEMORY_PAGER": chosen}
+    with programs.on_terminal("page", "30", env=env) as screen:
+        assert screen.finish() == 0
+
+    assert screen.text == "".join(f"line {n}\n" for n in range(30))
+    assert not Path(f"{pager}.input").exists()
+
+
+def test_memory_pager_wins_over_pager(programs: ProgramServer, pager: Path) -> None:
+    env = {"PAGER": "/no/such/pager", "MEMORY_PAGER": f"{pager} -x"}
+    with programs.on_terminal("page", "30", env=env) as screen:
+        assert screen.finish() == 0
+
+    assert screen.shown == b""
+    assert Path(f"{pager}.args").read_text() == "-x\n"
+
+
+def test_no_pager_is_an_option_of_every_command(programs: ProgramServer, pager: Path) -> None:
+    env = {"PAGER": str(pager)}
+    with programs.on_terminal("page", "30", "--no-pager", env=env) as screen:
+        assert screen.finish() == 0
+
+    assert screen.text.startswith("line 0\n")
+
+
 @pytest.mark.parametrize("name", ["", " "])
 def test_where_none_is_named_the_pager_is_less(
     programs: ProgramServer, pager: Path, name: str
@@ -266,6 +330,7 @@ def test_where_none_is_named_the_pager_is_less(
 
     assert screen.shown == b""
     assert pager.with_name("less.input").read_text().startswith("line 0\n")
+    assert pager.with_name("less.args").read_text() == "-FRX\n"
 
 
 def test_without_a_pager_the_text_is_shown_plainly(programs: ProgramServer) -> None:

@@ -121,7 +121,7 @@ class TestInjections:
         agent.hook("SessionStart")
         text = agent.memory.text("injections", "--project", project)
         head, session, item = text.splitlines()
-        assert head.split()[2:] == ["session-start", "claude-code", project, *head.split()[5:]]
+        assert head.split()[2:6] == ["UTC", "session-start", "claude-code", project]
         assert head.endswith(" tokens")
         assert session == f"  session {agent.session}"
         assert item == f"  {kept}  Payment retries are capped at five"

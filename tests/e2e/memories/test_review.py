@@ -1,5 +1,6 @@
 """`memory review` on a real terminal: what hooks noted waits for the user; no agent settles it."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -84,7 +85,7 @@ def project(home: Home) -> Project:
 
 def finish(screen: Screen, code: int = OK) -> str:
     assert screen.finish() == code, screen.text
-    return screen.text
+    return re.sub(r"\x1b\[[0-9;]*m", "", screen.text)
 
 
 class TestOnATerminal:
@@ -154,7 +155,7 @@ class TestOnATerminal:
         with project.review() as screen:
             screen.read_until(QUESTION)
             screen.type("sq")
-            assert "Nothing changed; 2 await review." in finish(screen)
+            assert "Nothing changed; 2 memories to review." in finish(screen)
         assert project.list_pending()[::-1] == waiting
 
     def test_in_other_words_where_the_repository_is_gone(self, project: Project) -> None:
@@ -249,7 +250,7 @@ class TestAgents:
         refused = project.memory("config", "set", "hooks.review", "false", env=agent)
         assert_refused(refused, INVALID, "only you can change hooks.review")
         with project.review(env={"CODEX_THREAD_ID": "t"}) as screen:
-            assert f"{name} " in finish(screen)  # listed: nothing is asked
+            assert f"{name[:17]} " in finish(screen)  # listed: nothing is asked
         for verb, back in (("resolve", "--reopen"), ("archive", "--restore")):
             assert_refused(project.memory(verb, name), INVALID, "awaits review")
             assert_refused(project.memory(verb, back, name), INVALID, "awaits review")

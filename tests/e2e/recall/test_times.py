@@ -120,7 +120,7 @@ def test_a_resolved_blocker_is_not_open(home: Home) -> None:
 
 def test_people_see_their_own_time_and_programs_utc(home: Home) -> None:
     words = ("what did we do on 4 March 2026", "--in", "events")
-    assert "\n    2026-03-04 01:10:00 | assistant" in recall(home, *words).text
+    assert "\n    2026-03-04 01:10:00 IST | assistant" in recall(home, *words).text
     assert "2026-03-04 01:10:00" in recall(home, *words, "--format", "markdown").text
     (first, *_) = recall(home, *words, "--format", "json").json()["results"]
     assert first["timestamp"] == "2026-03-03T19:40:00.000+00:00"

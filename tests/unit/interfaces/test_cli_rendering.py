@@ -134,3 +134,72 @@ def test_a_time_is_that_of_the_users_zone() -> None:
     finally:
         rendering.zone.reset(before)
     assert rendering.format_zoned(at) == "2026-01-01 00:00:00 UTC"
+
+
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+NOW = 1_794_950_000_000
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "shown"),
+    [
+        (-HOUR, "in the future"),
+        (-1, "just now"),
+        (0, "just now"),
+        (MINUTE - 1, "just now"),
+        (MINUTE, "1 minute ago"),
+        (59 * MINUTE, "59 minutes ago"),
+        (HOUR, "1 hour ago"),
+        (23 * HOUR, "23 hours ago"),
+        (DAY, "1 day ago"),
+        (13 * DAY, "13 days ago"),
+        (14 * DAY, "2 weeks ago"),
+        (31 * DAY, "1 month ago"),
+        (364 * DAY, "11 months ago"),
+        (366 * DAY, "1 year ago"),
+        (4_000 * DAY, "10 years ago"),
+    ],
+)
+def test_an_age_is_in_words(age_ms: int, shown: str) -> None:
+    assert rendering.ago(NOW - age_ms, NOW) == shown
+
+
+def test_a_line_of_a_list_has_an_age_on_a_terminal_and_a_day_in_a_pipe() -> None:
+    at = 1_769_767_200_000
+    assert rendering.format_day(at, at + 3 * DAY) == "2026-01-30"
+    assert rendering.format_with_age(at) == "2026-01-30 10:00:00 UTC"
+    before = rendering.screen.set(80)
+    try:
+        assert rendering.format_day(at, at + 3 * DAY) == "3 days ago"
+        assert re.fullmatch(r"2026-01-30 10:00:00 UTC \(.+ ago\)", rendering.format_with_age(at))
+    finally:
+        rendering.screen.reset(before)
+
+
+def test_a_span_has_the_zone_once_unless_it_changes() -> None:
+    winter, summer = 1_769_767_200_000, 1_785_000_000_000
+    assert rendering.format_span(winter, winter + 60_000) == (
+        "2026-01-30 10:00:00 to 2026-01-30 10:01:00 UTC"
+    )
+    assert rendering.format_span(winter, winter) == "2026-01-30 10:00:00 UTC"
+    before = rendering.zone.set(ZoneInfo("Europe/Berlin"))
+    try:
+        assert rendering.format_span(winter, summer) == (
+            "2026-01-30 11:00:00 CET to 2026-07-25 19:20:00 CEST"
+        )
+    finally:
+        rendering.zone.reset(before)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ((0, "file"), "0 files"),
+        ((1, "file"), "1 file"),
+        ((1_200, "file"), "1,200 files"),
+        ((1, "memory", "memories"), "1 memory"),
+        ((2, "memory", "memories"), "2 memories"),
+    ],
+)
+def test_a_count_has_the_right_noun(words: tuple[int, str], shown: str) -> None:
+    assert rendering.count(*words) == shown

@@ -194,7 +194,8 @@ def _stats_text(store: StoreStats) -> str:
             "",
             "  Column Families:",
             *(
-                f"    {each.name}: {each.entries:,} entries, {rendering.size(each.size_bytes)}"
+                f"    {each.name}: {rendering.count(each.entries, 'entry', 'entries')},"
+                f" {rendering.size(each.size_bytes)}"
                 for each in store.families
             ),
             "",

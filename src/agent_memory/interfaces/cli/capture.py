@@ -1,7 +1,7 @@
 """`memory capture`, `list`, `edit`, `resolve` and `archive`."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,11 @@ from agent_memory.features.memories.model.memories import (
     get_family,
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces.cli import editing, rendering
+from agent_memory.interfaces.cli import editing, listing, rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, find_session, name_agent
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.editor_documents import EditorDocument
@@ -41,6 +42,13 @@ _INTERFACES = {
     Interface.CLI.value: "on the command line",
     Interface.HOOK.value: "by a hook",
     Interface.MCP.value: "over MCP",
+}
+# A memory cools with its age, and is warmed by its use: each recall counts.
+TIERS = {
+    Tier.HOT: "new, or recalled often",
+    Tier.WARM: "recalled now and then",
+    Tier.COLD: "seldom recalled",
+    Tier.ARCHIVED: "hardly ever recalled, or put away",
 }
 _STATUSES = {
     None: (MemoryStatus.PENDING, MemoryStatus.ACTIVE, MemoryStatus.RESOLVED),
@@ -208,6 +216,10 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
     )
 
 
+def describe_tier(tier: Tier) -> str:
+    return f"{tier.value} ({TIERS[tier]})"
+
+
 def show_memory(run: Invocation, shown: MemoryDetails) -> None:
     run.show(
         memory_details_json(shown),
@@ -233,7 +245,7 @@ def describe_author(memory: Memory) -> str:
 def _as_text(shown: MemoryDetails) -> Iterator[str]:
     memory, use = shown.memory, shown.use
     yield memory.id
-    yield rendering.plain(memory.summary)
+    yield rendering.paint(rendering.plain(memory.summary), rendering.HEAD)
     yield ""
     times = "once" if use.count == 1 else f"{use.count} times"
     for name, value in (
@@ -242,13 +254,13 @@ def _as_text(shown: MemoryDetails) -> Iterator[str]:
             "Status",
             memory.status.value + (f" {rendering.TO_REVIEW}" if memory.is_pending else ""),
         ),
-        ("Tier", shown.tier.value),
-        ("Captured", rendering.format_zoned(memory.created_ms)),
+        ("Tier", describe_tier(shown.tier)),
+        ("Captured", rendering.format_with_age(memory.created_ms)),
         ("Captured by", describe_author(memory)),
-        ("Changed", rendering.format_zoned(memory.updated_ms)),
+        ("Changed", rendering.format_with_age(memory.updated_ms)),
         (
             "Recalled",
-            f"{times}, last at {rendering.format_zoned(use.last_ms)}" if use.count else "never",
+            f"{times}, last {rendering.format_with_age(use.last_ms)}" if use.count else "never",
         ),
         ("Tags", ", ".join(sorted(memory.tags))),
         ("Spec", memory.spec),
@@ -323,19 +335,47 @@ def list_memories(
             "memories": [memory_details_json(each, content=False) for each in details],
             "total": total,
         },
-        lambda: "\n".join(_line(each.memory, location) for each in details) or "No memories.",
+        lambda: _render_list(run, [each.memory for each in details], total, location),
         essential="\n".join(each.memory.id for each in details),
         page=True,
     )
 
 
-def _line(memory: Memory, location: MemoryLocation) -> str:
-    where = "" if memory.domain == location.domain else f" ({memory.domain})"
-    day = rendering.moment(memory.created_ms)[:10]
-    mark = "" if memory.status is MemoryStatus.ACTIVE else f" [{memory.status.value}]"
-    if memory.is_pending:
-        mark = f" {rendering.TO_REVIEW}"
-    return f"{memory.id:<30} {day}  {rendering.plain(memory.summary)}{mark}{where}"
+def _render_list(
+    run: Invocation, shown: Sequence[Memory], total: int, location: MemoryLocation
+) -> str:
+    if not shown:
+        return "No memories."
+    lines = format_memories(run, shown, lambda memory: memory.domain != location.domain)
+    if total > len(shown) and rendering.is_on_screen():
+        lines += f"\n... and {total - len(shown):,} more: --limit {total} lists them"
+    return lines
+
+
+def format_memories(
+    run: Invocation, shown: Sequence[Memory], names_domain: Callable[[Memory], bool]
+) -> str:
+    """Format one line for each memory; on a terminal with a short id, an age, and as many lines as
+    its summary needs."""
+
+    def describe(memory: Memory) -> str:
+        mark = "" if memory.status is MemoryStatus.ACTIVE else f"[{memory.status.value}]"
+        mark = rendering.TO_REVIEW if memory.is_pending else mark
+        where = f"({memory.domain})" if names_domain(memory) else ""
+        return " ".join(filter(None, (rendering.plain(memory.summary), mark, where)))
+
+    if not rendering.is_on_screen():
+        return "\n".join(
+            f"{memory.id:<30} {rendering.format_day(memory.created_ms)}  {describe(memory)}"
+            for memory in shown
+        )
+    names = run.services.editor.abbreviate(shown, resolve_location(run))
+    return listing.render_rows(
+        [
+            listing.ListRow(name, rendering.format_day(memory.created_ms), describe(memory))
+            for name, memory in zip(names, shown, strict=True)
+        ]
+    )
 
 
 @click.command(

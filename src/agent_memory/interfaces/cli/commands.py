@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,8 @@ import click
 import yaml
 
 from agent_memory import config
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.terminal import Terminal
@@ -41,6 +43,7 @@ class Invocation:
     format: str | None = None
     verbose: int = 0
     quiet: bool = False
+    no_pager: bool = False
     endpoint: str | None = None  # of another daemon
     db_path: Path | None = None  # of `admin`
     log_level: str | None = None
@@ -49,6 +52,16 @@ class Invocation:
     def services(self) -> Services:
         """The services of this daemon. Raises FeatureUnavailable in a process without one."""
         return self.backend.require_services()
+
+    @property
+    def recall(self) -> Recall:
+        """Recall that reads dates in the zone of the caller."""
+        return replace(self.services.recall, zone=self.zone)
+
+    @property
+    def journal(self) -> WorkJournal:
+        """The journal, by the days of the caller."""
+        return replace(self.services.journal, zone=self.zone)
 
     @property
     def key(self) -> str | None:
@@ -61,11 +74,9 @@ class Invocation:
         call = self.terminal.call
         return config.load(call.environ, file=self.config_file, project_dir=call.cwd)
 
-    @property
+    @cached_property
     def zone(self) -> tzinfo:
-        """The zone of the daemon, so that it reads and shows dates alike."""
-        if self.backend.services is not None:
-            return self.backend.services.recall.zone
+        """The zone of the caller, in which dates are read and shown."""
         return time_zone.find_zone(self.loaded.settings.cli.timezone, self.terminal.call.environ)
 
     def resolve_time(self, written: str) -> tuple[int, int]:
@@ -86,8 +97,9 @@ class Invocation:
         """Read the settings and apply those of `cli` to the terminal."""
         cli = self.loaded.settings.cli
         self.terminal.color = self.terminal.color and cli.color
+        self.terminal.error_color = self.terminal.error_color and cli.color
         self.terminal.progress_bars = self.terminal.progress_bars and cli.progress
-        self.terminal.pager = self.terminal.pager and cli.pager
+        self.terminal.pager = self.terminal.pager and cli.pager and not self.no_pager
         rendering.zone.set(self.zone)
         for setting in self.loaded.ignored:
             self.terminal.warn(f"note: ignored {setting}\n")
@@ -98,13 +110,16 @@ class Invocation:
         text: Callable[[], str],
         *,
         page: bool = False,
+        verbatim: bool = False,
         essential: str = "",
         markdown: Callable[[], str] | None = None,
     ) -> None:
         """Write a result in the caller's format.
 
         `text` is called only if that format needs it, and also for markdown without a form of its
-        own. `quiet` writes only `essential`.
+        own. `quiet` writes only `essential`. On a terminal, text is broken into lines that fit; a
+        `verbatim` text, such as a diff, stays as it is. It goes to the pager if it is longer than
+        the screen; formats for programs do only with `page`.
         """
         if self.chosen_format == "json":
             rendered = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
@@ -116,11 +131,27 @@ class Invocation:
             rendered = f"{essential}\n" if essential else ""
         else:
             render = markdown if markdown and self.chosen_format == "markdown" else text
-            rendered = render().rstrip("\n") + "\n"
+            with self.set_screen():
+                rendered = render().rstrip("\n")
+                rendered = (rendered if verbatim else rendering.arrange(rendered)) + "\n"
+            page = True
         if page:
             self.terminal.page(rendered)
         elif rendered:
             self.terminal.write(rendered)
+
+    @contextmanager
+    def set_screen(self) -> Iterator[None]:
+        """Render for the caller's terminal in this block, if the format is for people."""
+        terminal, is_text = self.terminal, self.chosen_format == "text"
+        on_screen = is_text and terminal.call.output_is_terminal
+        screen = rendering.screen.set(terminal.columns if on_screen else 0)
+        colored = rendering.is_colored.set(is_text and terminal.color)
+        try:
+            yield
+        finally:
+            rendering.screen.reset(screen)
+            rendering.is_colored.reset(colored)
 
     @property
     def chosen_format(self) -> str:
@@ -201,10 +232,13 @@ class Command(_HelpfulCommand):
         if not own_format:
             self.params.append(click.Option(["--format", "format_"], **_FORMAT))
         self.params.append(click.Option(["-c", "--config"], **_CONFIG))
+        self.params.append(click.Option(["--no-pager"], **_NO_PAGER))
 
     def invoke(self, ctx: click.Context) -> Any:
+        current = _current(ctx)
         if self._needs_config:
-            _current(ctx).prepare()
+            current.prepare()
+        current.terminal.begin_waiting("Working")
         return super().invoke(ctx)
 
 
@@ -253,6 +287,7 @@ def global_options(function: F) -> F:
     for option in (
         click.option("-c", "--config", **_CONFIG),
         click.option("--format", "format_", **_FORMAT),
+        click.option("--no-pager", **_NO_PAGER),
         click.option(
             "-V",
             "--version",
@@ -330,6 +365,12 @@ _FORMAT: dict[str, Any] = {
     "expose_value": False,
     "callback": remember("format"),
     "help": "Output format.",
+}
+_NO_PAGER: dict[str, Any] = {
+    "is_flag": True,
+    "expose_value": False,
+    "callback": remember("no_pager"),
+    "help": "Write long output at once, not to a pager.",
 }
 _CONFIG: dict[str, Any] = {
     "type": PathType(),

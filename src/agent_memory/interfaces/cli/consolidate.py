@@ -41,10 +41,14 @@ def consolidate(
     service, location = run.services.consolidation, resolve_location(run)
     if undo:
         count, left = service.undo(location)
-        note = f"; {left} were changed since and stay as they are" if left else ""
+        stay = f"{rendering.count(left, 'memory', 'memories')} changed since"
+        note = f"; {stay}: left as found" if left else ""
         run.show(
             {"undone": count, "left": left},
-            lambda: f"\N{CHECK MARK} Undone: {count} memories restored{note}",
+            lambda: (
+                f"\N{CHECK MARK} Undone: {rendering.count(count, 'memory', 'memories')}"
+                f" restored{note}"
+            ),
         )
         return
     call = run.terminal.call
@@ -58,7 +62,9 @@ def consolidate(
             if dry_run:
                 return False
             if asks:
-                run.terminal.write("\n".join(_as_text(plan)) + "\n\n")
+                with run.set_screen():
+                    text = rendering.arrange("\n".join(_as_text(plan)))
+                run.terminal.write(f"{text}\n\n")
                 if not run.terminal.confirm("Apply this plan?"):
                     return False
             advance = bars.enter_context(run.terminal.progress("Merging", len(plan.merges)))
@@ -80,7 +86,7 @@ def consolidate(
 
 
 def _as_text(plan: ConsolidationPlan) -> Iterator[str]:
-    yield f"Compared {plan.considered} memories."
+    yield f"Compared {rendering.count(plan.considered, 'memory', 'memories')}."
     for merge in plan.merges[:SHOWN]:
         kept = merge.cluster.kept
         yield ""
@@ -91,7 +97,7 @@ def _as_text(plan: ConsolidationPlan) -> Iterator[str]:
         for old in merge.superseded:
             yield f"Supersede {old.id}  {rendering.plain(old.summary)}"
     if len(plan.merges) > SHOWN:
-        yield f"... and {len(plan.merges) - SHOWN} more groups"
+        yield f"... and {rendering.count(len(plan.merges) - SHOWN, 'more group')}"
     moved = Counter(move.after.value for move in plan.moves)
     if moved:
         yield ""

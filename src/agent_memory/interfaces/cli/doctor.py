@@ -11,6 +11,11 @@ _SIGNS = {
     Health.WARNING: "!",
     Health.PROBLEM: "\N{BALLOT X}",
 }
+_CODES = {
+    Health.FINE: rendering.GOOD,
+    Health.WARNING: rendering.CAREFUL,
+    Health.PROBLEM: rendering.BAD,
+}
 
 
 @click.command(
@@ -49,5 +54,6 @@ def doctor(run: Invocation) -> int:
 
 
 def _line(result: CheckResult) -> str:
-    line = f"{_SIGNS[result.health]} {result.subject:<11} {rendering.plain(result.said)}"
+    sign = rendering.paint(_SIGNS[result.health], _CODES[result.health])
+    line = f"{sign} {result.subject:<11} {rendering.plain(result.said)}"
     return f"{line}\n{'':14}{result.advice}" if result.advice else line

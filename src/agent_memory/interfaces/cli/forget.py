@@ -84,7 +84,7 @@ def _forget_memories(
     memories = [services.editor.find(name, location, forgotten=True) for name in names]
     for memory in memories:
         summary = rendering.plain(memory.summary) or "(already forgotten)"
-        run.terminal.warn(f"{memory.id}  {summary}\n")
+        run.terminal.inform(f"{memory.id}  {summary}\n")
     _confirm(run, len(memories), yes)
     with run.terminal.progress("Forgetting", None) as advance:
         return services.memory_forgetting.forget(
@@ -102,13 +102,13 @@ def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Forgetti
         return _earlier_report(run, selection)
     span = ""
     if preview.first_ms is not None and preview.last_ms is not None:
-        first, last = rendering.moment(preview.first_ms), rendering.format_zoned(preview.last_ms)
-        span = f", of {last}" if last.startswith(first) else f", from {first} to {last}"
+        when = rendering.format_span(preview.first_ms, preview.last_ms)
+        span = f", from {when}" if " to " in when else f", of {when}"
     events, sessions = (
         rendering.count(preview.events, "event"),
         rendering.count(preview.sessions, "session"),
     )
-    run.terminal.warn(f"{events} of {sessions}{span}\n")
+    run.terminal.inform(f"{events} of {sessions}{span}\n")
     _confirm(run, preview.events, yes)
     with run.terminal.progress("Forgetting", None) as advance:
         report = service.forget_events(selection, lambda _, count: advance(count))
@@ -134,10 +134,9 @@ def _selection(
         return Selection(event_id=EventId(event))
     if session is not None:
         return Selection(session_id=SessionId(session))
-    recall = run.services.recall
     return Selection(
-        since=recall.resolve_time(since)[0] if since else None,
-        until=recall.resolve_time(until)[1] if until else None,
+        since=run.recall.resolve_time(since)[0] if since else None,
+        until=run.recall.resolve_time(until)[1] if until else None,
     )
 
 
@@ -162,7 +161,8 @@ def _as_text(report: ForgettingReport) -> Iterator[str]:
     pieces = rendering.count(proof.needles, "piece")
     yield f"  Searched for {pieces} of the text in the store, {files} and recall"
     if proof.found_in:
-        yield f"  STILL FOUND in: {', '.join(proof.found_in)}"
+        still = rendering.paint("STILL FOUND", rendering.BAD)
+        yield f"  {still} in: {', '.join(proof.found_in)}"
     elif proof.needles:
         yield "  Found nowhere."
     if proof.shared:

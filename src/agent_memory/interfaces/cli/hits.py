@@ -10,6 +10,7 @@ from rich.text import Text
 from agent_memory.features.index.model.documents import Document, DocumentKind
 from agent_memory.features.index.model.queries import Hit, Passage
 from agent_memory.features.memories.model.memories import MemoryStatus
+from agent_memory.features.toc.model import short_ids
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.search import (
@@ -39,25 +40,30 @@ def _format_hit(
 ) -> Iterator[str]:
     document = hit.document
     label = format_document_id(document)
+    if rendering.is_on_screen():
+        label = short_ids.abbreviate(label)
     if document.kind not in (DocumentKind.MEMORY, DocumentKind.GRIP, DocumentKind.SEGMENT):
         label = f"{document.kind} {label}"
     score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
     mark = f" {rendering.TO_REVIEW}" if document.status == MemoryStatus.PENDING else ""
-    yield f"[{number}] {rendering.plain(label)}{mark}{score}"
+    name = rendering.paint(rendering.plain(label), rendering.ID)
+    yield f"[{number}] {name}{rendering.paint(mark, rendering.CAREFUL)}{score}"
     for text in islice(_list_excerpts(hit), 1 if detail == "minimal" else None):
         yield from _wrap(text, terminal, console)
     if detail == "minimal":
         return
-    yield f"{INDENT}{' | '.join(_about(document))}"
+    yield f"{INDENT}{' | '.join(map(rendering.join_words, _about(document)))}"
+    brief = rendering.is_on_screen() and detail != "full"
     for name, value in (
-        ("URI", hit.uri),
+        ("URI", "" if brief else hit.uri),  # the id opens it, too
         ("Event", "" if document.kind is DocumentKind.EVENT else hit.event_id),
         ("To event", hit.last_event_id if hit.last_event_id != hit.event_id else ""),
         ("Grip", "" if document.kind is DocumentKind.GRIP else hit.grip_id),
         ("Segment", "" if document.kind is DocumentKind.SEGMENT else hit.node_id),
     ):
         if value:
-            yield f"{INDENT}{name}: {rendering.plain(value)}"
+            shown = short_ids.abbreviate(value) if brief else value
+            yield f"{INDENT}{name}: {rendering.plain(shown)}"
     if detail == "full":
         parts = ", ".join(f"{name} {part:.3f}" for name, part in hit.parts.items())
         yield f"{INDENT}Score: {parts}"
@@ -167,7 +173,7 @@ def _wrap(text: Text, terminal: Terminal, console: Console) -> Iterator[str]:
 
 
 def _about(document: Document) -> Iterator[str]:
-    yield rendering.moment(document.at_ms)
+    yield rendering.format_with_age(document.at_ms)
     memory = document.kind is DocumentKind.MEMORY
     for name, value in (
         ("", document.speaker or document.role),

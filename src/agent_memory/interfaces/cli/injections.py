@@ -140,14 +140,14 @@ def describe_days(days: Sequence[DayCount]) -> str:
     today = days[0]
     parts = [
         f"today {_describe_count(today)}" if today.injections else "nothing today",
-        f"{len(days)} days {total:,} ({sum(day.tokens for day in days):,} tokens)",
+        f"{len(days)} days {total:,} ({rendering.count(sum(day.tokens for day in days), 'token')})",
     ]
     return "; ".join(parts)
 
 
 def _describe_count(count: DayCount) -> str:
     sessions = rendering.count(count.sessions, "session")
-    return f"{count.injections:,} ({count.tokens:,} tokens, {sessions})"
+    return f"{count.injections:,} ({rendering.count(count.tokens, 'token')}, {sessions})"
 
 
 def _resolve_session(run: Invocation, name: str) -> str:
@@ -186,12 +186,14 @@ def _render_entries(
 
 
 def _format_time(entry: LedgerEntry) -> Text:
-    return Text(f"{rendering.moment(entry.at_ms)}  ", _TIME)
+    shown = rendering.ago if rendering.is_on_screen() else rendering.format_zoned
+    return Text(f"{shown(entry.at_ms)}  ", _TIME)
 
 
 def _describe_entry(entry: LedgerEntry) -> str:
     tokens = rendering.count(entry.tokens, "token")
-    words = (entry.hook, entry.agent, entry.project, tokens)
+    at = rendering.format_zoned(entry.at_ms) if rendering.is_on_screen() else ""
+    words = (entry.hook, entry.agent, entry.project, tokens, rendering.join_words(at))
     return rendering.plain("  ".join(filter(None, words)))
 
 
@@ -229,7 +231,7 @@ def _explain(explained: Explanation) -> Iterator[str]:
 
 
 def _list_fields(origin: RecordOrigin) -> Iterator[tuple[str, str]]:
-    at, memory = rendering.format_zoned(origin.at_ms), origin.memory
+    at, memory = rendering.format_with_age(origin.at_ms), origin.memory
     if memory is None:
         yield "Kind", origin.kind
         yield "Time", at
@@ -278,7 +280,7 @@ def _describe_given(explained: Explanation) -> Iterator[str]:
     yield f"Given: {times}, last {rendering.format_zoned(given[0].at_ms)}"
     for entry in given:
         words = (entry.hook, entry.agent, entry.project, f"session {entry.session_id}")
-        at = rendering.moment(entry.at_ms)
+        at = rendering.format_zoned(entry.at_ms)
         yield f"  {at}  {rendering.plain('  '.join(filter(None, words)))}"
     if count > len(given):
         yield f"  and {count - len(given):,} more: -n {count} shows them"

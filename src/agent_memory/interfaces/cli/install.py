@@ -130,6 +130,7 @@ def _show_result(run: Invocation, result: InstallResult, *, dry_run: bool, advic
             "next": advice if result.changes else "",
         },
         lambda: "\n".join(_as_text(result, dry_run=dry_run, advice=advice)),
+        verbatim=dry_run and bool(result.changes),
     )
     for note in () if run.quiet else result.notes:
         run.terminal.warn(f"note: {rendering.plain(note)}\n")
@@ -140,7 +141,7 @@ def _as_text(result: InstallResult, *, dry_run: bool, advice: str) -> Iterator[s
         yield f"Nothing to change for {result.title} in {' and '.join(result.files)}"
     for change in result.changes:
         if dry_run:
-            yield _diff(change).rstrip("\n")
+            yield from map(_paint_line, _diff(change).splitlines())
         else:
             yield f"\N{CHECK MARK} {_action(change).capitalize()} {rendering.plain(change.path)}"
     if result.changes and not dry_run:
@@ -163,6 +164,11 @@ def _diff(change: ConfigChange | None) -> str:
         "/dev/null" if text is None else change.path for text in (change.before, change.after)
     )
     return "".join(_render_line(line) for line in difflib.unified_diff(before, after, old, new))
+
+
+def _paint_line(line: str) -> str:
+    code = {"+": rendering.GOOD, "-": rendering.REMOVED, "@": rendering.TIME}.get(line[:1], "")
+    return rendering.paint(line, code) if code else line
 
 
 def _render_line(line: str) -> str:

@@ -82,7 +82,7 @@ def today(run: Invocation, project: str, day: str) -> None:
     Each line has an id that `memory show` opens. Days are those of `cli.timezone`, by default
     your system's.
     """
-    journal = run.services.journal
+    journal = run.journal
     since, until = run.resolve_time(day)
     scope = JournalScope(since=Millis(since), until=Millis(until), project=project)
     page = journal.list_days(scope, limit=MOST_DAYS)
@@ -181,7 +181,7 @@ def _list_sessions(
 ) -> tuple[SessionEntry, ...]:
     start, end = resolve_range(run, since, until)
     scope = JournalScope(since=start, until=end, project=project, agent=agent)
-    journal = run.services.journal
+    journal = run.journal
     page = journal.list_sessions(scope, limit=limit)
     if not page.sessions:
         check_project(run, project)

@@ -74,7 +74,7 @@ def render_log(terminal: Terminal, entries: Sequence[SessionEntry]) -> str:
         for name, value in (
             ("Project", entry.project),
             ("Agent", entry.agent),
-            ("Date", _format_time_range(entry)),
+            ("Date", _format_time_range(entry) + _format_age(entry)),
             ("Work", _describe_work(entry)),
         ):
             if value:
@@ -92,7 +92,7 @@ def render_lines(terminal: Terminal, entries: Sequence[SessionEntry]) -> str:
     for entry in entries:
         parts = [
             (rendering.plain(entry.short_id), _ID),
-            (rendering.moment(entry.start_ms)[:16], _TIME),
+            (_format_start(entry), _TIME),
             (rendering.plain(entry.project), _PROJECT),
             (_one_line(entry.title), ""),
             ("(active)" if entry.active else "", "green"),
@@ -234,6 +234,12 @@ def _group_projects(entry: DayEntry) -> Iterator[tuple[str, Iterable[SessionEntr
     yield from groupby(by_project, key=get_project)
 
 
+def _format_start(entry: SessionEntry) -> str:
+    if rendering.is_on_screen():
+        return rendering.ago(entry.start_ms)
+    return f"{rendering.moment(entry.start_ms)[:16]} {rendering.format_zone(entry.start_ms)}"
+
+
 def _describe_work(entry: SessionEntry) -> str:
     prompts = rendering.count(entry.work.prompts, "prompt") if entry.work.prompts else ""
     figures = work_figures.describe(replace(entry.work, sessions=0))
@@ -249,6 +255,10 @@ def _format_time_range(entry: SessionEntry) -> str:
     start, end = rendering.moment(entry.start_ms)[:16], rendering.moment(entry.end_ms)[:16]
     until = end[11:] if start[:10] == end[:10] else end
     return f"{start} to {until} {rendering.format_zone(entry.end_ms)}"
+
+
+def _format_age(entry: SessionEntry) -> str:
+    return f" ({rendering.ago(entry.end_ms)})" if rendering.is_on_screen() else ""
 
 
 def _one_line(text: str) -> str:

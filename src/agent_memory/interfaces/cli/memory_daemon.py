@@ -108,6 +108,8 @@ def start(
         config=run.config_file,
         auto=auto,
     )
+    if foreground:
+        run.terminal.end_waiting()  # the log of the daemon follows
     return run.backend.require_control().start(options, run.terminal.write)
 
 
@@ -134,7 +136,7 @@ def status(run: Invocation, verbose: bool) -> int:
         state = run.backend.require_control().state()
         run.show(
             {"running": False} | ({"state": state} if state else {}),
-            lambda: "\n  ".join(["Daemon Status: Not running", *state.splitlines()]),
+            lambda: "\n  ".join([_format_state("Not running", rendering.BAD), *state.splitlines()]),
         )
         return NOT_RUNNING
     daemon = run.backend.status()
@@ -154,7 +156,7 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
         *([] if daemon.contents is None else [f"Contents: {describe_contents(daemon.contents)}"]),
         *_summarizer_lines(daemon.summarizer),
         *_backup_lines(daemon.backup),
-        *(f"Warning: {warning}" for warning in daemon.warnings),
+        *(f"{rendering.paint('Warning:', rendering.CAREFUL)} {it}" for it in daemon.warnings),
     ]
     if verbose:
         urls = [f"{daemon.http_scheme}://{address}" for address in daemon.http_addresses]
@@ -174,7 +176,11 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
                 or ["  none"]
             ),
         ]
-    return "\n  ".join(["Daemon Status: Running", *lines])
+    return "\n  ".join([_format_state("Running", rendering.GOOD), *lines])
+
+
+def _format_state(word: str, code: str) -> str:
+    return f"Daemon Status: {rendering.paint(word, code)}"
 
 
 def _summarizer_lines(summarizer: str) -> Iterator[str]:
@@ -187,12 +193,13 @@ def _store_lines(daemon: DaemonStatus) -> Iterator[str]:
     health = daemon.store
     if not health.writable:
         reads = "reads work" if health.readable else "reads fail too"
+        failing = rendering.paint("STORE FAILING:", rendering.BAD)
         yield (
-            f"STORE FAILING: nothing is recorded, {reads}. Hook calls go to the spool if that can"
+            f"{failing} nothing is recorded, {reads}. Hook calls go to the spool if that can"
             f" be written. The daemon keeps trying. Cause: {rendering.plain(health.reason)}"
         )
     for damage in daemon.damages:
-        yield f"DAMAGE: {rendering.plain(damage_text(damage))}"
+        yield f"{rendering.paint('DAMAGE:', rendering.BAD)} {rendering.plain(damage_text(damage))}"
 
 
 def _backup_lines(backup: BackupStatus) -> Iterator[str]:
@@ -253,16 +260,18 @@ def events(
 
 
 def _events_text(page: EventPage, start: int, end: int, *, full: bool) -> str:
-    lines = [f"Events ({start} - {end}):"]
+    on_screen = rendering.is_on_screen()
+    span = rendering.format_span(start, end)
+    lines = [f"Events from {span}:" if on_screen else f"Events ({start} - {end}):"]
     for number, event in enumerate(page.events, 1):
-        at = rendering.moment(event.at_ms)
+        at = rendering.format_zoned(event.at_ms)
         lines.append(f"  {number}. {event.event_id} [{event.role.name}] {at}")
         if full:
             lines += [f"     {rendering.plain(line)}" for line in event.text.splitlines()]
         elif event.text:
             lines.append(f'     "{rendering.excerpt(event.text, EXCERPT)}"')
-    more = "true" if page.next else "false"
-    lines += ["", f"Total: {len(page.events)} events (has_more: {more})"]
+    more = "" if on_screen else f" (has_more: {'true' if page.next else 'false'})"
+    lines += ["", f"Total: {rendering.count(len(page.events), 'event')}{more}"]
     if page.next:
         lines.append(f"Next page: --token {format_token(page.next)}")
     return "\n".join(lines)
@@ -295,11 +304,13 @@ def create_token(run: Invocation, name: str) -> None:
 def list_tokens(run: Invocation) -> None:
     """List the names of the keys, and when they were created."""
     keys = run.services.access.list()
+    width = max((len(key.name) for key in keys), default=0)
     run.show(
         [{"name": key.name, "created_ms": key.created_ms} for key in keys],
         lambda: (
             "\n".join(
-                f"{key.name}  created {rendering.format_zoned(key.created_ms)}" for key in keys
+                f"{key.name:<{width}}  created {rendering.format_with_age(key.created_ms)}"
+                for key in keys
             )
             or "No keys."
         ),

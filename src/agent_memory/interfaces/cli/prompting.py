@@ -457,7 +457,7 @@ class _Conversation:
         return line if color is None else self._style(line, fg=color)
 
     def _style(self, text: str, **style: Any) -> str:
-        return click.style(text, **style) if self._terminal.color else text
+        return click.style(text, **style) if self._terminal.error_color else text
 
 
 def _value(value: Any) -> str:

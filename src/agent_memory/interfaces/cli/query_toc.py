@@ -54,10 +54,7 @@ def root(run: Invocation) -> None:
         lambda: "\n".join(
             [
                 "TOC Root Nodes:",
-                *(
-                    f'  - {year.node_id} "{year.title}" ({_count(len(year.child_ids), "child")})'
-                    for year in nodes
-                ),
+                *(f'  - {year.node_id} "{year.title}" ({_count_children(year)})' for year in nodes),
             ]
         ),
     )
@@ -221,8 +218,9 @@ def _show_history(run: Invocation, node_id: str, versions: Sequence[TocNode]) ->
             [
                 f"History of {versions[0].node_id}:",
                 *(
-                    f"  v{old.version}  {rendering.moment(old.created_ms)}"
-                    f"  {_count(len(old.bullets), 'bullet')}  {rendering.excerpt(old.title, 60)}"
+                    f"  v{old.version}  {rendering.format_zoned(old.created_ms)}"
+                    f"  {rendering.count(len(old.bullets), 'bullet')}"
+                    f"  {rendering.excerpt(old.title, 60)}"
                     for old in versions
                 ),
             ]
@@ -239,9 +237,11 @@ def _browse_text(parent: TocNode, page: Children, offset: int, limit: int) -> st
     ]
     size = min(limit or DEFAULT_CHILDREN, MAX_CHILDREN)
     pages = max(1, -(-len(parent.child_ids) // size))
-    more = "true" if page.next is not None else "false"
-    token = "" if page.next is None else f', next_token: "{page.next}"'
-    lines += ["", f"Page {offset // size + 1} of {pages} (has_more: {more}{token})"]
+    more = "false" if page.next is None else f'true, next_token: "{page.next}"'
+    note = f" (has_more: {more})"
+    if rendering.is_on_screen():
+        note = "" if page.next is None else f"; the next one: --token {page.next}"
+    lines += ["", f"Page {offset // size + 1} of {pages}{note}"]
     return "\n".join(lines)
 
 
@@ -253,7 +253,7 @@ def _expansion_text(expansion: Expansion) -> str:
         f"Grip: {grip.grip_id}",
         f'  Excerpt: "{rendering.excerpt(grip.excerpt, EXCERPT)}"',
         f"  Source: {grip.source}",
-        f"  Time: {rendering.moment(grip.at_ms)}",
+        f"  Time: {rendering.format_with_age(grip.at_ms)}",
         "",
         "Context:",
     ]
@@ -269,7 +269,9 @@ def _expansion_text(expansion: Expansion) -> str:
 
 
 def _event_line(event: Event) -> str:
-    return f"  [{event.role.name}] {rendering.excerpt(event.text, EXCERPT)}"
+    name = rendering.paint(rendering.plain(event.event_id), rendering.ID)
+    words = f"[{event.role.name}] {rendering.excerpt(event.text, EXCERPT)}"
+    return f"  - {name} {words}" if rendering.is_on_screen() else f"  {words}"
 
 
 def _tree_text(terminal: Terminal, branches: Sequence[TocBranch], *, with_bullets: bool) -> str:
@@ -330,14 +332,13 @@ def _segment_time(node: TocNode) -> str:
 
 def format_range(node: TocNode) -> str:
     if node.level is Level.SEGMENT:
-        return f"{rendering.moment(node.start_ms)} to {rendering.moment(node.end_ms)}"
-    first, last = periods.find_day(node.start_ms), periods.find_day(node.end_ms)
-    return f"{first.first} to {last.first}"
+        return rendering.format_span(node.start_ms, node.end_ms)
+    first, last = periods.find_day(node.start_ms).first, periods.find_day(node.end_ms).first
+    return f"{first}" if first == last and rendering.is_on_screen() else f"{first} to {last}"
 
 
-def _count(number: int, noun: str) -> str:
-    plural = {"child": "children"}.get(noun, f"{noun}s")
-    return f"{number} {noun if number == 1 else plural}"
+def _count_children(node: TocNode) -> str:
+    return rendering.count(len(node.child_ids), "child", "children")
 
 
 def _day(at: datetime | None) -> date | None:

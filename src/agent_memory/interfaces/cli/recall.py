@@ -167,13 +167,13 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
             return name
         return services.resolver.resolve_domain(name, get_caller(run))
 
-    query = request.to_query(services.recall.resolve_time, resolve_domain)
+    query = request.to_query(run.recall.resolve_time, resolve_domain)
     if reason is None:
-        answer = run_search(services.recall, query)
+        answer = run_search(run.recall, query)
         hint = "" if answer.hits else _explain_nothing(run, query)
         show_answer(run, answer, query.scope.kinds, detail, hint)
         return
-    conclusion = services.reasoning.conclude(query)
+    conclusion = replace(services.reasoning, recall=run.recall).conclude(query)
     _warn(run, conclusion.found)
     run.show(
         reasoning_json(conclusion, detail),
@@ -270,11 +270,16 @@ def context(
     if not built.text:
         unknown = _explain_project(run, project) if project else ""
         run.terminal.warn(f"note: nothing to show. {rendering.plain(unknown)}".rstrip() + "\n")
-    run.show(context_json(built), lambda: rendering.plain(built.text), essential=built.text)
+    run.show(
+        context_json(built),
+        lambda: rendering.plain(built.text),
+        essential=built.text,
+        verbatim=True,
+    )
 
 
 def _open_search(run: Invocation) -> AbstractContextManager[SearchBackend]:
-    return run.open_service(lambda services: services.recall)
+    return run.open_service(lambda _: run.recall)
 
 
 def run_search(backend: SearchBackend, query: Query) -> RecallResult:
@@ -353,8 +358,8 @@ def _as_text(
     if not answer.hits:
         return f"Found no {what}. {rendering.plain(hint)}".rstrip()
     count = len(answer.hits)
-    of = f" of {answer.total}" if answer.total > count else ""
     one = {"memories": "memory", "results": "result"}[what]
-    found = f"Found {count}{of} {one if answer.total == 1 else what}:"
+    of = f"{count:,} of " if answer.total > count else ""
+    found = f"Found {of}{rendering.count(max(answer.total, count), one, what)}:"
     head = found if answer.certain else "Nothing certain; closest:"
     return "\n".join((head, *format_hits(answer.hits, detail, run.terminal)))

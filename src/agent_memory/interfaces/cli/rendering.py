@@ -4,6 +4,10 @@ import re
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 
+from agent_memory.interfaces.cli import layout
+from agent_memory.kernel.counts import format_count
+from agent_memory.platform.clock import SystemClock
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 TO_REVIEW = "(to review)"  # the mark of a memory that awaits review
@@ -11,6 +15,30 @@ TO_REVIEW = "(to review)"  # the mark of a memory that awaits review
 # The user's zone, for the command that runs in this thread. Passing it as an argument would put it
 # into every function that renders something with a date in it.
 zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
+# How the text is shown that this command renders: the columns of the terminal, 0 in a pipe.
+screen: ContextVar[int] = ContextVar("screen", default=0)
+is_colored: ContextVar[bool] = ContextVar("is_colored", default=False)
+
+# Colours by their numbers.
+GOOD, BAD, CAREFUL, REMOVED, ID, TIME, HEAD = "32", "1;31", "33", "31", "33", "36", "1"
+_AGES = (
+    (525_960, "year"),
+    (43_830, "month"),
+    (10_080, "week"),
+    (1_440, "day"),
+    (60, "hour"),
+    (1, "minute"),
+)
+
+
+def paint(text: str, code: str) -> str:
+    """Give a text a colour, where the user wants colours."""
+    return layout.paint(text, code) if text and is_colored.get() else text
+
+
+def is_on_screen() -> bool:
+    """Tell whether the text is for a terminal: programs that read a pipe get full ids and times."""
+    return screen.get() > 0
 
 
 def size(number: float) -> str:
@@ -60,6 +88,37 @@ def age(at_ms: int, now_ms: int) -> str:
     return "now"
 
 
+def ago(at_ms: int, now_ms: int | None = None) -> str:
+    """Format roughly how long ago a time was: 3 days ago."""
+    now = SystemClock().now() if now_ms is None else now_ms
+    minutes = max(0, now - at_ms) // 60_000
+    if at_ms > now + 60_000:
+        return "in the future"
+    for size, unit in _AGES:
+        if minutes >= size * (1 if unit != "week" else 2):
+            return f"{count(minutes // size, unit)} ago"
+    return "just now"
+
+
+def format_day(at_ms: int, now_ms: int | None = None) -> str:
+    """Format a time for a line of a list: how long ago on a terminal, a day in a pipe."""
+    return ago(at_ms, now_ms) if is_on_screen() else moment(at_ms)[:10]
+
+
+def format_with_age(at_ms: int) -> str:
+    """Format a time with its zone and, on a terminal, how long ago it was."""
+    note = f" ({ago(at_ms)})" if is_on_screen() else ""
+    return f"{format_zoned(at_ms)}{note}"
+
+
+def format_span(start_ms: int, end_ms: int) -> str:
+    """Format a time range, with the zone of its end."""
+    start, end = moment(start_ms), format_zoned(end_ms)
+    if format_zone(start_ms) != format_zone(end_ms):
+        start = format_zoned(start_ms)
+    return end if end.startswith(start) else f"{start} to {end}"
+
+
 def _format_time(at_ms: int, form: str) -> str:
     """Format a time; years beyond 9999 are shown in milliseconds."""
     try:
@@ -70,7 +129,7 @@ def _format_time(at_ms: int, form: str) -> str:
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """Format a count with its noun: 1 file, 1,200 files."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    return format_count(number, noun, plural)
 
 
 def plain(text: str) -> str:
@@ -82,3 +141,14 @@ def excerpt(text: str, limit: int) -> str:
     """Return the beginning of a text, on one line."""
     line = plain(" ".join(text.split()))
     return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def join_words(text: str) -> str:
+    """Keep a text on one line of the terminal, where it fits."""
+    return text.replace(" ", layout.NO_BREAK) if is_on_screen() else text
+
+
+def arrange(text: str) -> str:
+    """Fit a rendered text into the terminal and colour its ids and times; in a pipe, leave it."""
+    fitted = layout.fit(text, screen.get()) if is_on_screen() else text
+    return layout.colour(fitted) if is_colored.get() else fitted

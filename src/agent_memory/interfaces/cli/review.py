@@ -14,7 +14,12 @@ from agent_memory.features.forgetting.services.review import (
 from agent_memory.features.memories.model.changes import ChangeAction
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person, find_agent
-from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
+from agent_memory.interfaces.cli.capture import (
+    DOMAIN_HELP,
+    format_memories,
+    resolve_domains,
+    resolve_location,
+)
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.memories import WORDS_CHARS, memory_json, pending_json
 from agent_memory.kernel.errors import InvalidInput
@@ -81,14 +86,16 @@ def review(
     if accept or discard or accept_all:
         decisions = [ReviewDecision(memory=each.memory, is_accepted=not discard) for each in found]
         if total > len(found):
-            run.terminal.warn(f"note: {total - len(found):,} more wait: run it again for these\n")
+            run.terminal.warn(f"note: {total - len(found):,} more to review: run it again\n")
         return _carry_out(run, decisions)
     if run.chosen_format != "text" or not _is_person(run) or not found:
         _show_list(run, found, total)
         return 0
     decisions = _Review(run, found, total).ask_all()
     if not decisions:
-        run.terminal.write(f"Nothing changed; {total:,} await review.\n")
+        run.terminal.write(
+            f"Nothing changed; {rendering.count(total, 'memory', 'memories')} to review.\n"
+        )
         return 0
     return _carry_out(run, decisions)
 
@@ -124,7 +131,9 @@ class _Review:
         number = 0
         while number < len(self._pending):
             pending = self._pending[number]
-            self._terminal.write("\n".join(("", *self._describe(number), "")))
+            with self._run.set_screen():
+                text = rendering.arrange("\n".join(self._describe(number)))
+            self._terminal.write(f"\n{text}\n")
             key = self._ask_key()
             if key == "q":
                 break
@@ -188,7 +197,7 @@ class _Review:
         place = f"[{number + 1}/{len(self._pending)}{more}]"
         pending = self._pending[number]
         memory = pending.memory
-        when = rendering.format_zoned(memory.created_ms)
+        when = rendering.format_with_age(memory.created_ms)
         yield f"{place} {memory.namespace} | {memory.domain} | {when}"
         yield self._style(rendering.plain(memory.summary))
         if memory.content not in ("", memory.summary):
@@ -221,20 +230,18 @@ def _describe_source(pending: PendingMemory) -> Iterator[str]:
 def _show_list(run: Invocation, found: Sequence[PendingMemory], total: int) -> None:
     run.show(
         {"memories": [pending_json(each) for each in found], "total": total},
-        lambda: "\n".join(_list_lines(found, total)),
+        lambda: "\n".join(_list_lines(run, found, total)),
         essential="\n".join(each.memory.id for each in found),
         page=True,
     )
 
 
-def _list_lines(found: Sequence[PendingMemory], total: int) -> Iterator[str]:
-    for each in found:
-        memory = each.memory
-        day = rendering.moment(memory.created_ms)[:10]
-        yield f"{memory.id:<30} {day}  {rendering.plain(memory.summary)} ({memory.domain})"
-    if not found:
+def _list_lines(run: Invocation, found: Sequence[PendingMemory], total: int) -> Iterator[str]:
+    if found:
+        yield format_memories(run, [each.memory for each in found], lambda _: True)
+    else:
         yield "Nothing to review."
-    elif total > len(found):
+    if total > len(found):
         yield f"... and {total - len(found):,} more"
 
 

@@ -1,5 +1,6 @@
 """Run a command line, in the daemon or in a process without one."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -32,11 +33,14 @@ class Runner:
     def run(self, call: CommandCall, channel: Channel, cancelled: CancelToken) -> int:
         """Run a command, record it in the metrics, and return its exit code."""
         started, outcome = self.observer.begin(), FAILED
+        terminal = Terminal(call, channel, cancelled)
         try:
-            code = self._run(call, Terminal(call, channel, cancelled))
+            code = self._run(call, terminal)
             outcome = f"exit_{code}" if code else OK
             return code
         finally:
+            with contextlib.suppress(Cancelled):  # the caller has disconnected
+                terminal.end_waiting()
             self.observer.end(
                 started,
                 Interface.CLI,

@@ -97,13 +97,15 @@ def _job_text(job: JobStatus) -> str:
     last = "never"
     if state.last_run_ms:
         seconds = state.last_duration_ms / 1000
-        last = f"{rendering.moment(state.last_run_ms)} ({seconds:g}s, {state.last_result.name})"
+        good = state.last_result is JobOutcome.SUCCESS
+        result = rendering.paint(state.last_result.name, rendering.GOOD if good else rendering.BAD)
+        last = f"{rendering.format_zoned(state.last_run_ms)} ({seconds:g}s, {result})"
     lines = [
-        f"  {job.name}",
+        f"  {rendering.paint(job.name, rendering.HEAD)}",
         f"    Schedule: {job.cron}{meaning}",
         f"    Status: {shown}",
         f"    Last Run: {last}",
-        f"    Next Run: {rendering.moment(job.next_run_ms)}",
+        f"    Next Run: {rendering.format_zoned(job.next_run_ms)}",
         f"    Stats: {runs}, {errors}",
     ]
     if state.last_error:

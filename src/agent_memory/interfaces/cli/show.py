@@ -18,7 +18,7 @@ from agent_memory.features.recall.services.opening import (
     OpenedNode,
     OpenedSession,
 )
-from agent_memory.features.toc.model import work_figures
+from agent_memory.features.toc.model import short_ids, work_figures
 from agent_memory.features.toc.model.highlights import Highlight, Work
 from agent_memory.features.toc.model.toc import Bullet, TocNode
 from agent_memory.features.toc.services.contents import DEFAULT_CONTEXT
@@ -65,12 +65,11 @@ def show(run: Invocation, name: str, around: int, full: bool) -> None:
     if isinstance(opened, MemoryDetails):
         show_memory(run, opened)
         return
-    page = _build_page(opened)
     run.show(
         render_opened(opened),
-        lambda: "\n".join(_as_text(page, full)),
-        markdown=lambda: "\n".join(_as_markdown(page, full)),
-        essential=rendering.plain(page.essential),
+        lambda: "\n".join(_as_text(_build_page(opened), full)),
+        markdown=lambda: "\n".join(_as_markdown(_build_page(opened), full)),
+        essential=rendering.plain(_build_page(opened).essential),
         page=True,
     )
 
@@ -160,9 +159,9 @@ def _grip_page(opened: OpenedGrip) -> _Page:
         title=f"Grip {grip.grip_id}",
         essential=grip.excerpt,
         fields=[
-            ("Time", rendering.moment(grip.at_ms)),
+            ("Time", rendering.format_with_age(grip.at_ms)),
             ("Source", grip.source),
-            ("Segment", documents.format_uri(documents.CONTENTS, grip.node_id)),
+            ("Segment", _name(documents.CONTENTS, grip.node_id)),
             ("URI", opened.uri),
         ],
         text=grip.excerpt,
@@ -181,8 +180,8 @@ def _session_page(opened: OpenedSession) -> _Page:
         title=f"Session {opened.session_id}",
         essential=opened.session_id,
         fields=[
-            ("Start", rendering.moment(opened.start_ms)),
-            ("End", rendering.moment(opened.end_ms)),
+            ("Start", rendering.format_with_age(opened.start_ms)),
+            ("End", rendering.format_with_age(opened.end_ms)),
             ("Project", opened.project),
             ("Agent", opened.agent),
             ("Events", f"{opened.events:,}"),
@@ -211,7 +210,7 @@ def _fact_page(opened: OpenedFact) -> _Page:
             ("Scope", fact.scope),
             ("Agent", fact.agent_id or ""),
             ("User", fact.user_id or ""),
-            ("Since", rendering.moment(fact.valued_ms)),
+            ("Since", rendering.format_with_age(fact.valued_ms)),
             ("URI", opened.uri),
         ],
         text=fact.value,
@@ -229,12 +228,21 @@ def _fact_page(opened: OpenedFact) -> _Page:
 
 
 def _outline(node: TocNode) -> str:
-    return f"{node.title}\n{documents.format_uri(documents.CONTENTS, node.node_id)}"
+    return f"{node.title}\n{_name(documents.CONTENTS, node.node_id)}"
 
 
 def _format_bullet(bullet: Bullet | Highlight) -> str:
-    uris = (documents.format_uri(documents.GRIPS, grip) for grip in bullet.grip_ids)
-    return "\n".join((f"{bullets.mark_kind(bullet.kind, bullet.text)}{bullet.text}", *uris))
+    names = [_name(documents.GRIPS, grip) for grip in bullet.grip_ids]
+    between = " " if rendering.is_on_screen() else "\n"
+    text = f"{bullets.mark_kind(bullet.kind, bullet.text)}{bullet.text}"
+    return "\n".join(filter(None, (text, between.join(names))))
+
+
+def _name(area: str, name: str) -> str:
+    """Return what opens a record: a short id on a terminal, a URI in a pipe."""
+    if rendering.is_on_screen():
+        return short_ids.abbreviate(name)
+    return documents.format_uri(area, name)
 
 
 def _describe_work(work: Work) -> str:
@@ -243,7 +251,7 @@ def _describe_work(work: Work) -> str:
 
 
 def _as_text(page: _Page, full: bool) -> Iterator[str]:
-    yield rendering.plain(page.title)
+    yield rendering.paint(rendering.plain(page.title), rendering.HEAD)
     yield from (f"{name}: {rendering.plain(value)}" for name, value in page.fields if value)
     if page.text:
         yield ""
@@ -251,7 +259,7 @@ def _as_text(page: _Page, full: bool) -> Iterator[str]:
     for heading, items in page.lists:
         if items:
             yield ""
-            yield f"{heading}:"
+            yield rendering.paint(f"{heading}:", rendering.HEAD)
         for item in items:
             lines = rendering.plain(item).splitlines()
             yield "  - " + "\n    ".join(lines)
@@ -285,12 +293,12 @@ def format_speaker(event: Event) -> str:
     """Format the time and the speaker of an event, and the tool of a tool's result."""
     who = event.metadata.get("speaker") or event.role.name.lower()
     tool = event.metadata.get("tool_name") if event.type is EventType.TOOL_RESULT else ""
-    words = [rendering.moment(event.at_ms), who, *([tool] if tool else [])]
+    words = [rendering.format_zoned(event.at_ms), who, *([tool] if tool else [])]
     return rendering.plain(" ".join(" | ".join(words).split()))
 
 
 def _turn_head(turn: _Turn) -> str:
-    head = format_speaker(turn.event)
+    head = f"{format_speaker(turn.event)} | {rendering.plain(turn.event.event_id)}"
     return f"{turn.label}: {head}" if turn.label else head
 
 
@@ -301,4 +309,4 @@ def _turn_text(turn: _Turn, full: bool) -> str:
     if full or turn.marked or len(text) <= TURN_CHARS:
         return text
     left = len(text) - TURN_CHARS
-    return f"{text[:TURN_CHARS]}\n[{left:,} more characters: --full shows them]"
+    return f"{text[:TURN_CHARS]}\n[{rendering.count(left, 'more character')}: --full shows all]"

@@ -25,6 +25,8 @@ Name = TypeVar("Name", bound=str)
 
 BAR = 20
 DAYS = 7  # of injections
+# Kept short: `memory show` says it of each memory.
+HEAT = "New and often recalled memories are hot. They cool with time."
 FEATURES = {
     "core": "by words; no LLM",
     "enhanced": "by words and meaning; no LLM",
@@ -166,19 +168,21 @@ def _as_text(
     parts = ", ".join(
         f"{families[name]} {name}" for name in (PROJECT, USER, ORG) if name in families
     )
-    yield "Memory System Status"
+    total = rendering.count(counted.total, "memory", "memories")
+    yield rendering.paint("Memory System Status", rendering.HEAD)
     yield "\N{BOX DRAWINGS DOUBLE HORIZONTAL}" * 20
     yield ""
-    total = rendering.count(counted.total, "memory", "memories")
     yield f"Total: {total}" + (f" ({parts})" if parts else "")
     yield from _bars("By Namespace", counted.by_namespace, NAMESPACES)
     yield from _bars("By Tier", counted.by_tier, [tier.value for tier in Tier])
+    if counted.by_tier:
+        yield f"  {HEAT}"
     if verbose:
         yield from _bars("By Status", counted.by_status, sorted(counted.by_status))
         yield from _bars("By Domain", counted.by_domain, sorted(counted.by_domain))
     yield ""
     last = counted.last_sync_ms
-    when = "never" if last is None else rendering.format_zoned(last)
+    when = "never" if last is None else rendering.format_with_age(last)
     yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
     yield f"Recall: {FEATURES[counted.features]}"
     yield f"Recording: {describe_consent(recording)}"
@@ -208,7 +212,7 @@ def _bars(title: str, counts: Mapping[Name, int], order: Iterable[Name]) -> Iter
     most = max(counts[name] for name in shown)
     width = max(12, *(len(name) for name in shown))
     yield ""
-    yield f"{title}:"
+    yield rendering.paint(f"{title}:", rendering.HEAD)
     for name in shown:
         filled = max(1, round(BAR * counts[name] / most))
         bar = "\N{FULL BLOCK}" * filled + "\N{LIGHT SHADE}" * (BAR - filled)

@@ -1,20 +1,14 @@
 """The caller's terminal: write, ask, page, show progress."""
 
 import io
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
+from agent_memory.interfaces.cli import layout
 from agent_memory.interfaces.cli.frames import EDITED, Channel, CommandCall
+from agent_memory.interfaces.cli.progress import ProgressLine
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, InvalidInput
 
@@ -28,8 +22,11 @@ class Terminal:
         self.call = call
         self._channel = channel
         self._cancelled = cancelled
-        self.color = _color(call)
-        self.progress_bars = call.errors_are_terminal
+        self.color = _color(call, call.output_is_terminal)
+        self.error_color = _color(call, call.errors_are_terminal)
+        self.progress_bars = call.errors_are_terminal and _has_cursor(call)
+        self._waiting: ProgressLine | None = None  # until the first output
+        self._bar: ProgressLine | None = None
         self.pager = call.output_is_terminal and call.input_is_terminal
 
     @property
@@ -49,14 +46,32 @@ class Terminal:
 
     def write(self, text: str) -> None:
         self.check_cancelled()
-        self._channel.out(text.encode(errors="surrogateescape"))
+        with self._clear_line():
+            self._channel.out(text.encode(errors="surrogateescape"))
 
     def warn(self, text: str) -> None:
+        with self._clear_line():
+            self._warn(self._arrange_message(text))
+
+    def inform(self, text: str) -> None:
+        """Write lines to standard error, such as what a question is about."""
+        self.warn(layout.fit(text, self.columns) if self.call.errors_are_terminal else text)
+
+    def _warn(self, text: str) -> None:
         self._channel.err(text.encode(errors="surrogateescape"))
+
+    def _arrange_message(self, text: str) -> str:
+        """Fit a message into the terminal, and colour it."""
+        if not layout.is_message(text):
+            return text
+        if self.call.errors_are_terminal:
+            text = layout.fit(text, self.columns)
+        return layout.colour_message(text) if self.error_color else text
 
     def ask(self, question: str, *, hidden: bool = False) -> str:
         """Return the user's answer. Raises Cancelled at the end of input."""
-        line = self._channel.ask(question.encode(errors="surrogateescape"), hidden=hidden)
+        with self._clear_line():
+            line = self._channel.ask(question.encode(errors="surrogateescape"), hidden=hidden)
         self.check_cancelled()
         if not line:
             raise Cancelled
@@ -64,7 +79,8 @@ class Terminal:
 
     def ask_key(self, question: str) -> str:
         """Return the key that the user pressed. Raises Cancelled at the end of input."""
-        key = self._channel.ask_key(question.encode(errors="surrogateescape"))
+        with self._clear_line():
+            key = self._channel.ask_key(question.encode(errors="surrogateescape"))
         self.check_cancelled()
         if not key:
             raise Cancelled
@@ -81,6 +97,7 @@ class Terminal:
 
     def read(self, *, limit: int) -> bytes:
         """Return all of standard input. Raises InvalidInput if it has more than `limit` bytes."""
+        self.end_waiting()
         parts: list[bytes] = []
         size = 0
         while part := self._channel.read():
@@ -105,6 +122,7 @@ class Terminal:
     def page(self, text: str) -> None:
         """Write a text, through the caller's pager if it is longer than the screen."""
         self.check_cancelled()
+        self.end_waiting()
         if self.pager and self.call.lines and text.count("\n") >= self.call.lines:
             self._channel.page(text.encode(errors="surrogateescape"))
         else:
@@ -113,41 +131,53 @@ class Terminal:
     def console(self, *, errors: bool = False) -> Console:
         """Return a Console that depends only on the caller, never on the daemon's own terminal."""
         terminal = self.call.errors_are_terminal if errors else self.call.output_is_terminal
+        color = self.error_color if errors else self.color
         return Console(
             file=_TerminalStream(self.warn if errors else self.write),  # type: ignore[arg-type]  # all that rich uses
             force_terminal=terminal,
-            color_system="standard"
-            if self.color and (terminal or _is_color_forced(self.call))
-            else None,
-            no_color=not self.color,
+            color_system="standard" if color else None,
+            no_color=not color,
             width=self.columns,
             legacy_windows=False,
             highlight=False,
             _environ=self.call.environ,
         )
 
+    def begin_waiting(self, title: str) -> None:
+        """Show a spinner on standard error, if that is a terminal and nothing is written soon."""
+        if self.progress_bars and self._waiting is None:
+            self._waiting = ProgressLine(self._warn, self.columns, title)
+
+    def end_waiting(self) -> None:
+        """Erase the spinner. All that writes or asks calls this first."""
+        if self._waiting is not None:
+            self._waiting.end()
+            self._waiting = None
+
+    def _clear_line(self) -> AbstractContextManager[None]:
+        """Erase spinner and progress bar. The bar comes back after the block."""
+        self.end_waiting()
+        return nullcontext() if self._bar is None else self._bar.hide()
+
     @contextmanager
     def progress(self, title: str, total: int | None) -> Iterator["Advance"]:
-        """Show a progress bar on standard error, if that is a terminal.
+        """Show a progress bar on standard error, if that is a terminal and the work takes long.
 
         Call the result with the number done so far.
         """
+        self.end_waiting()
         if not self.progress_bars:
             yield Advance(self, None)
             return
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=self.console(errors=True),
-            redirect_stdout=False,  # these are the streams of the daemon
-            redirect_stderr=False,
-        )
-        with bar:
-            task = bar.add_task(title, total=total)
-            yield Advance(self, lambda done: bar.update(task, completed=done))
+        if self._bar is not None:
+            self._bar.end()  # this part of its work has a bar of its own
+        self._bar = bar = ProgressLine(self._warn, self.columns, title, total)
+        try:
+            yield Advance(self, bar.advance)
+        finally:
+            if self._bar is bar:
+                self._bar = None
+            bar.end()
 
 
 class Advance:
@@ -181,16 +211,19 @@ class _TerminalStream(io.TextIOBase):
         return "utf-8"
 
 
-def _is_color_forced(call: CommandCall) -> bool:
-    environ = call.environ
-    return bool(environ.get("FORCE_COLOR")) or environ.get("CLICOLOR_FORCE", "0") != "0"
+def _is_color_forced(environ: Mapping[str, str]) -> bool:
+    return bool(environ.get("FORCE_COLOR")) or environ.get("CLICOLOR_FORCE", "0") not in ("", "0")
 
 
-def _color(call: CommandCall) -> bool:
+def _color(call: CommandCall, is_terminal: bool) -> bool:
     """Follow https://no-color.org, and FORCE_COLOR for pipes that can show colors."""
     environ = call.environ
-    if environ.get("NO_COLOR"):
+    if environ.get("NO_COLOR") or environ.get("FORCE_COLOR") in ("0", "false"):
         return False
-    if _is_color_forced(call):
+    if _is_color_forced(environ):
         return True
-    return call.output_is_terminal and environ.get("TERM", "dumb") != "dumb"
+    return is_terminal and _has_cursor(call)
+
+
+def _has_cursor(call: CommandCall) -> bool:
+    return call.environ.get("TERM", "dumb") not in ("", "dumb")

@@ -18,6 +18,7 @@ from agent_memory.interfaces.http.questions import RecallRequest
 from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.interfaces.wire.memories import plan_json, sync_outcomes_json
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 from agent_memory.kernel.ids import USER
 from agent_memory.kernel.progress import OnProgress
@@ -87,7 +88,8 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
             verb = "merged" if outcome.applied else "to merge"
             return {
                 "success": True,
-                "summary": f"Compared {plan.considered} memories: {len(plan.merges)} groups {verb}"
+                "summary": f"Compared {format_count(plan.considered, 'memory', 'memories')}:"
+                f" {format_count(len(plan.merges), 'group')} {verb}"
                 + "".join(f"; skipped {reason}" for reason in plan.skipped[:5]),
                 "result": plan_json(plan, applied=outcome.applied),
             }

@@ -38,6 +38,7 @@ from agent_memory.interfaces.wire.memories import (
 from agent_memory.interfaces.wire.search import hit_json
 from agent_memory.interfaces.wire.toc import expansion_json, node_json
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
 from agent_memory.kernel.progress import OnProgress
 from agent_memory.kernel.tracing import Interface
@@ -137,7 +138,9 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
     fitting = budgets.take_fitting(rows, _room(RECALL, result))
     left_out = len(rows) - len(fitting)
     if left_out:
-        result["note"] = f"{left_out} more results do not fit: pass continuation_token on"
+        more = format_count(left_out, "more result")
+        verb = "does" if left_out == 1 else "do"
+        result["note"] = f"{more} {verb} not fit: pass continuation_token on"
     elif any(row.get(budgets.TRUNCATED) for row in fitting):
         result["note"] = "If `truncated` is true, read the resource at `uri` for the whole text."
     following = offset + len(fitting) if left_out else answer.next

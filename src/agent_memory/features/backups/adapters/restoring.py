@@ -15,6 +15,7 @@ from agent_memory.features.backups.adapters import files, restore_journal, sourc
 from agent_memory.features.backups.adapters.restore_journal import RestoreMove
 from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import Manifest, RestoreResult
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput, StorageFailed
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine
@@ -146,5 +147,6 @@ def _check_store(path: Path, manifest: Manifest) -> None:
         found = reader.count(families.EVENTS)
     if found != manifest.events:
         raise StorageFailed(
-            f"the backup should have {manifest.events:,} events and has {found:,}: not restored"
+            f"the backup should have {format_count(manifest.events, 'event')} and has {found:,}:"
+            " not restored"
         )

@@ -9,6 +9,7 @@ from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import BackupResult, Retention, Snapshot
 from agent_memory.features.backups.ports import BackupHistory, Snapshots
 from agent_memory.features.memories.services.note_writer import NoteWriter
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import Overloaded
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import BackupStatus
@@ -94,7 +95,7 @@ class Backups:
         if self.passed(self.plan.schedule, last.scheduled_ms, now) < MISSED:
             return []
         days = (now - last.scheduled_ms) // DAY_MS
-        return [f"the last good backup is {days} days old: {last.scheduled}"]
+        return [f"the last good backup is {format_count(days, 'day')} old: {last.scheduled}"]
 
     def _record(self, target: str, made: Snapshot) -> None:
         """Record the result. A backup to another folder does not count as a scheduled one."""

@@ -15,6 +15,7 @@ from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import ChangeLog, Journal, MemoryUses
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.note_writer import NoteWriter
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import GitFailed, NotFound
 from agent_memory.kernel.ids import Domain
 from agent_memory.kernel.progress import OnPhase
@@ -76,8 +77,8 @@ class MemoryForgetting:
         before = sum(memory.status is MemoryStatus.TOMBSTONE for memory in found)
         if before:
             out_of_reach.append(
-                f"{before:,} memories were forgotten before: their words are no longer known, and"
-                " could not be searched for"
+                f"{format_count(before, 'memory', 'memories')} forgotten before: the words are no"
+                " longer known, and could not be searched for"
             )
         return ForgettingReport(memories=len(found), proof=proof, unreachable=tuple(out_of_reach))
 

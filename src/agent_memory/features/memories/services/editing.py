@@ -1,10 +1,13 @@
 """Editing: find a memory by name, and change its status, tags or text."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.memories.model import memories, tiers
 from agent_memory.features.memories.model.memories import (
+    HEX_CHARS,
     NAMESPACES,
     Draft,
     Memory,
@@ -24,6 +27,7 @@ from agent_memory.platform.ports import Clock
 TRIES = 8
 _PAGE = 500
 _LISTED = 5
+_SHORT = (7, HEX_CHARS)  # digits of the digest in a short name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,16 @@ class MemoryEditor:
         return [
             MemoryDetails(memory=memory, use=use, tier=tiers.assign_tier(memory, use, now))
             for memory, use in zip(memories, uses, strict=True)
+        ]
+
+    def abbreviate(self, memories: Sequence[Memory], here: MemoryLocation) -> list[str]:
+        """Return a short name of each memory that `find` takes here."""
+        keys = self.outlines.find_newest(lambda _: True, limit=sys.maxsize)
+        own = _count_beginnings(key for key in keys if key.domain == here.domain)
+        anywhere = _count_beginnings(keys)
+        return [
+            _find_short_name(memory, own if memory.domain == here.domain else anywhere)
+            for memory in memories
         ]
 
     def list_all(self, domains: Sequence[Domain] | None = None) -> Iterator[Memory]:
@@ -277,3 +291,15 @@ def _is_named(relation: str, name: str) -> bool:
         and meant.index in (None, related.index)
         and meant.domain in (None, related.domain)
     )
+
+
+def _count_beginnings(keys: Iterable[MemoryKey]) -> Counter[tuple[str, str]]:
+    return Counter((key.namespace, key.digest[:digits]) for key in keys for digits in _SHORT)
+
+
+def _find_short_name(memory: Memory, counts: Counter[tuple[str, str]]) -> str:
+    for digits in _SHORT:
+        digest = memory.digest[:digits]
+        if counts[memory.namespace, digest] <= 1:
+            return f"{memory.namespace}:{digest}"
+    return memory.urn  # another project holds the same memory

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.toc.services.rebuild import Rebuild
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.progress import OnCount
 from agent_memory.kernel.status import Damage, StoreCheck
 
@@ -60,17 +61,20 @@ class Verification:
             return verdict, ()
         made: list[str] = []
         if verdict.indexes.get(WORDS) or verdict.unindexed:
-            made.append(f"{WORDS}: {self.indexes.rebuild_words(on_progress):,} records")
+            made.append(
+                f"{WORDS}: {format_count(self.indexes.rebuild_words(on_progress), 'record')}"
+            )
         if verdict.indexes.get(VECTORS):
-            made.append(f"{VECTORS}: {self.indexes.rebuild_vectors(on_progress):,} records queued")
+            queued = self.indexes.rebuild_vectors(on_progress)
+            made.append(f"{VECTORS}: {format_count(queued, 'record')} queued")
         if restored := self.memory_stats.restore_notes():
-            made.append(f"notes: {restored:,} memories")
+            made.append(f"notes: {format_count(restored, 'memory', 'memories')}")
         done_toc = self.rebuild.run(
             self.rebuild.sessions(None), dry_run=False, on_progress=on_progress, complete=True
         )
         if done_toc.written or done_toc.removed:
             made.append(
-                f"table of contents: {done_toc.written:,} segments written,"
+                f"table of contents: {format_count(done_toc.written, 'segment')} written,"
                 f" {done_toc.removed:,} removed"
             )
         return self.verify(on_progress), tuple(made)

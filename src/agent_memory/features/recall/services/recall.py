@@ -32,6 +32,7 @@ from agent_memory.features.recall.services.candidate_pool import CandidatePool, 
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.overview import Overview
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import time_expressions
@@ -415,7 +416,8 @@ def _pair_events_with_grips(
 
 def _note_missing(count: int, warnings: list[str]) -> None:
     if count:
-        warnings.append(f"{count:,} changes are not in the index yet")
+        verb = "is" if count == 1 else "are"
+        warnings.append(f"{format_count(count, 'change')} {verb} not in the index yet")
 
 
 def _note_failed(warnings: list[str]) -> None:

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import ToolFailed
 
 MAX_CHARS = 8_000
@@ -92,4 +93,4 @@ class HeadTailBuffer:
         if not self.left_out:
             return (self.head + self.tail).decode("utf-8", "replace")
         head, tail = (part.decode("utf-8", "replace") for part in (self.head, self.tail))
-        return f"{head}\n[{self.left_out:,} bytes omitted here]\n{tail}"
+        return f"{head}\n[{format_count(self.left_out, 'byte')} omitted here]\n{tail}"

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agent_memory.features.runs.model.workspaces import escape_hidden, quote_path
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import ToolFailed
 
 MAX_COMPARED = 2_000  # lines; difflib may take cubic time
@@ -55,7 +56,8 @@ def truncate_text(text: str, most: int) -> str:
     end = text.rfind("\n", 0, room)
     end = room if end < 0 else end
     left = text.count("\n", end) + (0 if text.startswith("\n", end) else 1)
-    return f"{text[:end]}\n[cut here: {left:,} more lines are not shown]"
+    verb = "is" if left == 1 else "are"
+    return f"{text[:end]}\n[cut here: {format_count(left, 'more line')} {verb} not shown]"
 
 
 def _lines(text: str) -> list[str]:

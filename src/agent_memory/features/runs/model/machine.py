@@ -22,6 +22,7 @@ from agent_memory.features.runs.model.chats import (
     TextDelta,
     ToolCall,
 )
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import AgentMemoryError
 
 RunId = NewType("RunId", str)
@@ -539,7 +540,7 @@ def _advance(state: State) -> Transition:
         ended = (RunFinished(outcome=Outcome.DENIED), RunCancelled(state.run_id))
         return replace(state, phase=Phase.ENDED), (*outputs, *ended)
     if state.turn >= state.max_turns:
-        error = f"stopped after {state.turn} turns: the model kept asking for tools"
+        error = f"stopped after {format_count(state.turn, 'turn')}: the model kept asking for tools"
         over = (RunFinished(outcome=Outcome.FAILED, error=error), Failed(state.run_id, error))
         return replace(state, phase=Phase.ENDED), (*outputs, *over)
     after = replace(state, phase=Phase.THINKING, turn=state.turn + 1, calls=())

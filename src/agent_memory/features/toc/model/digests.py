@@ -25,6 +25,7 @@ from agent_memory.features.toc.model.summaries import (
     DigestBullet,
     PeriodSummary,
 )
+from agent_memory.kernel.counts import format_count
 
 MAX_KEYWORDS = 12
 MAX_TEXT = 320  # characters of the summary, one or two sentences
@@ -356,7 +357,7 @@ def _write_text(
         heads = [max(bullets, key=lambda bullet: bullet.weight).text]
     more = len(leads) - len(chosen)
     if more > 0:
-        heads.append(f"And {more} more task{'s' if more > 1 else ''}")
+        heads.append(f"And {format_count(more, 'more task')}")
     return " ".join(_end_sentence(part) for part in (*heads, work_figures.describe(work)) if part)
 
 

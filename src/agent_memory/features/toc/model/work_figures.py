@@ -108,7 +108,7 @@ def is_kept_file(utterance: Utterance) -> bool:
 
 
 def _count(number: str, noun: str) -> str:
-    return "" if number == "0" else f"{number} {noun}{'' if number == '1' else 's'}"
+    return "" if number == "0" else f"{number} {noun if number == '1' else noun + 's'}"
 
 
 def _unite_files(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
