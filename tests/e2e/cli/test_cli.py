@@ -639,16 +639,17 @@ class TestConfig:
     def test_set_says_when_a_restart_is_needed(
         self, home: Home, own_config: dict[str, str]
     ) -> None:
-        ended = home.memory("config", "set", "grpc.port", "9999", environ=own_config)
-        assert "It takes effect at the next start of the daemon.\n" in ended.stdout
+        ended = home.memory("config", "set", "toc.max_tokens", "9")
+        assert "It takes effect when the daemon (PID " in ended.stdout
+        home.memory("config", "unset", "toc.max_tokens")
         asked = ("config", "set", "hooks.enabled", "false")
-        assert "next start" not in home.memory(*asked, environ=own_config).stdout
+        assert "takes effect" not in home.memory(*asked, environ=own_config).stdout
         as_json = home.json("memory", "config", "set", "toc.max_tokens", "9", environ=own_config)
         assert as_json == {
             "key": "toc.max_tokens",
             "value": 9,
             "path": f"{own_config['XDG_CONFIG_HOME']}/agent-memory/config.toml",
-            "restart_needed": True,
+            "restart_needed": False,  # the daemon reads another file
         }
 
     def test_a_value_may_begin_with_a_dash(self, home: Home, tmp_path: Path) -> None:

@@ -98,6 +98,15 @@ class StartOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunningDaemon:
+    """The daemon of this user's data folder, as a command outside it sees it."""
+
+    pid: int
+    config_file: Path  # may not exist
+    foreground: bool  # in a terminal, or under systemd or launchd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreOptions:
     backup: Path
     config: Path | None
@@ -111,6 +120,13 @@ class Control(Protocol):
     def start(self, options: StartOptions, say: Callable[[str], None], /) -> int: ...
 
     def stop(self, say: Callable[[str], None], /) -> int: ...
+
+    def restart(self, say: Callable[[str], None], /) -> int:
+        """Stop the daemon and start one with the same options. Raises ConfigError before anything
+        is stopped if no daemon can start with the settings."""
+        ...
+
+    def find_daemon(self) -> RunningDaemon | None: ...
 
     def state(self) -> str:
         """Describe a daemon that does not serve. Usually empty."""

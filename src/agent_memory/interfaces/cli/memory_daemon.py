@@ -48,7 +48,7 @@ _log_level_option = click.option(
     cls=Group,
     name="memory-daemon",
     sections={
-        "Run": ("start", "stop", "status", "service"),
+        "Run": ("start", "stop", "restart", "status", "service"),
         "Read": ("query",),
         "Maintain": ("admin", "scheduler"),
         "Set up": ("token", "completion"),
@@ -116,6 +116,17 @@ def start(
 def stop(run: Invocation) -> int:
     """Stop the daemon when its current work is done."""
     return run.backend.require_control().stop(run.terminal.write)
+
+
+@memory_daemon.command(needs_config=False, examples=("memory-daemon restart",))
+@invocation
+def restart(run: Invocation) -> int:
+    """Stop the daemon and start it again, with the same options.
+
+    Settings that it reads only at its start take effect. With settings that no daemon can start
+    with, the command fails and the daemon stays as it is.
+    """
+    return run.backend.require_control().restart(run.terminal.write)
 
 
 @memory_daemon.command(
