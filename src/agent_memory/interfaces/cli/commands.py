@@ -344,7 +344,7 @@ def _current(ctx: click.Context) -> Invocation:
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
+    if value and not ctx.resilient_parsing:
         current = _current(ctx)
         current.terminal.write(f"{current.program} {current.version}\n")
         ctx.exit()
