@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_memory import __version__, config
-from agent_memory.daemon import runtime_files
+from agent_memory.daemon import data_folders, runtime_files
 from agent_memory.features.backups.model.backups import RestoreResult
+from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli.backend import (
     Backend,
@@ -119,6 +120,21 @@ class ProcessControl:
             config_file=Path(record.settings_file or folders.config_file),
             foreground=record.foreground,
         )
+
+    def build_installing(self) -> Installing:
+        from agent_memory.bootstrap import build_hooks
+
+        return build_hooks.build_installing()
+
+    def measure_data(self) -> tuple[list[Path], int]:
+        folders = data_folders.list_folders(os.environ)
+        return folders, data_folders.measure(folders)
+
+    def check_deletable(self) -> None:
+        data_folders.check_deletable(os.environ)
+
+    def delete_data(self) -> list[Path]:
+        return data_folders.delete(os.environ)
 
     def state(self) -> str:
         folders = config.folders(os.environ)

@@ -84,7 +84,7 @@ LOCAL_WITHOUT_DAEMON = {
     "kontekst": ("completion",),
 }
 ALWAYS_LOCAL = {
-    "memory": ("doctor", "config set", "config unset"),
+    "memory": ("doctor", "config set", "config unset", "uninstall"),
     "memory-daemon": ("start", "stop", "restart", "service", "admin restore"),
     "kontekst": ("start", "stop"),
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_memory.features.backups.model.backups import RestoreResult
+from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.log.model.events import EventPage
 from agent_memory.features.operations.services.admin import Admin
@@ -127,6 +128,22 @@ class Control(Protocol):
         ...
 
     def find_daemon(self) -> RunningDaemon | None: ...
+
+    def build_installing(self) -> Installing:
+        """Build the service that edits the configuration of agents, which needs no daemon."""
+        ...
+
+    def measure_data(self) -> tuple[list[Path], int]:
+        """Return the folders of this user's data and settings, and their size in bytes."""
+        ...
+
+    def check_deletable(self) -> None:
+        """Raise InvalidInput if backups are in these folders."""
+        ...
+
+    def delete_data(self) -> list[Path]:
+        """Delete these folders and return them. No daemon may be running."""
+        ...
 
     def state(self) -> str:
         """Describe a daemon that does not serve. Usually empty."""

@@ -13,6 +13,7 @@ import click
 import yaml
 
 from agent_memory import config
+from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.terminal import Terminal
@@ -49,6 +50,13 @@ class Invocation:
     def services(self) -> Services:
         """The services of this daemon. Raises FeatureUnavailable in a process without one."""
         return self.backend.require_services()
+
+    @property
+    def installing(self) -> Installing:
+        """The service that edits the configuration of agents, with or without a daemon."""
+        if self.backend.services is not None:
+            return self.backend.services.installing
+        return self.backend.require_control().build_installing()
 
     @property
     def key(self) -> str | None:

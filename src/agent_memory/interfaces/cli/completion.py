@@ -34,7 +34,13 @@ def completion(run: Invocation, shell: str, install: bool, remove: bool) -> None
         run.terminal.write(completion_scripts.SCRIPTS[shell])
         return
     place = completion_scripts.find_place(shell, run.terminal.call.environ)
-    changed = place.install() if install else place.remove()
+    if install:
+        made = place.list_missing()
+        changed = place.install()
+        run.installing.note(made)
+    else:
+        changed = place.remove()
+        run.installing.remove_folders()
     run.show(
         {"shell": shell, "changed": [str(path) for path in changed]},
         lambda: (

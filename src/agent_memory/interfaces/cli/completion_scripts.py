@@ -123,6 +123,10 @@ class CompletionPlace:
     script: Path
     startup: Path | None = None
 
+    def list_missing(self) -> tuple[str, ...]:
+        """Return the folders that `install` has to make."""
+        return durable.list_missing(self.script.parent)
+
     def install(self) -> list[Path]:
         """Write the script, and a line that loads it. Return the changed files."""
         changed = []

@@ -15,7 +15,7 @@ from agent_memory.interfaces.cli.doctor import doctor
 from agent_memory.interfaces.cli.forget import forget
 from agent_memory.interfaces.cli.hook import hook
 from agent_memory.interfaces.cli.injections import injections, why
-from agent_memory.interfaces.cli.install import install, uninstall
+from agent_memory.interfaces.cli.install import install
 from agent_memory.interfaces.cli.journal import log, sessions, today
 from agent_memory.interfaces.cli.recall import context, recall
 from agent_memory.interfaces.cli.review import review
@@ -25,6 +25,7 @@ from agent_memory.interfaces.cli.show import show
 from agent_memory.interfaces.cli.sync import status, sync
 from agent_memory.interfaces.cli.transfer import export, import_memories, migrate
 from agent_memory.interfaces.cli.undo import undo
+from agent_memory.interfaces.cli.uninstall import uninstall
 
 
 @click.group(

@@ -345,7 +345,7 @@ def install_service(run: Invocation, dry_run: bool) -> None:
     """Write the unit that starts the daemon; show how to activate it."""
     unit = service_unit.for_platform(run.terminal.call, config_file=run.config_file)
     if not dry_run:
-        unit.write()
+        run.installing.note(unit.write())
     run.show(
         {"path": str(unit.path), "written": not dry_run, "activate": unit.activate},
         lambda: (
@@ -367,6 +367,7 @@ def remove_service(run: Invocation) -> None:
         except FeatureUnavailable as exc:
             note = str(exc)
     removed = unit.remove()
+    run.installing.remove_folders()
     if note:
         run.terminal.warn(f"note: the unit may still be active: {note}\n")
     run.show(
