@@ -13,8 +13,10 @@ from agent_memory.kernel.errors import ConfigError, InvalidInput, StorageFailed
 def list_folders(environ: Mapping[str, str]) -> list[Path]:
     """Return the folders that exist: data, settings, cache and sockets."""
     folders = config.folders(environ)
-    named = (folders.data, folders.config, folders.cache, folders.runtime)
-    return [path for path in dict.fromkeys(named) if os.path.lexists(path)]
+    named = [folders.data, folders.config, folders.cache]
+    if not folders.runtime.is_relative_to(folders.cache):  # it is there without XDG_RUNTIME_DIR
+        named.append(folders.runtime)
+    return [path for path in named if os.path.lexists(path)]
 
 
 def measure(folders: list[Path]) -> int:

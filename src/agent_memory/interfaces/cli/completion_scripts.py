@@ -159,7 +159,10 @@ class CompletionPlace:
                     line for line in before.splitlines(keepends=True) if not self._is_ours(line)
                 )
                 if after != before:
-                    _replace(path, after)
+                    if after or path.is_symlink():
+                        _replace(path, after)
+                    else:  # nothing else was ever in it
+                        path.unlink()
                     changed.append(path)
         except OSError as exc:
             raise ConfigError(f"cannot change {exc.filename}: {exc.strerror}") from exc

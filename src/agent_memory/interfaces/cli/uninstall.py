@@ -175,7 +175,7 @@ def _purge(run: Invocation, *, delete: bool, dry_run: bool) -> dict[str, Any]:
         "daemon": 0 if daemon is None else daemon.pid,
         "completions": completions,
         "deleted": [str(folder) for folder in deleted],
-        "kept": [] if delete else [str(folder) for folder in folders],
+        "kept": [str(folder) for folder in folders if folder.exists()],
     }
 
 
