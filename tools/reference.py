@@ -30,7 +30,9 @@ root, environment variables, flags.
   of a list with commas.
 - A project's `memory.toml` can only tighten your settings, as the tables say, because anyone may
   have written it. Everything else in it is ignored, with a note.
-- `memory config list` shows the current values and where each comes from.
+- `memory config list` shows the current values and where each comes from. `memory config set` and
+  `unset` change your file, also one that the daemon cannot start with, and keep its comments.
+- `memory-daemon restart` applies what takes effect at the next start.
 """
 ACTS = {
     "live": "at once",

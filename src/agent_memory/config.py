@@ -39,6 +39,10 @@ MAX_QUOTED_CHARS = 200  # of a file's text, in a message
 Applies = Literal["restart", "live", "personal"]
 
 
+class BrokenConfigFile(ConfigError):
+    """A config file is not valid TOML."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectOverride:
     """A change that a project may make to a setting. `combine` returns the value for the user's and
@@ -74,7 +78,8 @@ EXTEND = ProjectOverride("add some", lambda users, own: list(dict.fromkeys((*use
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
     """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `rule`, `by_hand`; `words`, for
-    a list that may be written as one line; `project`, a ProjectOverride."""
+    a list that may be written as one line; `file`, for the path of a file; `project`, a
+    ProjectOverride."""
     metadata = {"doc": doc, "applies": applies, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -142,10 +147,14 @@ class HttpSettings:
         16 << 20, "Largest body of a request, in bytes.", minimum=1024, maximum=1 << 30
     )
     tls_cert: str = setting(
-        "", "Certificate with its chain (PEM file). If set, HTTPS is served instead of HTTP."
+        "",
+        "Certificate with its chain (PEM file). If set, HTTPS is served instead of HTTP.",
+        file=True,
     )
     tls_key: str = setting(
-        "", "Private key of the certificate (PEM file). Only its owner may have access to it."
+        "",
+        "Private key of the certificate (PEM file). Only its owner may have access to it.",
+        file=True,
     )
 
 
@@ -281,7 +290,7 @@ class EmbedderSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaSettings:
-    server: str = setting("", "Path of the llama-server program; empty: search PATH.")
+    server: str = setting("", "Path of the llama-server program; empty: search PATH.", file=True)
     model_dir: str = setting("~/models", "Folder of GGUF models.")
     model: str = setting(
         "", "File in `llama.model_dir`, or name of the model at the endpoint; empty: the only one."
@@ -486,6 +495,7 @@ class Key:
     rule: Rule | None = None
     by_hand: bool = False
     words: bool = False
+    file: bool = False
     project: ProjectOverride | None = None
 
     def expects(self) -> str:
@@ -622,6 +632,12 @@ def find_key(name: str) -> Key:
         raise ConfigError(f"unknown setting {name!r}{_nearest(name)}") from None
 
 
+def find_variable(environ: Mapping[str, str], key: Key) -> str:
+    """Return the variable that counts instead of the user's file, or an empty text."""
+    variable = ENVIRONMENT_PREFIX + key.name.upper().replace(".", "__")
+    return variable if variable in environ and not key.by_hand else ""
+
+
 def find_project_file(start: Path) -> Path | None:
     """Return memory.toml in this folder or the nearest one above it, up to the repository's root.
 
@@ -668,9 +684,9 @@ def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
     try:
         settings = list(_flatten(tomllib.loads(text), ""))
     except RecursionError as exc:
-        raise ConfigError(f"{path} is not valid TOML: it is nested too deeply") from exc
+        raise BrokenConfigFile(f"{path} is not valid TOML: it is nested too deeply") from exc
     except ValueError as exc:  # not TOMLDecodeError for a number with too many digits
-        raise ConfigError(f"{path} is not valid TOML: {_cut(str(exc))}") from exc
+        raise BrokenConfigFile(f"{path} is not valid TOML: {_cut(str(exc))}") from exc
     for name, value in settings:
         where = f"{path}:{toml_lines.find_line(text, name)}"
         if name not in KEYS:

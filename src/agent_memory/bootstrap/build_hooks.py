@@ -1,10 +1,12 @@
 """Build the import of transcripts and the installation of hooks into agents."""
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_memory import config
 from agent_memory.bootstrap.build_handling import HandlingFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
@@ -17,6 +19,7 @@ from agent_memory.features.hooks.adapters.agents.copilot import CopilotInstaller
 from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
 from agent_memory.features.hooks.adapters.agents.files import DiskFiles
 from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
+from agent_memory.features.hooks.adapters.agents.install_ledger import LedgerFile
 from agent_memory.features.hooks.adapters.agents.opencode import OpenCodeInstaller
 from agent_memory.features.hooks.adapters.agents.roo import RooInstaller
 from agent_memory.features.hooks.adapters.agents.vscode import VsCodeInstaller
@@ -83,10 +86,12 @@ INSTALLERS = (
 
 
 def build_installing() -> Installing:
+    """Build the installer, with the ledger in the data folder of this process's user."""
     package = Path(__file__).resolve().parents[1]
     return Installing(
         agents={installer.agent: installer for installer in INSTALLERS},
         files=DiskFiles(),
+        ledger=LedgerFile(config.folders(os.environ).data),
         launcher=installations.Launcher(
             python=sys.executable, script=str(package / installations.SCRIPT)
         ),

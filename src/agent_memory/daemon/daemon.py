@@ -53,6 +53,14 @@ class DaemonOptions:
     by_itself: bool = False
     replace: bool = False
 
+    def describe(self, own_file: Path) -> runtime_files.StartRecord:
+        return runtime_files.StartRecord(
+            settings_file=str(self.config_file or own_file),
+            config_file="" if self.config_file is None else str(self.config_file),
+            flags={name: value for name, value in self.flags.items() if value is not None},
+            foreground=self.ready_fd is None,
+        )
+
 
 def run(start: DaemonOptions) -> int:
     """Run the daemon until it is asked to stop. Return the exit code."""
@@ -146,6 +154,7 @@ class _Daemon:
                 log_path=self._log_path,
                 started=self._started,
                 by_itself=self._start.by_itself,
+                start=self._start.describe(self._folders.config_file),
                 stop=self._stop.set,
             )
             await serving.start(commands)

@@ -10,8 +10,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agent_memory.config import Folders
 from agent_memory.kernel.errors import StorageFailed, StorageLocked
@@ -20,6 +21,16 @@ from agent_memory.platform.files import open_regular
 
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
 POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRecord:
+    """How a daemon was started, so that a restart can repeat it: `start` in `daemon.json`."""
+
+    settings_file: str = ""  # may not exist
+    config_file: str = ""  # of -c
+    flags: dict[str, Any] = field(default_factory=dict)  # settings that options of the start set
+    foreground: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,11 +156,21 @@ def announce_socket(folders: Folders, socket: Path) -> None:
     draft.replace(link)
 
 
-def announce(folders: Folders, record: DaemonRecord) -> None:
+def announce(folders: Folders, record: DaemonRecord, start: StartRecord) -> None:
     """Publish the addresses of a daemon that is ready. The record comes last, so that a client that
     finds it finds the rest."""
+    content = asdict(record) | {"start": asdict(start)}
     write_whole(Path(record.socket).with_name("daemon.pid"), f"{record.pid}\n")
-    write_whole(folders.data / "daemon.json", json.dumps(asdict(record), indent=2) + "\n")
+    write_whole(folders.data / "daemon.json", json.dumps(content, indent=2) + "\n")
+
+
+def read_start(folders: Folders) -> StartRecord:
+    """Return how the running daemon was started, as far as it says so: older ones do not."""
+    try:
+        start = json.loads((folders.data / "daemon.json").read_bytes()).get("start", {})
+        return StartRecord(**start)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return StartRecord()
 
 
 def withdraw(folders: Folders, sockets: Path) -> None:

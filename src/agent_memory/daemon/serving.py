@@ -64,6 +64,7 @@ class Serving:
         log_path: Path,
         started: float,
         by_itself: bool,
+        start: runtime_files.StartRecord,
         stop: Callable[[], None],
     ) -> None:
         """Build everything around the core. `started` is by the monotonic clock; `by_itself` is a
@@ -75,6 +76,7 @@ class Serving:
         self._log_path = log_path
         self._started = started
         self._by_itself = by_itself
+        self._start = start
         self._warnings: list[str] = list(loaded.ignored)
         self._http_addresses: list[str] = []
         self._http_port = 0
@@ -107,7 +109,7 @@ class Serving:
             pipe=app.serve_pipe,
         )
         app.scheduler.start()
-        runtime_files.announce(self._folders, self._record())
+        runtime_files.announce(self._folders, self._record(), self._start)
 
     def preload(self) -> None:
         """Load in the background what the first callers would wait for."""

@@ -11,10 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_memory import __version__, config
-from agent_memory.daemon import runtime_files
+from agent_memory.daemon import data_folders, runtime_files
 from agent_memory.features.backups.model.backups import RestoreResult
+from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.operations.services.admin import Admin
-from agent_memory.interfaces.cli.backend import Backend, RestoreOptions, StartOptions
+from agent_memory.interfaces.cli.backend import (
+    Backend,
+    RestoreOptions,
+    RunningDaemon,
+    StartOptions,
+)
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
@@ -74,6 +80,61 @@ class ProcessControl:
             time.sleep(runtime_files.POLL_SECONDS)
         say("Daemon stopped\n")
         return 0
+
+    def restart(self, say: Callable[[str], None], /) -> int:
+        from agent_memory.interfaces import listening  # loads `ssl`, which no other command needs
+
+        folders = config.folders(os.environ)
+        running = self.find_daemon()
+        if running is not None and running.foreground:
+            raise FeatureUnavailable(
+                f"the daemon (PID {running.pid}) runs in the foreground, in a terminal or as a"
+                " service: restart it there"
+            )
+        record = runtime_files.read_start(folders)
+        options = StartOptions(
+            grpc_port=record.flags.get("grpc.port"),
+            http_port=record.flags.get("http.port"),
+            db_path=Path(path) if (path := record.flags.get("storage.path")) else None,
+            log_level=record.flags.get("log.level"),
+            config=Path(record.config_file) if record.config_file else None,
+        )
+        settings = config.load(os.environ, file=options.config, flags=record.flags).settings
+        listening.load_tls(settings.http.tls_cert, settings.http.tls_key)
+        if running is not None:
+            self.stop(lambda _: None)
+        code = self.start(options, lambda _: None)
+        if code == 0:
+            pid = runtime_files.find_lock_holder(folders)
+            say(f"Daemon {'started' if running is None else 'restarted'} (PID {pid})\n")
+        return code
+
+    def find_daemon(self) -> RunningDaemon | None:
+        folders = config.folders(os.environ)
+        pid = runtime_files.find_lock_holder(folders)
+        if pid is None:
+            return None
+        record = runtime_files.read_start(folders)
+        return RunningDaemon(
+            pid=pid,
+            config_file=Path(record.settings_file or folders.config_file),
+            foreground=record.foreground,
+        )
+
+    def build_installing(self) -> Installing:
+        from agent_memory.bootstrap import build_hooks
+
+        return build_hooks.build_installing()
+
+    def measure_data(self) -> tuple[list[Path], int]:
+        folders = data_folders.list_folders(os.environ)
+        return folders, data_folders.measure(folders)
+
+    def check_deletable(self) -> None:
+        data_folders.check_deletable(os.environ)
+
+    def delete_data(self) -> list[Path]:
+        return data_folders.delete(os.environ)
 
     def state(self) -> str:
         folders = config.folders(os.environ)

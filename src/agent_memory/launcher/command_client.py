@@ -80,13 +80,13 @@ SERVE_OPTIONS = frozenset(
 )  # fmt: skip
 # Commands that run in this process if no daemon runs, and those that always do.
 LOCAL_WITHOUT_DAEMON = {
-    "memory": ("completion", "config path"),
+    "memory": ("completion", "config"),
     "memory-daemon": ("status", "completion"),
     "kontekst": ("completion",),
 }
 ALWAYS_LOCAL = {
-    "memory": ("doctor",),
-    "memory-daemon": ("start", "stop", "service", "admin restore"),
+    "memory": ("doctor", "config set", "config unset", "uninstall"),
+    "memory-daemon": ("start", "stop", "restart", "service", "admin restore"),
     "kontekst": ("start", "stop"),
 }
 REPAIR = ("admin verify", "--repair")  # runs here without a daemon, too

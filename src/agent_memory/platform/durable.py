@@ -78,6 +78,11 @@ def make_folder(folder: Path) -> None:
             sync_folder(path.parent)
 
 
+def list_missing(folder: Path) -> tuple[str, ...]:
+    """Return the folder and its parents that do not exist, innermost first."""
+    return tuple(str(path) for path in (folder, *folder.parents) if not path.exists())
+
+
 def sync_tree(folder: Path) -> None:
     """Sync everything below a folder to disk, names and contents."""
     for parent, _, names in os.walk(folder):

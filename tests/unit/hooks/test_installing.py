@@ -1,6 +1,7 @@
 """Installing: which files are changed, and what the result reports."""
 
 import json
+import os
 import shlex
 import stat
 from collections.abc import Callable
@@ -11,8 +12,10 @@ import pytest
 from agent_memory.bootstrap.build_hooks import INSTALLERS
 from agent_memory.features.hooks.adapters.agents import codex
 from agent_memory.features.hooks.adapters.agents.files import DiskFiles
+from agent_memory.features.hooks.adapters.agents.install_ledger import LedgerFile
 from agent_memory.features.hooks.model.installations import (
     Agent,
+    InstallRecord,
     InstallResult,
     InstallScope,
     InstallStatus,
@@ -30,9 +33,12 @@ scopes = pytest.mark.parametrize("scope", list(InstallScope))
 WITHOUT_HOOKS = (Agent.VSCODE, Agent.ROO, Agent.ZED, Agent.AIDER)
 
 
-def service(launcher: Launcher = HERE) -> Installing:
+def service(launcher: Launcher = HERE, data: Path | None = None) -> Installing:
     return Installing(
-        agents={each.agent: each for each in INSTALLERS}, files=DiskFiles(), launcher=launcher
+        agents={each.agent: each for each in INSTALLERS},
+        files=DiskFiles(),
+        ledger=LedgerFile(data or Path(os.devnull)),
+        launcher=launcher,
     )
 
 
@@ -46,6 +52,7 @@ class User:
         self.folder.mkdir(parents=True)
         (self.root / ".git").mkdir()
         self.base = base
+        self.data = base.with_name(f"{base.name}-data")
         self.environ = {"HOME": str(self.home), **environ}
 
     @property
@@ -61,7 +68,9 @@ class User:
         mcp: bool = False,
         dry_run: bool = False,
     ) -> InstallResult:
-        return service(launcher).install(agent, scope, self.caller, mcp=mcp, dry_run=dry_run)
+        return service(launcher, self.data).install(
+            agent, scope, self.caller, mcp=mcp, dry_run=dry_run
+        )
 
     def uninstall(
         self,
@@ -70,7 +79,7 @@ class User:
         *,
         dry_run: bool = False,
     ) -> InstallResult:
-        return service().uninstall(agent, scope, self.caller, dry_run=dry_run)
+        return service(data=self.data).uninstall(agent, scope, self.caller, dry_run=dry_run)
 
     def standings(
         self, agent: Agent = Agent.CLAUDE_CODE, *, mcp: bool = False
@@ -93,6 +102,9 @@ class User:
         """Return the inode and the change time of each file; reading changes neither."""
         found = {path: path.stat() for path in self.base.rglob("*")}
         return {path: (each.st_ino, each.st_mtime_ns) for path, each in found.items()}
+
+    def folders(self) -> set[Path]:
+        return {path for path in self.base.rglob("*") if path.is_dir()}
 
 
 @pytest.fixture
@@ -435,3 +447,106 @@ class TestPlugin:
         text = '{"enabledPlugins": {"memory@agent-memory": true}}'
         (user.root / ".claude/settings.json").write_text(text)
         assert user.scopes()[1].plugin is not None
+
+
+class TestFolders:
+    @agents
+    @scopes
+    def test_uninstalling_removes_those_that_installing_made(
+        self, user: User, agent: Agent, scope: InstallScope
+    ) -> None:
+        before = user.folders()
+        user.install(agent, scope, mcp=True)
+        made = user.folders() - before
+
+        done = user.uninstall(agent, scope)
+
+        assert user.folders() == before
+        assert set(map(Path, done.folders)) == made
+
+    @agents
+    def test_those_that_were_there_stay_even_if_they_are_empty(
+        self, user: User, agent: Agent
+    ) -> None:
+        user.install(agent, mcp=True)
+        user.uninstall(agent)
+        user.install(agent, mcp=True)
+        mine = user.folders()
+        for path in sorted(user.base.rglob("*"), reverse=True):
+            if path.is_file():
+                path.unlink()
+        LedgerFile(user.data).write(InstallRecord())
+        user.install(agent, mcp=True)
+
+        user.uninstall(agent)
+
+        assert user.folders() == mine
+
+    def test_one_with_a_file_of_the_users_stays_and_its_parents_too(self, user: User) -> None:
+        user.install(Agent.CURSOR, mcp=True)
+        own = user.home / ".cursor/mine.txt"
+        own.write_text("mine")
+
+        user.uninstall(Agent.CURSOR)
+
+        assert own.read_text() == "mine"
+        assert list(own.parent.iterdir()) == [own]
+
+    def test_one_that_two_agents_share_goes_with_the_last(self, user: User) -> None:
+        before = user.folders()
+        for agent in (Agent.VSCODE, Agent.ROO):
+            user.install(agent, mcp=True)
+
+        user.uninstall(Agent.VSCODE)
+        user.uninstall(Agent.ROO)
+
+        assert user.folders() == before
+
+    def test_a_damaged_ledger_removes_nothing(self, user: User) -> None:
+        user.install(Agent.CURSOR, mcp=True)
+        (user.data / "installations.json").write_text("{")
+        before = user.folders()
+
+        assert user.uninstall(Agent.CURSOR).folders == ()
+
+        assert user.folders() == before
+
+
+class TestEverywhere:
+    def test_all_agents_and_projects_are_cleared(self, user: User, tmp_path: Path) -> None:
+        other = tmp_path / "other"
+        (other / ".git").mkdir(parents=True)
+        before = user.files(), user.folders()
+        for agent in Agent:
+            user.install(agent, mcp=True)
+        user.install(Agent.CODEX, InstallScope.PROJECT)
+        elsewhere = Caller(folder=str(other), environ=user.environ)
+        service(data=user.data).install(Agent.GEMINI, InstallScope.PROJECT, elsewhere, mcp=True)
+
+        done = service(data=user.data).uninstall_all(user.caller)
+
+        assert done.problems == ()
+        assert (user.files(), user.folders()) == before
+
+    def test_a_file_that_cannot_be_changed_is_reported_and_the_rest_removed(
+        self, user: User
+    ) -> None:
+        user.install(Agent.CODEX, mcp=True)
+        user.install(Agent.CURSOR, mcp=True)
+        broken = user.home / ".cursor/mcp.json"
+        broken.write_text("{ not JSON")
+
+        done = service(data=user.data).uninstall_all(user.caller)
+
+        assert any(str(broken) in problem for problem in done.problems)
+        assert not (user.home / ".codex").exists()
+        assert broken.read_text() == "{ not JSON"
+
+    def test_a_dry_run_changes_nothing(self, user: User) -> None:
+        user.install(Agent.CODEX, mcp=True)
+        before = user.written()
+
+        done = service(data=user.data).uninstall_all(user.caller, dry_run=True)
+
+        assert [result.agent for result in done.results if result.changes] == [Agent.CODEX]
+        assert user.written() == before

@@ -12,6 +12,7 @@ from agent_memory.features.hooks.model.installations import (
     DesiredConfig,
     EditedConfig,
     InstalledEntries,
+    InstallRecord,
     InstallTarget,
 )
 from agent_memory.features.hooks.model.last_contexts import LastContext
@@ -185,6 +186,14 @@ class AgentSetup(Protocol):
         ...
 
 
+class InstallLedger(Protocol):
+    """Remembers what installing left behind. Raises ConfigError."""
+
+    def read(self) -> InstallRecord: ...
+
+    def write(self, record: InstallRecord, /) -> None: ...
+
+
 class ConfigFiles(Protocol):
     """The config files of agents. Raises ConfigError."""
 
@@ -192,8 +201,13 @@ class ConfigFiles(Protocol):
         """Return the text of a file, or None if it does not exist."""
         ...
 
-    def apply(self, change: ConfigChange, /) -> None:
-        """Write a change atomically, and only if the file is unchanged since it was read."""
+    def apply(self, change: ConfigChange, /) -> tuple[str, ...]:
+        """Write a change atomically, and only if the file is unchanged since it was read. Return
+        the folders that were made for it."""
+        ...
+
+    def remove_folder(self, path: str, /) -> bool:
+        """Remove a folder if it is empty, and return whether it is gone."""
         ...
 
     def is_folder(self, path: str, /) -> bool: ...

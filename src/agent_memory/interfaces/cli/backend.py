@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_memory.features.backups.model.backups import RestoreResult
+from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.log.model.events import EventPage
 from agent_memory.features.operations.services.admin import Admin
@@ -98,6 +99,15 @@ class StartOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunningDaemon:
+    """The daemon of this user's data folder, as a command outside it sees it."""
+
+    pid: int
+    config_file: Path  # may not exist
+    foreground: bool  # in a terminal, or under systemd or launchd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreOptions:
     backup: Path
     config: Path | None
@@ -111,6 +121,29 @@ class Control(Protocol):
     def start(self, options: StartOptions, say: Callable[[str], None], /) -> int: ...
 
     def stop(self, say: Callable[[str], None], /) -> int: ...
+
+    def restart(self, say: Callable[[str], None], /) -> int:
+        """Stop the daemon and start one with the same options. Raises ConfigError before anything
+        is stopped if no daemon can start with the settings."""
+        ...
+
+    def find_daemon(self) -> RunningDaemon | None: ...
+
+    def build_installing(self) -> Installing:
+        """Build the service that edits the configuration of agents, which needs no daemon."""
+        ...
+
+    def measure_data(self) -> tuple[list[Path], int]:
+        """Return the folders of this user's data and settings, and their size in bytes."""
+        ...
+
+    def check_deletable(self) -> None:
+        """Raise InvalidInput if backups are in these folders."""
+        ...
+
+    def delete_data(self) -> list[Path]:
+        """Delete these folders and return them. No daemon may be running."""
+        ...
 
     def state(self) -> str:
         """Describe a daemon that does not serve. Usually empty."""

@@ -13,6 +13,7 @@ import click
 import yaml
 
 from agent_memory import config
+from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.interfaces.cli import rendering
@@ -62,6 +63,13 @@ class Invocation:
     def journal(self) -> WorkJournal:
         """The journal, by the days of the caller."""
         return replace(self.services.journal, zone=self.zone)
+
+    @property
+    def installing(self) -> Installing:
+        """The service that edits the configuration of agents, with or without a daemon."""
+        if self.backend.services is not None:
+            return self.backend.services.installing
+        return self.backend.require_control().build_installing()
 
     @property
     def key(self) -> str | None:
@@ -385,7 +393,7 @@ def _current(ctx: click.Context) -> Invocation:
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
+    if value and not ctx.resilient_parsing:
         current = _current(ctx)
         current.terminal.write(f"{current.program} {current.version}\n")
         ctx.exit()

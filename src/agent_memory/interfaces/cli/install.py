@@ -1,4 +1,4 @@
-"""`memory install` and `memory uninstall`: hooks and MCP server in the configuration of agents."""
+"""`memory install`: hooks, MCP server and rules in the configuration of agents."""
 
 import difflib
 import re
@@ -74,58 +74,25 @@ def install(
         states = service.state(get_caller(run), mcp=mcp)
         run.show([_state(state) for state in states], lambda: "\n".join(_states(states)))
         return
-    scope = _scope(user=user, project=project)
+    scope = resolve_scope(user=user, project=project)
     done = service.install(Agent(agent), scope, get_caller(run), mcp=mcp, dry_run=dry_run)
-    _show_result(run, done, dry_run=dry_run, advice=done.advice)
+    show_result(run, done, dry_run=dry_run, advice=done.advice)
 
 
-@click.command(
-    cls=Command,
-    examples=("memory uninstall claude-code", "memory uninstall cursor --project --dry-run"),
-)
-@click.argument("agent", type=click.Choice(AGENTS), metavar="AGENT")
-@SCOPES[0]
-@SCOPES[1]
-@SCOPES[2]
-@invocation
-def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: bool) -> None:
-    """Remove our hooks, MCP server and rules from an agent.
-
-    `memory install` lists the agents. The rest of the configuration stays as it is, and so do all
-    memories.
-    """
-    scope = _scope(user=user, project=project)
-    service = run.services.installing
-    done = service.uninstall(Agent(agent), scope, get_caller(run), dry_run=dry_run)
-    _show_result(
-        run,
-        done,
-        dry_run=dry_run,
-        advice=f"Sessions of {done.title} that are already running may still call the hooks.",
-    )
-
-
-def _scope(*, user: bool, project: bool) -> InstallScope:
+def resolve_scope(*, user: bool, project: bool) -> InstallScope:
     if user and project:
         raise click.UsageError("--user and --project cannot be combined")
     return InstallScope.PROJECT if project else InstallScope.USER
 
 
-def _show_result(run: Invocation, result: InstallResult, *, dry_run: bool, advice: str) -> None:
-    changed = {change.path: change for change in result.changes}
+def show_result(run: Invocation, result: InstallResult, *, dry_run: bool, advice: str) -> None:
     run.show(
         {
             "agent": result.agent.value,
             "scope": result.scope.value,
             "dry_run": dry_run,
-            "files": [
-                {
-                    "path": path,
-                    "action": _action(changed.get(path)),
-                    "diff": _diff(changed.get(path)),
-                }
-                for path in result.files
-            ],
+            "files": list_files(result),
+            "folders": list(result.folders),
             "notes": list(result.notes),
             "next": advice if result.changes else "",
         },
@@ -136,16 +103,30 @@ def _show_result(run: Invocation, result: InstallResult, *, dry_run: bool, advic
         run.terminal.warn(f"note: {rendering.plain(note)}\n")
 
 
+def list_files(result: InstallResult) -> list[dict[str, str]]:
+    """Return the files of a result as JSON, with their changes."""
+    changed = {change.path: change for change in result.changes}
+    return [
+        {"path": path, "action": _action(changed.get(path)), "diff": _diff(changed.get(path))}
+        for path in result.files
+    ]
+
+
 def _as_text(result: InstallResult, *, dry_run: bool, advice: str) -> Iterator[str]:
     if not result.changes:
         yield f"Nothing to change for {result.title} in {' and '.join(result.files)}"
+    yield from describe_changes(result, dry_run=dry_run)
+    if result.changes and not dry_run:
+        yield advice
+
+
+def describe_changes(result: InstallResult, *, dry_run: bool) -> Iterator[str]:
+    """Yield a line for each changed file, or its diff."""
     for change in result.changes:
         if dry_run:
             yield from map(_paint_line, _diff(change).splitlines())
         else:
             yield f"\N{CHECK MARK} {_action(change).capitalize()} {rendering.plain(change.path)}"
-    if result.changes and not dry_run:
-        yield advice
 
 
 def _action(change: ConfigChange | None) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from agent_memory.features.knowledge.model.run_sessions import RunSession
 from agent_memory.features.runs.services.agent_catalog import CatalogEntry
@@ -42,19 +43,28 @@ class PromptGroup(Group):
             args = ["", *args]
         return super().parse_args(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        items = super().shell_complete(ctx, incomplete)
+        own = {item.value for item in items}
+        for item in prompt.shell_complete(ctx, incomplete):  # its options
+            if item.value not in own:
+                items.append(item)
+        return items
+
     def _is_prompt(self, ctx: click.Context, args: Sequence[str]) -> bool:
         if not args:  # the prompt may come through a pipe
             current = ctx.find_object(Invocation)
-            return current is not None and not current.terminal.call.input_is_terminal
-        if ctx.resilient_parsing:  # the shell completes a word
-            return False
+            piped = current is not None and not current.terminal.call.input_is_terminal
+            return piped and not ctx.resilient_parsing
         skip = False
-        about = False
+        about = ctx.resilient_parsing  # the shell completes a word, which may be a command
         for arg in args:
             if skip:
                 skip = False
             elif arg == "--" or arg == "-" or not arg.startswith("-"):
                 return arg not in self.commands
+            elif ctx.resilient_parsing and arg.partition("=")[0] in _OF_PROMPT:
+                return True
             else:
                 about = about or arg in _ABOUT
                 skip = arg in _WITH_VALUE
@@ -248,6 +258,9 @@ def _entry_text(entry: CatalogEntry, width: int) -> str:
 for command in (prompt, completion):
     kontekst.add_command(command)
 
+_OF_PROMPT = frozenset(
+    name for option in prompt.params if isinstance(option, click.Option) for name in option.opts
+) - {name for option in kontekst.params for name in option.opts}
 # Options that take a value: the next word is not part of the prompt.
 _WITH_VALUE = frozenset(
     name

@@ -48,7 +48,7 @@ _log_level_option = click.option(
     cls=Group,
     name="memory-daemon",
     sections={
-        "Run": ("start", "stop", "status", "service"),
+        "Run": ("start", "stop", "restart", "status", "service"),
         "Read": ("query",),
         "Maintain": ("admin", "scheduler"),
         "Set up": ("token", "completion"),
@@ -118,6 +118,17 @@ def start(
 def stop(run: Invocation) -> int:
     """Stop the daemon when its current work is done."""
     return run.backend.require_control().stop(run.terminal.write)
+
+
+@memory_daemon.command(needs_config=False, examples=("memory-daemon restart",))
+@invocation
+def restart(run: Invocation) -> int:
+    """Stop the daemon and start it again, with the same options.
+
+    Settings that it reads only at its start take effect. With settings that no daemon can start
+    with, the command fails and the daemon stays as it is.
+    """
+    return run.backend.require_control().restart(run.terminal.write)
 
 
 @memory_daemon.command(
@@ -345,7 +356,7 @@ def install_service(run: Invocation, dry_run: bool) -> None:
     """Write the unit that starts the daemon; show how to activate it."""
     unit = service_unit.for_platform(run.terminal.call, config_file=run.config_file)
     if not dry_run:
-        unit.write()
+        run.installing.note(unit.write())
     run.show(
         {"path": str(unit.path), "written": not dry_run, "activate": unit.activate},
         lambda: (
@@ -367,6 +378,7 @@ def remove_service(run: Invocation) -> None:
         except FeatureUnavailable as exc:
             note = str(exc)
     removed = unit.remove()
+    run.installing.remove_folders()
     if note:
         run.terminal.warn(f"note: the unit may still be active: {note}\n")
     run.show(

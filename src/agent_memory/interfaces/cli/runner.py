@@ -64,12 +64,12 @@ class Runner:
         if program is None:
             terminal.warn(f"error: unknown program {call.program!r}\n")
             return USAGE
-        if _completion_variable(call.program) in call.environ:
-            terminal.write(_completions(program, call))
-            return 0
         invocation = Invocation(
             program=call.program, version=self.version, terminal=terminal, backend=self.backend
         )
+        if _completion_variable(call.program) in call.environ:
+            terminal.write(_completions(program, call, invocation))
+            return 0
         try:
             code = program.main(
                 list(call.arguments),
@@ -121,17 +121,7 @@ def _completion_variable(program: str) -> str:
     return f"_{program.upper().replace('-', '_')}_COMPLETE"
 
 
-def completion_script(program: click.Command, name: str, shell: str) -> str:
-    """Return the script that a shell loads to complete a program's words."""
-    completion_class = get_completion_class(shell)
-    if completion_class is None:
-        raise click.UsageError(f"no completion for {shell!r}: use bash, zsh or fish")
-    complete = completion_class(program, {}, name, _completion_variable(name))
-    # Not `complete.source()`: it runs the shell, in the daemon's environment.
-    return complete.source_template % complete.source_vars()
-
-
-def _completions(program: click.Command, call: CommandCall) -> str:
+def _completions(program: click.Command, call: CommandCall, invocation: Invocation) -> str:
     shell = call.environ[_completion_variable(call.program)].partition("_")[0]
     completion_class = get_completion_class(shell)
     if completion_class is None:
@@ -141,11 +131,20 @@ def _completions(program: click.Command, call: CommandCall) -> str:
         arguments, incomplete = words[1:], call.environ.get("COMP_CWORD", "")
         if incomplete and arguments and arguments[-1] == incomplete:
             arguments.pop()
+    elif "COMP_CWORD" not in call.environ:  # of bash: the line up to the cursor
+        line = call.environ.get("COMP_WORDS", "")
+        incomplete = "" if not line or line[-1].isspace() else words.pop() if words else ""
+        arguments = words[1:]
     else:
         number = call.environ.get("COMP_CWORD", "")
         position = int(number) if number.isdecimal() else 0
         arguments = words[1:position]
         incomplete = words[position] if position < len(words) else ""
-    complete = completion_class(program, {}, call.program, _completion_variable(call.program))
+    variable = _completion_variable(call.program)
+    complete = completion_class(program, {"obj": invocation}, call.program, variable)
     items = complete.get_completions(arguments, incomplete)
+    option, equals, _ = incomplete.partition("=")
+    if shell == "fish" and equals and option.startswith("-"):  # it replaces the whole word
+        for item in items:
+            item.value = f"{option}={item.value}"
     return "".join(f"{complete.format_completion(item)}\n" for item in items)

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
+from agent_memory.platform import durable
 
 RUN_SECONDS = 30.0
 LABEL = "dev.agent-memory.daemon"
@@ -27,12 +28,15 @@ class Unit:
     activate: tuple[str, ...]
     deactivate: tuple[str, ...]
 
-    def write(self) -> None:
+    def write(self) -> tuple[str, ...]:
+        """Write the file, and return the folders that were made for it."""
         try:
+            made = durable.list_missing(self.path.parent)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_text(self.text)
         except OSError as exc:
             raise ConfigError(f"cannot write {self.path}: {exc.strerror}") from exc
+        return made
 
     def remove(self) -> bool:
         """Remove the file, and return whether it existed."""

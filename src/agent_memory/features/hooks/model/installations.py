@@ -179,6 +179,25 @@ class InstallResult:
     changes: tuple[ConfigChange, ...]
     advice: str  # what the user must do for the change to take effect
     notes: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()  # that were made or removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallRecord:
+    """What installing left behind: the folders that it made, and the projects that have, or had,
+    entries of ours."""
+
+    folders: frozenset[str] = frozenset()
+    projects: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """The outcome of removing our entries from all agents. `problems` are files that could not be
+    changed."""
+
+    results: tuple[InstallResult, ...]
+    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

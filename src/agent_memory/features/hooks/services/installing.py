@@ -1,6 +1,6 @@
 """Installing: add our hooks and MCP server to the configuration of agents, or remove them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -18,9 +18,10 @@ from agent_memory.features.hooks.model.installations import (
     InstallStatus,
     InstallTarget,
     Launcher,
+    Removal,
     ScopeState,
 )
-from agent_memory.features.hooks.ports import AgentSetup, ConfigFiles
+from agent_memory.features.hooks.ports import AgentSetup, ConfigFiles, InstallLedger
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 
@@ -33,6 +34,7 @@ class Installing:
 
     agents: Mapping[Agent, AgentSetup]
     files: ConfigFiles
+    ledger: InstallLedger
     launcher: Launcher
 
     def install(
@@ -49,16 +51,63 @@ class Installing:
             )
         desired = self._build_entries(agent, target, mcp=mcp)
         result = self._apply_changes(agent, target, desired, dry_run=dry_run)
+        if not dry_run and result.changes:
+            projects = (target.root,) if target.scope is InstallScope.PROJECT else ()
+            self.note(result.folders, projects)
         return replace(result, notes=tuple(self._build_notes(agent, target)))
 
     def uninstall(
         self, agent: Agent, scope: InstallScope, caller: Caller, *, dry_run: bool = False
     ) -> InstallResult:
-        """Remove all our entries from an agent."""
+        """Remove all our entries from an agent, and folders that we made for them if they are empty
+        now."""
         target = self._resolve_target(scope, caller)
         result = self._apply_changes(agent, target, NOTHING, dry_run=dry_run)
         notes = (*self._note_plugin(agent, caller), *self._note_shared_files(agent, target))
-        return replace(result, notes=notes)
+        folders = () if dry_run else self.remove_folders()
+        return replace(result, notes=notes, folders=folders)
+
+    def uninstall_all(self, caller: Caller, *, dry_run: bool = False) -> Removal:
+        """Remove all our entries: the user's, those of the caller's project, and those of every
+        project that we installed into. A file that cannot be changed does not keep the others."""
+        places = [(InstallScope.USER, caller)]
+        roots = {self._find_root(caller), *self.ledger.read().projects}
+        places += [
+            (InstallScope.PROJECT, replace(caller, folder=root))
+            for root in sorted(roots - {_get_home(caller)})
+            if self.files.is_folder(root)
+        ]
+        results, problems = [], []
+        for scope, place in places:
+            for agent in self.agents:
+                try:
+                    results.append(self.uninstall(agent, scope, place, dry_run=dry_run))
+                except (ConfigError, InvalidInput) as exc:
+                    problems.append(str(exc))
+        return Removal(
+            results=tuple(result for result in results if result.changes or result.notes),
+            problems=tuple(dict.fromkeys(problems)),
+        )
+
+    def note(self, folders: Iterable[str], projects: Iterable[str] = ()) -> None:
+        """Enter folders that were made, and projects with entries of ours, into the ledger."""
+        before = self.ledger.read()
+        after = replace(
+            before,
+            folders=before.folders.union(folders),
+            projects=before.projects.union(projects),
+        )
+        if after != before:
+            self.ledger.write(after)
+
+    def remove_folders(self) -> tuple[str, ...]:
+        """Remove the folders that we made and that are empty now."""
+        before = self.ledger.read()
+        innermost_first = sorted(before.folders, key=len, reverse=True)
+        gone = tuple(folder for folder in innermost_first if self.files.remove_folder(folder))
+        if gone:
+            self.ledger.write(replace(before, folders=before.folders.difference(gone)))
+        return gone
 
     def state(self, caller: Caller, *, mcp: bool) -> list[AgentState]:
         """Return the state of our entries in every agent. Unreadable files are reported."""
@@ -122,9 +171,10 @@ class Installing:
     ) -> InstallResult:
         setup = self.agents[agent]
         changes = tuple(self._plan_changes(agent, target, desired))
+        folders: list[str] = []
         if not dry_run:
             for change in changes:
-                self.files.apply(change)
+                folders += self.files.apply(change)
         return InstallResult(
             agent=agent,
             title=setup.title,
@@ -132,6 +182,7 @@ class Installing:
             files=tuple(file.path for file in self._list_files(setup, target)),
             changes=changes,
             advice=setup.get_advice(target),
+            folders=tuple(folders),
         )
 
     def _plan_changes(

@@ -192,9 +192,13 @@ class ProjectResolver:
             location, commit=located.commit, branch=located.branch, author=located.author
         )
 
+    def list_names(self) -> list[str]:
+        """Return the names of the projects on this machine."""
+        return sorted(project.id for project in self.projects.list_all())
+
     def describe_known(self) -> str:
         """Return a phrase that lists the projects on this machine, at most 20."""
-        known = sorted(project.id for project in self.projects.list_all())
+        known = self.list_names()
         return f"known projects: {', '.join(known[:20])}" if known else "no project is known yet"
 
     def _resolve_plain_folder(self, caller: Caller) -> MemoryLocation:

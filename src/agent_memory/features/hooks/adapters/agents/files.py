@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_memory.features.hooks.model.installations import ConfigChange
 from agent_memory.kernel.errors import ConfigError
-from agent_memory.platform.durable import write_atomic
+from agent_memory.platform.durable import list_missing, write_atomic
 from agent_memory.platform.files import FileTooLarge, NotRegularFile, read_regular
 
 LIMIT = 8 << 20
@@ -31,23 +31,32 @@ class DiskFiles:
             reason = exc.strerror if isinstance(exc, OSError) else exc
             raise ConfigError(f"cannot read {path}: {reason}") from exc
 
-    def apply(self, change: ConfigChange, /) -> None:
+    def apply(self, change: ConfigChange, /) -> tuple[str, ...]:
         path = Path(change.path)
         if self.read(change.path) != change.before:
             raise ConfigError(f"{path} was changed by another program just now: try again")
         try:
             if change.after is not None:
-                _replace(path, change.after, executable=change.executable)
-            elif path.is_symlink():  # the file belongs to the user's dotfiles: keep it
-                _replace(path, change.emptied)
-            else:
-                path.unlink()
+                return _replace(path, change.after, executable=change.executable)
+            if path.is_symlink():  # the file belongs to the user's dotfiles: keep it
+                return _replace(path, change.emptied)
+            path.unlink()
         except OSError as exc:
             raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
         except UnicodeEncodeError as exc:
             raise ConfigError(
                 f"cannot write {path}: the path of this installation is not UTF-8"
             ) from exc
+        return ()
+
+    def remove_folder(self, path: str, /) -> bool:
+        try:
+            Path(path).rmdir()  # never follows a link
+        except FileNotFoundError:
+            return True
+        except OSError:  # it is not empty, or may not be removed
+            return False
+        return True
 
     def is_folder(self, path: str, /) -> bool:
         return os.path.isdir(path)  # noqa: PTH112  # never raises
@@ -66,9 +75,11 @@ class DiskFiles:
         return folder
 
 
-def _replace(path: Path, text: str, *, executable: bool = False) -> None:
+def _replace(path: Path, text: str, *, executable: bool = False) -> tuple[str, ...]:
+    """Write a file, and return the folders that were made for it, innermost first."""
     raw = text.encode()
     target = path.resolve()
+    missing = list_missing(target.parent)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         mode = stat.S_IMODE(target.stat().st_mode)
@@ -77,3 +88,4 @@ def _replace(path: Path, text: str, *, executable: bool = False) -> None:
     if executable:
         mode |= stat.S_IXUSR
     write_atomic(target, raw, mode=mode)
+    return missing

@@ -1,0 +1,72 @@
+"""The folders with everything that we keep for a user, and how to delete them."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_memory import config
+from agent_memory.daemon import runtime_files
+from agent_memory.kernel.errors import ConfigError, InvalidInput, StorageFailed
+
+
+def list_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Return the folders that exist: data, settings, cache and sockets."""
+    folders = config.folders(environ)
+    named = [folders.data, folders.config, folders.cache]
+    if not folders.runtime.is_relative_to(folders.cache):  # it is there without XDG_RUNTIME_DIR
+        named.append(folders.runtime)
+    return [path for path in named if os.path.lexists(path)]
+
+
+def measure(folders: list[Path]) -> int:
+    """Return the size of all files below the folders, in bytes."""
+    size = 0
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                try:
+                    size += os.lstat(Path(parent) / name).st_size
+                except OSError:  # it has just been removed
+                    continue
+    return size
+
+
+def check_deletable(environ: Mapping[str, str]) -> None:
+    """Raise InvalidInput if backups are among what would be deleted."""
+    try:
+        path = config.load(environ).settings.backup.path
+    except ConfigError:
+        return
+    backups = Path(path).expanduser() if path else None
+    for folder in list_folders(environ):
+        if backups and backups.exists() and backups.resolve().is_relative_to(folder.resolve()):
+            raise InvalidInput(f"your backups in {backups} would be deleted too: move them first")
+
+
+def delete(environ: Mapping[str, str]) -> list[Path]:
+    """Delete the folders, while no daemon can start. Return them."""
+    folders = config.folders(environ)
+    deleted = list_folders(environ)
+    lock = None
+    if folders.data.is_dir():
+        lock = runtime_files.lock(folders, 0.0, lambda: False)
+    try:
+        for path in deleted:
+            _delete(path, keep_target=path == folders.config)
+    except OSError as exc:
+        raise StorageFailed(f"cannot delete {exc.filename}: {exc.strerror}") from exc
+    finally:
+        if lock is not None:
+            os.close(lock)
+    return deleted
+
+
+def _delete(path: Path, *, keep_target: bool) -> None:
+    """Delete a folder. Of a link, delete the target too, unless it is among the user's dotfiles."""
+    if not path.is_symlink():
+        shutil.rmtree(path)
+        return
+    if not keep_target and path.is_dir():
+        shutil.rmtree(path.resolve())
+    path.unlink()

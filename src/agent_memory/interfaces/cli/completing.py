@@ -1,0 +1,186 @@
+"""The values that a shell completes: names of settings, and what the running daemon stores.
+
+A table says which options and arguments have which values, so that one of the same name in a new
+command completes too. Without a daemon only fixed values complete: none is started for it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import cast
+
+import click
+from click.shell_completion import CompletionItem
+
+from agent_memory import config
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.toc.services.journal import JournalScope
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.capture import CommaList
+from agent_memory.interfaces.cli.commands import Invocation
+from agent_memory.interfaces.cli.install import AGENTS
+from agent_memory.interfaces.services import Services
+from agent_memory.kernel.errors import AgentMemoryError
+
+NEWEST = 500  # memories that are looked through
+SESSIONS = 40
+HELP_CHARS = 60
+_STATUSES = frozenset(MemoryStatus) - {MemoryStatus.TOMBSTONE}
+
+Offer = tuple[str, str]  # a value, and what it is
+Source = Callable[[click.Context], Iterable[Offer]]
+
+
+def list_memory_ids(ctx: click.Context) -> Iterator[Offer]:
+    for memory in _list_memories(ctx):
+        yield memory.id, rendering.excerpt(memory.summary, HELP_CHARS)
+
+
+def list_openable_ids(ctx: click.Context) -> Iterator[Offer]:
+    yield from list_memory_ids(ctx)
+    yield from list_sessions(ctx)
+
+
+def list_tags(ctx: click.Context) -> Iterator[Offer]:
+    counts = Counter(tag for memory in _list_memories(ctx) for tag in memory.tags)
+    for tag, count in counts.most_common():
+        yield tag, rendering.count(count, "memory", "memories")
+
+
+def list_specs(ctx: click.Context) -> Iterator[Offer]:
+    for spec in dict.fromkeys(memory.spec for memory in _list_memories(ctx) if memory.spec):
+        yield spec, ""
+
+
+def list_projects(ctx: click.Context) -> Iterator[Offer]:
+    for name in _require_services(ctx).journal.list_projects():
+        yield name, ""
+
+
+def list_domains(ctx: click.Context) -> Iterator[Offer]:
+    yield "project", "of this folder"
+    yield "user", "your own, in every project"
+    yield "org", "of your organization"
+    for name in _require_services(ctx).resolver.list_names():
+        yield f"project:{name}", "by name"
+
+
+def list_sessions(ctx: click.Context) -> Iterator[Offer]:
+    page = _require_services(ctx).journal.list_sessions(JournalScope(), limit=SESSIONS)
+    for entry in page.sessions:
+        yield entry.session_id, rendering.excerpt(entry.title, HELP_CHARS)
+
+
+def list_run_sessions(ctx: click.Context) -> Iterator[Offer]:
+    for session in _require_services(ctx).run_memory.sessions(SESSIONS):
+        yield session.session_id, rendering.excerpt(session.summary, HELP_CHARS)
+
+
+def list_run_agents(ctx: click.Context) -> Iterator[Offer]:
+    for entry in _require_services(ctx).agent_catalog.list_agents():
+        yield entry.name, rendering.excerpt(entry.description, HELP_CHARS)
+
+
+def list_recorded_agents(ctx: click.Context) -> Iterator[Offer]:
+    """List the agents that can be installed, and those of runs."""
+    for name in AGENTS:
+        yield name, ""
+    yield from list_run_agents(ctx)
+
+
+def list_jobs(ctx: click.Context) -> Iterator[Offer]:
+    for job in _require_services(ctx).jobs.status()[1]:
+        yield job.name, ""
+
+
+def list_keys(ctx: click.Context) -> Iterator[Offer]:
+    for key in _require_services(ctx).access.list():
+        yield key.name, ""
+
+
+def list_settings(_ctx: click.Context) -> Iterator[Offer]:
+    for key in config.KEYS.values():
+        yield key.name, rendering.excerpt(key.doc, HELP_CHARS)
+
+
+def list_setting_values(ctx: click.Context) -> Iterator[Offer]:
+    key = config.KEYS.get(ctx.params.get("key") or "")
+    if key is None:
+        return
+    values = ("true", "false") if key.type is bool else key.choices
+    for value in values:
+        yield value, "the default" if value in (key.default, str(key.default).lower()) else ""
+
+
+BY_NAME: Mapping[str, Source] = {
+    "memory_id": list_memory_ids,
+    "memory_ids": list_memory_ids,
+    "relates_to": list_memory_ids,
+    "tags": list_tags,
+    "spec": list_specs,
+    "project": list_projects,
+    "domain": list_domains,
+    "session": list_sessions,
+    "session_id": list_sessions,
+    "agent": list_recorded_agents,
+    "job_name": list_jobs,
+}
+BY_COMMAND: Mapping[tuple[str, str], Source] = {
+    ("memory show", "name"): list_openable_ids,
+    ("memory why", "name"): list_openable_ids,
+    ("memory config get", "key"): list_settings,
+    ("memory config set", "key"): list_settings,
+    ("memory config set", "value"): list_setting_values,
+    ("memory config unset", "key"): list_settings,
+    ("memory-daemon token revoke", "name"): list_keys,
+    ("kontekst ", "session"): list_run_sessions,
+    ("kontekst ", "agent"): list_run_agents,
+}
+
+
+def attach_sources(programs: Mapping[str, click.Command]) -> None:
+    """Let the parameters of all commands complete by the tables."""
+    for program, command in programs.items():
+        _attach(command, program)
+
+
+def _attach(command: click.Command, path: str) -> None:
+    for param in command.params:
+        source = BY_COMMAND.get((path, param.name or "")) or BY_NAME.get(param.name or "")
+        is_free = isinstance(param.type, click.types.StringParamType | CommaList)
+        if source is not None and is_free:  # a choice completes by itself
+            # click has a parameter for it, but only where the option is declared.
+            param.shell_complete = partial(_complete, source, param)  # type: ignore[method-assign]
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            _attach(child, f"{path} {name}")
+
+
+def _complete(
+    source: Source, param: click.Parameter, ctx: click.Context, incomplete: str
+) -> list[CompletionItem[str]]:
+    head, comma, word = "", "", incomplete
+    if isinstance(param.type, CommaList):
+        head, comma, word = incomplete.rpartition(",")
+    given = set(head.split(","))
+    values = ctx.params.get(param.name or "")
+    if isinstance(values, tuple) and not comma:  # of an argument that takes several
+        given.update(value for value in values if isinstance(value, str))
+    try:
+        return [
+            CompletionItem(head + comma + value, help=help_ or None)
+            for value, help_ in source(ctx)
+            # Recorded names come from anyone, and a terminal obeys control characters.
+            if value.startswith(word) and value not in given and value.isprintable()
+        ]
+    except AgentMemoryError:  # no daemon runs, or it cannot read its store
+        return []
+
+
+def _list_memories(ctx: click.Context) -> list[Memory]:
+    editor = _require_services(ctx).editor
+    return editor.list_newest(None, _STATUSES, namespace=None, limit=NEWEST)[0]
+
+
+def _require_services(ctx: click.Context) -> Services:
+    return cast(Invocation, ctx.find_object(Invocation)).services  # set by the runner
