@@ -12,7 +12,6 @@ less on them. A question is embedded by a thread of its own, as recall does it.
 import argparse
 import asyncio
 import multiprocessing
-import os
 import tempfile
 import time
 from collections import defaultdict
@@ -32,6 +31,7 @@ import tokenizers
 from agent_memory.bootstrap import root
 from agent_memory.bootstrap.core import build_core
 from agent_memory.config import Settings
+from agent_memory.features.index.adapters.bge import THREADS
 from agent_memory.features.index.adapters.embedder_process import EmbedderProcess
 from agent_memory.features.index.model import documents, embeddings
 from agent_memory.features.index.ports import Embedder
@@ -46,7 +46,6 @@ GOAL = 0.8  # of the limit for the model, of the model for the pipeline
 LONG_TURNS = 22  # turns joined to one of six parts
 ROUND_TURNS = 10_000  # between the first turns of two rounds
 COMMIT_SECONDS = 60.0
-THREADS = min(2, os.cpu_count() or 1)  # of the embedder, for many texts
 LENGTHS = (16, 32, 64, 128, 256)  # tokens of which the products are measured
 SHOWN = (16, 64, 256)
 MIX = {16: 4, 32: 6, 64: 10, 128: 8, 256: 4}  # texts of a coding session, by their tokens

@@ -293,7 +293,8 @@ class TestProcess:
         foreground = Foreground()
         foreground.begin()
         process = EmbedderProcess(foreground)
-        texts = [f"text {number} " * 200 for number in range(3)]  # a part each
+        # Of several lengths and in several parts.
+        texts = [f"text {number} " * (50 * number + 1) for number in (3, 0, 6, 2, 5, 1, 4)]
         try:
             assert process.embed(texts, live=False) == process.embed(texts)
         finally:

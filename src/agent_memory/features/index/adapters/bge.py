@@ -20,12 +20,12 @@ from agent_memory.platform.priority import ThreadPriority, set_priority
 NAME = "bge-small-en-v1.5"
 DIMENSION = 384
 MAX_TOKENS = 256  # drops 4% of a coding conversation; 192 would drop 14%
+THREADS = min(2, os.cpu_count() or 1)  # for a backlog: it uses what other programs leave
 QUESTION_PREFIX = "Represent this sentence for searching relevant passages: "
 
 _PACKAGE = "compartment"
 _FOLDER = "compartment/models/bge-small-en-v1.5-int8"
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
-_THREADS = min(2, os.cpu_count() or 1)  # for a backlog: it uses what other programs leave
 
 
 class _File(NamedTuple):
@@ -105,7 +105,7 @@ class _Loaded:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._backlog = ThreadPoolExecutor(
-            _THREADS, "embed", initializer=set_priority, initargs=(ThreadPriority.IDLE,)
+            THREADS, "embed", initializer=set_priority, initargs=(ThreadPriority.IDLE,)
         )
 
     def embed(self, texts: Sequence[str], *, live: bool) -> list[NDArray[np.float32]]:

@@ -1,8 +1,9 @@
 """The graph of bge-small in fused operators of onnxruntime.
 
 The graph of the package has an operator for every step: beside its matrix products, which take the
-same time either way, that takes as long again. This one computes the same from the same weights, in
-a third of the operators, and in the last layer only what the vector needs: its first token.
+same time either way, that takes nearly as long again. This one computes the same from the same
+weights, in half of the operators, and in the last layer only what the vector needs: its first
+token.
 """
 
 import mmap
