@@ -5,13 +5,13 @@ python -m bench.embedding [--quick] [--json FILE]
 The limit is the time of the model's matrix products alone, on as many threads: bench/products.py.
 The model is the daemon's embedder. The pipeline reads each record from the queue, embeds it, writes
 its vectors durably and removes it from the queue. All take turns in small rounds, because other
-programs may run meanwhile. A question is embedded by a thread of its own, as recall does it.
+programs may run meanwhile; "by CPU" compares the processor time of model and limit, which depends
+less on them. A question is embedded by a thread of its own, as recall does it.
 """
 
 import argparse
 import asyncio
 import multiprocessing
-import os
 import tempfile
 import time
 from collections import defaultdict
@@ -31,12 +31,14 @@ import tokenizers
 from agent_memory.bootstrap import root
 from agent_memory.bootstrap.core import build_core
 from agent_memory.config import Settings
+from agent_memory.features.index.adapters.bge import THREADS
+from agent_memory.features.index.adapters.embedder_process import EmbedderProcess
 from agent_memory.features.index.model import documents, embeddings
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
 from bench import products, recall_data, results, tables
-from bench.launch import percentile
+from bench.launch import cpu_seconds, percentile
 from bench.products import Products, Rates
 from bench.results import Table
 
@@ -44,7 +46,6 @@ GOAL = 0.8  # of the limit for the model, of the model for the pipeline
 LONG_TURNS = 22  # turns joined to one of six parts
 ROUND_TURNS = 10_000  # between the first turns of two rounds
 COMMIT_SECONDS = 60.0
-THREADS = min(2, os.cpu_count() or 1)  # of the embedder, for many texts
 LENGTHS = (16, 32, 64, 128, 256)  # tokens of which the products are measured
 SHOWN = (16, 64, 256)
 MIX = {16: 4, 32: 6, 64: 10, 128: 8, 256: 4}  # texts of a coding session, by their tokens
@@ -75,6 +76,7 @@ class Figures:
     model: float
     limit: float | None = None
     pipeline: float | None = None
+    cpu_share: float | None = None  # of the limit in the model's processor time
 
 
 class Limit:
@@ -100,11 +102,13 @@ class Limit:
     def get_rates(self, tokens: int, threads: int) -> Rates:
         return Rates(*map(median, zip(*self._rounds[threads, tokens], strict=True)))
 
-    def estimate(self, texts: Sequence[str], threads: int) -> float:
-        """Return the seconds of the products of these texts."""
-        known = [sum(self.get_rates(tokens, threads)) for tokens in LENGTHS]
+    def estimate(self, texts: Sequence[str], threads: int) -> tuple[float, float]:
+        """Return the seconds of the products of these texts, and their processor time."""
+        known = [self.get_rates(tokens, threads) for tokens in LENGTHS]
         found = [len(each.ids) for each in self._tokenizer.encode_batch(list(texts))]
-        return float(np.interp(found, LENGTHS, known).sum())
+        wall = np.interp(found, LENGTHS, [rates.wall for rates in known])
+        cpu = np.interp(found, LENGTHS, [rates.cpu for rates in known])
+        return float(wall.sum()), float(cpu.sum())
 
     def write_text(self, tokens: int, number: int) -> str:
         """Return a text of so many tokens: every word is one."""
@@ -146,7 +150,8 @@ async def _measure(plan: Plan) -> Table:
     rows = [*_rate_rows(limit), [], *(_row(name, figures) for name, figures in found.items()), []]
     rows += [_question_row(load, times) for load, times in questions.items()]
     title = f"texts embedded a second; GFLOP/s of the products on 1 / {THREADS} threads"
-    head = ["", "limit/s", "model/s", "of limit", "goal", "pipeline/s", "of model", "goal"]
+    head = ["", "limit/s", "model/s", "of limit", "goal", "by CPU"]
+    head += ["pipeline/s", "of model", "goal"]
     return Table(title, head, rows)
 
 
@@ -161,30 +166,42 @@ def _compare(embedder: Embedder, limit: Limit, plan: Plan) -> dict[str, Figures]
     texts["a mix"] = [
         limit.write_text(tokens, number) for tokens, share in MIX.items() for number in range(share)
     ]
-    seconds: dict[str, list[float]] = defaultdict(list)
+    pid = embedder.pid if isinstance(embedder, EmbedderProcess) else None
+    taken: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for _ in range(plan.rounds):
         limit.measure()
         for name, some in texts.items():
-            began = time.perf_counter()
-            for text in some:
-                embedder.embed([text])
-            seconds[f"{name}, {ONE}"].append(time.perf_counter() - began)
+            with _clock(pid, taken[f"{name}, {ONE}"]):
+                for text in some:
+                    embedder.embed([text])
         for name, some in texts.items():
-            began = time.perf_counter()
-            embedder.embed(some, live=False)
-            seconds[f"{name}, {MANY}"].append(time.perf_counter() - began)
+            with _clock(pid, taken[f"{name}, {MANY}"]):
+                embedder.embed(some, live=False)
     found: dict[str, Figures] = {}
-    for name, taken in seconds.items():
+    for name, times in taken.items():
         kind, _, way = name.partition(", ")
         some, threads = texts[kind], THREADS if way == MANY else 1
-        found[name] = Figures(len(some), median(taken), limit.estimate(some, threads))
+        wall, cpu = map(median, zip(*times, strict=True))
+        least, least_cpu = limit.estimate(some, threads)
+        share = least_cpu / cpu if cpu else None
+        found[name] = Figures(len(some), wall, least, cpu_share=share)
     return found
+
+
+@contextmanager
+def _clock(pid: int | None, times: list[tuple[float, float]]) -> Iterator[None]:
+    """Add the seconds that this takes, and the processor time of the process meanwhile."""
+    used, began = 0.0 if pid is None else cpu_seconds(pid), time.perf_counter()
+    yield
+    wall = time.perf_counter() - began
+    times.append((wall, 0.0 if pid is None else cpu_seconds(pid) - used))
 
 
 def _race(
     app: root.App, size: int, joined: int, rounds: Iterator[int], limit: Limit | None
 ) -> Figures:
-    """Embed the same texts by the model alone and through the pipeline, in turns."""
+    """Embed the same texts by the model alone and through the pipeline, in turns: as a backlog,
+    on as many threads as the limit."""
     indexes, writer = app.features.recall.indexes, _writer(app)
     indexes.keep_up(lambda: None)  # a new index is filled, then it follows
     found = Figures(0, 0.0, None if limit is None else 0.0, 0.0)
@@ -199,15 +216,17 @@ def _race(
         app.features.log.events.append(events).result(COMMIT_SECONDS)
         indexes.indexing.step()
         began = time.perf_counter()
-        writer.embedder.embed(parts)
+        writer.embedder.embed(parts, live=False)
         between = time.perf_counter()
-        while writer.step():
+        while writer.step(live=False):
             pass
         found.pipeline = (found.pipeline or 0.0) + time.perf_counter() - between
+        if left := writer.queue.size():
+            raise SystemExit(f"{left} records are in the queue of live records")
         found.model += between - began
         found.texts += size
         if limit is not None:
-            found.limit = (found.limit or 0.0) + limit.estimate(parts, THREADS)
+            found.limit = (found.limit or 0.0) + limit.estimate(parts, THREADS)[0]
     return found
 
 
@@ -240,7 +259,7 @@ def _rate_rows(limit: Limit) -> list[tables.Row]:
             )
         ]
         label = f"{tokens} tokens, GFLOP/s: {', '.join(speeds)}"
-        rows.append([label, *[""] * 7])
+        rows.append([label, *[""] * 8])
     return rows
 
 
@@ -261,6 +280,7 @@ def _row(name: str, found: Figures) -> tables.Row:
         rate(found.limit),
         rate(found.model),
         *_judge(found.limit, found.model),
+        "" if found.cpu_share is None else f"{found.cpu_share:.0%}",
         rate(found.pipeline),
         *_judge(found.model, found.pipeline),
     ]
@@ -286,7 +306,7 @@ def _ask(count: int, app: root.App) -> list[float]:
 
 def _question_row(load: str, times: Sequence[float]) -> tables.Row:
     p50, p99 = median(times) * 1000, percentile(times, 0.99) * 1000
-    return [f"a question, {load}: p50 {p50:.1f} ms, p99 {p99:.1f} ms", *[""] * 7]
+    return [f"a question, {load}: p50 {p50:.1f} ms, p99 {p99:.1f} ms", *[""] * 8]
 
 
 @contextmanager

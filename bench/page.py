@@ -127,8 +127,9 @@ SECTIONS = {
     ),
     "embedding": Section(
         "Embedding",
-        "Events embedded a second, next to the model alone on the same texts; on an idle "
-        "machine and beside a busy process.",
+        "Texts embedded a second, next to the limit of the machine: the time that the matrix "
+        "products of the model take alone. Then events through the queue, next to the model alone "
+        "on the same texts; on an idle machine and beside a busy process.",
     ),
     "growth": Section(
         "Growth",

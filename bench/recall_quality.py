@@ -30,6 +30,7 @@ from agent_memory import launch
 from agent_memory.client import Event, EventRole, EventType, MemoryClient, SearchHit
 from agent_memory.features.index.adapters.bge import Bge
 from agent_memory.features.recall.model import ranking
+from agent_memory.kernel import jobs
 from bench import dev_sets, reliability, tables
 from bench.bm25 import Bm25
 from bench.dev_sets import Conversation, Question
@@ -221,13 +222,14 @@ def run_daemon() -> Iterator[tuple[Daemon, MemoryClient]]:
 
 def settle(daemon: Daemon, client: MemoryClient) -> None:
     """Cut segments, learn, index and embed until nothing waits."""
-    for name in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
+    for name in (jobs.SEGMENTS, jobs.ROLLUP, jobs.OUTBOX):
         run_job(client, name)
     before = sys.maxsize
     while (waiting := count_waiting(daemon)) and waiting < before:
         sys.stderr.write(f"{waiting} wait to be indexed\n")
         before = waiting
-        run_job(client, "outbox-processor")
+        for name in (jobs.OUTBOX, jobs.EMBEDDING):
+            run_job(client, name)
     if waiting:
         raise SystemExit(f"{waiting} records are not indexed")
 

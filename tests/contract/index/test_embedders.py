@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+import tokenizers
 from numpy.typing import NDArray
 from structlog.testing import capture_logs
 
@@ -203,6 +205,35 @@ class TestBge:
         with pytest.raises(EmbedderFailed, match="missing"):
             Bge().embed(["text"])
 
+    def test_files_that_are_links_are_followed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = "compartment/models/bge-small-en-v1.5-int8"
+        real = Path(str(metadata.distribution("compartment").locate_file(path)))
+        linked = self.other(tmp_path) / path
+        linked.mkdir(parents=True)
+        for name in ("model_quantized.onnx", "tokenizer.json"):
+            (linked / name).symlink_to(real / name)
+        expected = Bge().embed(["some installers link files"])
+        monkeypatch.syspath_prepend(str(tmp_path))
+        assert Bge().embed(["some installers link files"]) == expected
+
+    def test_its_vectors_are_those_of_the_graph_in_the_package(self) -> None:
+        path = "compartment/models/bge-small-en-v1.5-int8"
+        folder = Path(str(metadata.distribution("compartment").locate_file(path)))
+        tokenizer: Any = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(MAX_TOKENS)
+        session: Any = onnxruntime.InferenceSession(folder / "model_quantized.onnx")
+        for text, vector in zip(TEXTS, Bge().embed(TEXTS), strict=True):
+            ids = np.array([tokenizer.encode(text).ids])
+            names = ("input_ids", "attention_mask", "token_type_ids")
+            values = (ids, np.ones_like(ids), np.zeros_like(ids))
+            (hidden,) = session.run(None, dict(zip(names, values, strict=True)))
+            first = hidden[0, 0] / np.linalg.norm(hidden[0, 0])
+            # Both round to int8 at every step: as far from each other as from exact values.
+            assert float(first @ floats(vector)) > 0.99, text[:40]
+
     def test_nothing_of_the_package_is_imported(self) -> None:
         Bge().embed(["text"])
         assert "compartment" not in sys.modules
@@ -262,7 +293,8 @@ class TestProcess:
         foreground = Foreground()
         foreground.begin()
         process = EmbedderProcess(foreground)
-        texts = [f"text {number} " * 200 for number in range(3)]  # a part each
+        # Of several lengths and in several parts.
+        texts = [f"text {number} " * (50 * number + 1) for number in (3, 0, 6, 2, 5, 1, 4)]
         try:
             assert process.embed(texts, live=False) == process.embed(texts)
         finally:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import structlog
 
-from agent_memory.features.index.adapters.bge import Bge
+from agent_memory.features.index.adapters.bge import THREADS, Bge
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed, WorkerFailed
 from agent_memory.platform.foreground import BACKLOG_REST, HOOK_SECONDS, Foreground, Pacer
@@ -77,11 +77,13 @@ class EmbedderProcess:
             worked=time.monotonic,  # the work is done in the process
             sleep=self._closed.wait,
         )
-        vectors: list[Vector] = []
+        vectors: dict[int, Vector] = {}
         for part in _split(texts):
-            vectors += self._call(ThreadPriority.IDLE, BACKLOG_SECONDS, _embed, part, False)
+            some = [texts[place] for place in part]
+            made = self._call(ThreadPriority.IDLE, BACKLOG_SECONDS, _embed, some, False)
+            vectors |= zip(part, made, strict=True)
             pacer.give_way()
-        return vectors
+        return [vectors[place] for place in range(len(texts))]
 
     def _call(
         self, lane: ThreadPriority, seconds: float, function: Callable[..., T], *arguments: object
@@ -92,16 +94,20 @@ class EmbedderProcess:
             raise EmbedderFailed(f"{Bge.model}: {exc}") from exc
 
 
-def _split(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Split texts into parts of about `PART_CHARS`, and at least one text."""
-    part: list[str] = []
+def _split(texts: Sequence[str]) -> Iterator[list[int]]:
+    """Yield the places of texts, in parts of about `PART_CHARS`.
+
+    The texts of a part are of about the same length, and as many for each thread: none of them
+    waits long for the others at the end of a part.
+    """
+    part: list[int] = []
     size = 0
-    for text in texts:
-        if part and size + len(text) > PART_CHARS:
+    for place in sorted(range(len(texts)), key=lambda place: len(texts[place])):
+        part.append(place)
+        size += len(texts[place])
+        if size >= PART_CHARS and len(part) % THREADS == 0:
             yield part
             part, size = [], 0
-        part.append(text)
-        size += len(text)
     if part:
         yield part
 
