@@ -2,7 +2,7 @@
 
 import click
 
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 from agent_memory.interfaces.cli.runner import completion_script
 
 
@@ -11,7 +11,7 @@ from agent_memory.interfaces.cli.runner import completion_script
     needs_config=False,
     examples=('eval "$(memory completion bash)"', "memory completion fish | source"),
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=Choice(["bash", "zsh", "fish"]))
 @invocation
 @click.pass_context
 def completion(ctx: click.Context, run: Invocation, shell: str) -> None:
