@@ -222,7 +222,9 @@ class TestForms:
         settings.write_text(
             settings.read_text().replace(str(LAUNCHER.parent), "/gone/agent_memory")
         )
-        assert "run `memory install claude-code --scope user` to use this one" in ada.run_text("install")
+        assert "run `memory install claude-code --scope user` to use this one" in ada.run_text(
+            "install"
+        )
         assert f"Changed {settings}" in ada.run_text("install", "claude-code")
         assert "/gone" not in settings.read_text()
 

@@ -71,7 +71,7 @@ def forget(
     You cannot undo this. Only an empty tombstone stays. The report says where the command searched
     for remains afterwards, and which copies it cannot reach.
 
-    Give ids of memories, or one of --event, --session, or a time range (--since, --until or both).
+    Give ids of memories, or one of --event, --session, or a time range (--since and --until).
     """
     choices = [bool(memory_ids), event is not None, session is not None, bool(since or until)]
     if sum(choices) != 1:

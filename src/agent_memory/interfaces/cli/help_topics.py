@@ -85,13 +85,13 @@ Say what it is, and what to keep in one line:
     memory capture decision "Use PostgreSQL for the data layer"
     memory capture learning "Its jobs need a retry budget" --tags jobs,retry
     memory capture pattern "Return errors as values" --domain user
-Add details, or take them from another command:
-    memory capture blocker "CI is red" --content "Since the upgrade."
+Take the details from another command:
     date | memory capture progress "First steps" --stdin
-Change the newest one, mark it as done, and look at it:
-    memory edit $(memory list -n 1 --format quiet) --tags database
-    memory resolve $(memory list -n 1 --format quiet)
-    memory show $(memory list -n 1 --format quiet)
+Change one by its id, mark it as done, and look at it. (Capturing the same
+again changes nothing: here it gives the id.)
+    memory edit $(memory -q capture blocker "CI is red") --tags ci
+    memory resolve $(memory -q capture blocker "CI is red")
+    memory show $(memory -q capture blocker "CI is red")
 Decide on what agents noted by themselves:
     memory review
 
@@ -125,13 +125,12 @@ Read conversations as a document:
         title="Get rid of what should not be there",
         aliases=("get rid of", "delete", "clean up", "erase"),
         text="""\
-Hide a memory, and bring it back:
-    memory capture progress "Try out how to remove"
-    memory archive $(memory list -n 1 --format quiet)
+Hide a memory, and bring it back. (Give its id: here, capture prints it.)
+    memory archive $(memory -q capture progress "Try it out")
     memory list --status archived
-    memory archive --restore $(memory list -n 1 --status archived --format quiet)
+    memory archive --restore $(memory -q capture progress "Try it out")
 Delete it for good. On a terminal, this asks first:
-    memory forget $(memory list -n 1 --format quiet)
+    memory forget $(memory -q capture progress "Try it out")
 See which memories say the same, before you merge them:
     memory consolidate --dry-run
 Record nothing in this folder any more, or again:
