@@ -340,17 +340,18 @@ class TestQueryEvents:
     @pytest.mark.parametrize(
         ("options", "code", "said"),
         [
-            (("--from", "2", "--to", "1"), INVALID, "swap them"),
-            (("--from", "-1", "--to", "1"), INVALID, "from_timestamp_ms is -1"),
-            (("--from", "0", "--to", "10000000000000"), INVALID, "to_timestamp_ms is 1000000"),
-            (("--from", "0", "--to", "9" * 40), INVALID, "to_timestamp_ms is 9999"),
-            (("--from", "0", "--to", "1", "-l", "-1"), INVALID, "limit is -1"),
-            (("--from", "0", "--to", "1", "-t", "nonsense"), INVALID, "continuation_token"),
-            (("--from", "0", "--to", "1", "-t", ""), INVALID, "continuation_token"),
-            (("--from", "0"), USAGE, "Missing option '--to'"),
-            (("--from", "noon", "--to", "1"), INVALID, "'noon' is not a time"),
-            (("--from", "0", "--to", "1", "--what"), USAGE, "No such option"),
-            (("--from", "0", "--to", "1", "--format", "xml"), USAGE, "'xml' is not one of"),
+            (("--from", "today", "--to", "yesterday"), INVALID, "swap them"),
+            (("--from", "-1", "--to", "now"), INVALID, "'-1' is not a time"),
+            (("--from", "12", "--to", "now"), INVALID, "12 is not a time"),
+            (("--from", "0", "--to", "10000000000000"), INVALID, "10000000000000 is not a time"),
+            (("--from", "0", "--to", "9" * 40), INVALID, "is not a time: the last is"),
+            (("--from", "0", "--to", "now", "-l", "-1"), USAGE, "-1 is not in the range"),
+            (("--from", "0", "--to", "now", "-t", "nonsense"), INVALID, "continuation_token"),
+            (("--from", "0", "--to", "now", "-t", ""), INVALID, "continuation_token"),
+            (("--from", ""), USAGE, "the time is empty"),
+            (("--from", "noon", "--to", "now"), INVALID, "'noon' is not a time"),
+            (("--from", "0", "--to", "now", "--what"), USAGE, "No such option"),
+            (("--from", "0", "--to", "now", "--format", "xml"), USAGE, "'xml' is not one of"),
         ],
     )
     def test_what_makes_no_sense_is_refused_with_a_reason(
@@ -383,9 +384,8 @@ class TestEndpoint:
     @pytest.mark.parametrize(
         "options",
         [
-            ("--from", "2", "--to", "1"),
-            ("--from", "0", "--to", "1", "-l", "-1"),
-            ("--from", "0", "--to", "1", "-t", "nonsense"),
+            ("--from", "today", "--to", "yesterday"),
+            ("--from", "0", "--to", "now", "-t", "nonsense"),
             ("--from", "0", "--to", "9" * 40),
         ],
     )

@@ -269,3 +269,7 @@ class TestFormats:
         assert answer.code == OK
         assert "Captured 1 memory" in answer.text
         assert "write --from-format" in answer.errors
+        given = b"namespace: progress\nsummary: A line of YAML\n"
+        answer = memory("import", "--format", "yaml", "--output", "json", given=given)
+        assert answer.json()["captured"] == 1
+        assert "write --from-format" in answer.errors

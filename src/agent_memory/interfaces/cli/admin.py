@@ -10,7 +10,7 @@ from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli import query_toc, rendering
 from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
 from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation, remember
-from agent_memory.interfaces.cli.filters import SINCE, resolve_range
+from agent_memory.interfaces.cli.filters import SINCE, resolve_range, time_option
 from agent_memory.interfaces.cli.verify import verify
 from agent_memory.interfaces.wire.operations import stats_json
 from agent_memory.kernel.status import ContentsStatus, IndexesStatus, StoreStats
@@ -80,23 +80,18 @@ def compact(run: Invocation, family: str | None) -> None:
         "memory-daemon admin rebuild-toc --since 2026-01-01",
     ),
 )
-@click.option(
-    *SINCE,
-    "--from-date",
-    "since",
-    default="",
-    metavar="TIME",
-    help="Only sessions with events on or after the day of this time.",
+@time_option(
+    *SINCE, "--from-date", help="Only sessions with events on or after the day of this time."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @invocation
-def rebuild_toc(run: Invocation, since: str, dry_run: bool) -> None:
+def rebuild_toc(run: Invocation, since: str | None, dry_run: bool) -> None:
     """Rebuild the table of contents from the events.
 
     Segments whose content does not change stay as they are.
     """
     rebuild = run.services.rebuild
-    first = query_toc.find_day(run, resolve_range(run, since, "")[0]) if since else None
+    first = query_toc.find_day(run, resolve_range(run, since, None)[0]) if since else None
     sessions = rebuild.sessions(first)
     with run.terminal.progress("Rebuilding", len(sessions)) as advance:
         done = rebuild.run(sessions, dry_run=dry_run, on_progress=advance, complete=first is None)

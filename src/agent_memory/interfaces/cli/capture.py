@@ -293,8 +293,8 @@ def list_memories(
     spec: str | None,
     limit: int | None,
     project: str,
-    since: str,
-    until: str,
+    since: str | None,
+    until: str | None,
 ) -> None:
     """List memories, newest first.
 

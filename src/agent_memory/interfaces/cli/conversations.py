@@ -28,7 +28,11 @@ _WRITTEN, _SAME, _KEPT = "written", "unchanged", "kept"
 
 
 def export_conversations(
-    run: Invocation, target: Path | None, format_: str | None, since: str, until: str
+    run: Invocation,
+    target: Path | None,
+    format_: str | None,
+    since: str | None,
+    until: str | None,
 ) -> None:
     """Write the conversations of a time to a target, or to standard output."""
     if target is not None and str(target) == "-":

@@ -48,6 +48,17 @@ class Kinds(click.ParamType[frozenset[DocumentKind]]):
             self.fail(str(exc), param, ctx)
 
 
+class TimeWords(click.ParamType[str]):
+    """A time in words. An empty one is an error, not no limit: it comes from an unset variable."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not str(value).strip():
+            self.fail("the time is empty", param, ctx)
+        return str(value)
+
+
 def limit_option(default: int | None = None, *, help: str) -> Callable[[F], F]:  # noqa: A002
     """Add `--limit`: list at most this many."""
     return click.option(
@@ -62,9 +73,15 @@ def limit_option(default: int | None = None, *, help: str) -> Callable[[F], F]: 
 
 def range_options(function: F) -> F:
     """Add `--since` and `--until`, which `resolve_range` reads."""
-    since = click.option(*SINCE, "since", default="", metavar="TIME", help=SINCE_HELP)
-    until = click.option(*UNTIL, "until", default="", metavar="TIME", help=UNTIL_HELP)
+    since = time_option(*SINCE, help=SINCE_HELP)
+    until = time_option(*UNTIL, help=UNTIL_HELP)
     return since(until(function))
+
+
+def time_option(*names: str, help: str) -> Callable[[F], F]:  # noqa: A002
+    """Add an option that takes a time. Its value has the first of these names."""
+    name = names[0].removeprefix("--")
+    return click.option(*names, name, type=TimeWords(), metavar="TIME", help=help)
 
 
 def project_option(function: F) -> F:
@@ -90,8 +107,8 @@ def kinds_option(default: str) -> Callable[[F], F]:
     )
 
 
-def resolve_range(run: Invocation, since: str, until: str) -> tuple[Millis, Millis]:
-    """Return the first and the last moment of `--since` and `--until`; empty is without a limit."""
+def resolve_range(run: Invocation, since: str | None, until: str | None) -> tuple[Millis, Millis]:
+    """Return the first and the last moment of `--since` and `--until`; None is without a limit."""
     start = run.resolve_time(since)[0] if since else 0
     end = run.resolve_time(until)[1] if until else MAX_MILLIS
     if start > end:

@@ -9,7 +9,7 @@ from agent_memory.features.forgetting.model.forgetting import ForgettingReport, 
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation, yes_option
-from agent_memory.interfaces.cli.filters import SINCE, UNTIL, resolve_range
+from agent_memory.interfaces.cli.filters import SINCE, UNTIL, resolve_range, time_option
 from agent_memory.kernel.errors import Cancelled, NotFound
 from agent_memory.kernel.ids import EventId, SessionId
 
@@ -41,14 +41,8 @@ def _reject_repeats(
     metavar="ID",
     help="Forget all events of this session; the beginning of its id is enough.",
 )
-@click.option(*SINCE, "since", default="", metavar="TIME", help="Forget events from this time on.")
-@click.option(
-    *UNTIL,
-    "until",
-    default="",
-    metavar="TIME",
-    help="Forget the events up to and including this time.",
-)
+@time_option(*SINCE, help="Forget the events from this time on.")
+@time_option(*UNTIL, help="Forget the events up to and including this time.")
 @click.option(
     "--rewrite-notes",
     is_flag=True,
@@ -61,8 +55,8 @@ def forget(
     memory_ids: tuple[str, ...],
     event: str | None,
     session: str | None,
-    since: str,
-    until: str,
+    since: str | None,
+    until: str | None,
     rewrite_notes: bool,
     yes: bool,
 ) -> int:
@@ -137,7 +131,7 @@ def _earlier_report(run: Invocation, selection: Selection) -> ForgettingReport:
 
 
 def _selection(
-    run: Invocation, event: str | None, session: str | None, since: str, until: str
+    run: Invocation, event: str | None, session: str | None, since: str | None, until: str | None
 ) -> Selection:
     if event is not None:
         return Selection(event_id=EventId(event))

@@ -130,7 +130,7 @@ Hide a memory, and bring it back. (Give its id: here, capture prints it.)
     memory list --status archived
     memory archive --restore $(memory -q capture progress "Try it out")
 Delete it for good. On a terminal, this asks first:
-    memory forget $(memory -q capture progress "Try it out")
+    memory forget $(memory -q capture progress "Made $(date)")
 See which memories say the same, before you merge them:
     memory consolidate --dry-run
 Record nothing in this folder any more, or again:

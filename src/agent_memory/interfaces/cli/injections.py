@@ -65,7 +65,7 @@ _ID = "yellow"
 @range_options
 @invocation
 def injections(
-    run: Invocation, limit: int, session_id: str, project: str, since: str, until: str
+    run: Invocation, limit: int, session_id: str, project: str, since: str | None, until: str | None
 ) -> None:
     """List what hooks gave to agents, newest first.
 

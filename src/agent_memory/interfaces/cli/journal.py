@@ -164,7 +164,7 @@ def _show_sessions(
 
 
 def _list_sessions(
-    run: Invocation, *, limit: int, project: str, agent: str, since: str, until: str
+    run: Invocation, *, limit: int, project: str, agent: str, since: str | None, until: str | None
 ) -> tuple[SessionEntry, ...]:
     project = resolve_project(run, project)
     start, end = resolve_range(run, since, until)

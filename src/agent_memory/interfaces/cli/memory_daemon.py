@@ -233,8 +233,8 @@ def query() -> None:
 @invocation
 def events(
     run: Invocation,
-    since: str,
-    until: str,
+    since: str | None,
+    until: str | None,
     limit: int,
     token: str | None,
     full: bool,

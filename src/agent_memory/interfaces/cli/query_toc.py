@@ -163,8 +163,8 @@ def expand(run: Invocation, grip_id: str, before: int, after: int) -> None:
 @invocation
 def tree(
     run: Invocation,
-    since: str,
-    until: str,
+    since: str | None,
+    until: str | None,
     project: str,
     depth: str,
     with_bullets: bool,

@@ -78,7 +78,7 @@ _JSONL = "jsonl"
     "--format",
     "format_",
     type=Choice((*FORMATS, _JSONL)),
-    help="Output format. jsonl, which is none, still names the format of FILE.",
+    help="Output format. (jsonl, which is none, still names the format of FILE.)",
 )
 @click.option("--output", type=Choice(FORMATS), hidden=True)  # the earlier name of --format
 @invocation
@@ -102,8 +102,8 @@ def import_memories(
     events, memories of all domains, knowledge and checkpoints. Records that already exist are
     skipped.
     """
-    if format_ == _JSONL:
-        format_, from_format = None, from_format or _JSONL
+    if format_ == _JSONL or (output is not None and format_ in memory_files.FORMATS):
+        from_format, format_ = from_format or format_, None  # as it was written earlier
         run.terminal.warn(
             "note: --format is the format of the output; write --from-format for that of FILE\n"
         )
@@ -308,8 +308,8 @@ def export(
     run: Invocation,
     file: Path | None,
     conversations_: bool,
-    since: str,
-    until: str,
+    since: str | None,
+    until: str | None,
     all_: bool,
     format_: str | None,
     output: Path | None,

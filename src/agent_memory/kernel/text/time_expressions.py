@@ -150,6 +150,11 @@ def _parse_number(text: str, now: Present) -> tuple[Millis, Millis]:
         return Millis(number * 1_000), Millis(number * 1_000 + 999)
     if number > MAX_MILLIS:
         raise InvalidInput(f"{text[:80]} is not a time: the last is {MAX_MILLIS} milliseconds")
+    if number and len(text) < _SECONDS_DIGITS:  # more likely a day, a count or a slip of the hand
+        raise InvalidInput(
+            f"{text} is not a time: write a year as 2026, a date as 20260331, or a moment in Unix"
+            " seconds or milliseconds"
+        )
     return Millis(number), Millis(number)
 
 
