@@ -1,6 +1,6 @@
 """A search request: the filters that every interface offers, parsed and checked in one place."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -115,16 +115,15 @@ def _parse_kind(word: str) -> Collection[DocumentKind]:
         return list(DocumentKind)
     plural = find_same(word, PLURALS)
     if plural is None:
-        nearest = suggest_nearest(word, KIND_WORDS, cutoff=0.6)
-        known = ", ".join((*PLURALS, ALL))
-        raise InvalidInput(f"kind is {word[:80]!r}; it must be one of {known}{nearest}")
+        raise InvalidInput(_describe_wrong("kind", word, (*PLURALS, ALL)))
     return (PLURALS[plural],)
 
 
 def _parse_role(name: str) -> str:
-    if name and name not in ROLES:
-        raise InvalidInput(f"role is {name!r}; it must be one of {', '.join(ROLES)}")
-    return name
+    role = find_same(name, ROLES) if name else ""
+    if role is None:
+        raise InvalidInput(_describe_wrong("role", name, ROLES))
+    return role
 
 
 def _split_domains(domain: str) -> list[str]:
@@ -139,8 +138,13 @@ def _parse_time(time: str | int, parse_words: Callable[[str], Millis], default: 
 
 
 def _parse_choice(choices: type[E], field: str, name: str) -> E:
-    try:
-        return choices(name)
-    except ValueError:
-        known = ", ".join(choices)
-        raise InvalidInput(f"{field} is {name!r}; it must be one of {known}") from None
+    known = [choice.value for choice in choices]
+    found = find_same(name, known)
+    if found is None:
+        raise InvalidInput(_describe_wrong(field, name, known))
+    return choices(found)
+
+
+def _describe_wrong(field: str, name: str, known: Sequence[str]) -> str:
+    nearest = suggest_nearest(name, known, cutoff=0.6)
+    return f"{field} is {name[:80]!r}; it must be one of {', '.join(known)}{nearest}"

@@ -120,6 +120,18 @@ class TestNearMisses:
     ) -> None:
         assert_refused(home.run(program, *words), USAGE, said)
 
+    @pytest.mark.parametrize(
+        ("words", "code", "said"),
+        [
+            (("scheduler", "run", "backlog-embeder"), MISSING, "did you mean 'backlog-embedder'?"),
+            (("admin", "compact", "--cf", "evnts"), INVALID, "did you mean 'events'?"),
+        ],
+    )
+    def test_so_is_the_nearest_record(
+        self, home: Home, words: tuple[str, ...], code: int, said: str
+    ) -> None:
+        assert_refused(home.run("memory-daemon", *words), code, said)
+
 
 class TestTimes:
     @pytest.mark.parametrize(
@@ -253,6 +265,14 @@ class TestFormats:
             broken.configure("[grpc]\nprot = 1\n")
             answer = broken.run("memory", "today", "--format", "json")
             assert "prot" in read_error(answer)["message"]
+
+    def test_starting_and_stopping_is_told_in_json(self) -> None:
+        with Home() as other:
+            for program in ("memory-daemon", "kontekst"):
+                started = other.run(program, "start", "--format", "json")
+                assert started.json()["message"].startswith("Daemon started (PID ")
+                stopped = other.run(program, "stop", "--format", "json")
+                assert stopped.json() == {"message": "Daemon stopped", "exit_code": 0}
 
     def test_import_writes_the_format(self, memory: MemoryCommand) -> None:
         given = json.dumps({"namespace": "progress", "summary": "One line of JSON"}).encode()

@@ -317,6 +317,15 @@ def endpoint_option(function: F) -> F:
     )(function)
 
 
+def report_control(run: Invocation, act: Callable[[Callable[[str], None]], int]) -> int:
+    """Control the daemon, and show what was done in the caller's format."""
+    said: list[str] = []
+    code = act(said.append)
+    if message := "".join(said).strip():
+        run.show({"message": message, "exit_code": code}, lambda: message)
+    return code
+
+
 yes_option = click.option(
     "-y",
     "--yes",

@@ -16,6 +16,7 @@ from agent_memory.interfaces.cli.commands import (
     Invocation,
     global_options,
     invocation,
+    report_control,
     verbosity_options,
 )
 from agent_memory.interfaces.cli.completion import completion
@@ -108,16 +109,15 @@ def start(run: Invocation) -> int:
 
     The command returns when the daemon is ready.
     """
-    return run.backend.require_control().start(
-        StartOptions(config=run.config_file), run.terminal.write
-    )
+    control = run.backend.require_control()
+    return report_control(run, lambda say: control.start(StartOptions(config=run.config_file), say))
 
 
 @kontekst.command(needs_config=False, examples=("kontekst stop",))
 @invocation
 def stop(run: Invocation) -> int:
     """Stop the daemon when its current work is done."""
-    return run.backend.require_control().stop(run.terminal.write)
+    return report_control(run, run.backend.require_control().stop)
 
 
 @kontekst.command(examples=("kontekst ps", "kontekst ps --format json"))

@@ -19,6 +19,7 @@ from agent_memory.interfaces.cli.commands import (
     global_options,
     invocation,
     remember,
+    report_control,
     yes_option,
 )
 from agent_memory.interfaces.cli.completion import completion
@@ -111,14 +112,15 @@ def start(
         config=run.config_file,
         auto=auto,
     )
-    return run.backend.require_control().start(options, run.terminal.write)
+    control = run.backend.require_control()
+    return report_control(run, lambda say: control.start(options, say))
 
 
 @memory_daemon.command(needs_config=False, examples=("memory-daemon stop",))
 @invocation
 def stop(run: Invocation) -> int:
     """Stop the daemon when its current work is done."""
-    return run.backend.require_control().stop(run.terminal.write)
+    return report_control(run, run.backend.require_control().stop)
 
 
 @memory_daemon.command(

@@ -27,6 +27,7 @@ from agent_memory.kernel.errors import AgentMemoryError, Cancelled
 from agent_memory.kernel.tracing import Interface
 
 USAGE = 2
+_ONE_LINE = 1 << 20  # characters of a line of YAML
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,9 @@ def _dump_error(form: str, error: dict[str, Any]) -> str:
     """Write an error as one line of JSON, or as a YAML document."""
     if form == "json":
         return json.dumps(error, ensure_ascii=False) + "\n"
-    return yaml.dump(error, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    return yaml.dump(
+        error, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=_ONE_LINE
+    )
 
 
 def _error(exc: BaseException, *, causes: bool) -> str:
