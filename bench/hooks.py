@@ -209,7 +209,8 @@ def fill(daemon: Daemon, events: int) -> None:
         lines.append(json.dumps({"namespace": namespace, "summary": summary}) + "\n")
     file = daemon.folder / "memories.jsonl"
     file.write_text("".join(lines))
-    daemon.output("memory", "import", str(file), "--format", "jsonl", cwd=daemon.folder / PROJECT)
+    words = ("import", str(file), "--from-format", "jsonl")
+    daemon.output("memory", *words, cwd=daemon.folder / PROJECT)
     states.catch_up(daemon, states.JOBS)
 
 

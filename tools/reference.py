@@ -12,7 +12,7 @@ import click
 from agent_memory import config
 from agent_memory.interfaces.cli import runner
 from agent_memory.interfaces.cli.programs import PROGRAMS
-from agent_memory.interfaces.wire.errors import get_codes
+from agent_memory.interfaces.wire.errors import USAGE_ERROR, get_codes
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.launcher import command_client
@@ -33,6 +33,16 @@ root, environment variables, flags.
 - `memory config list` shows the current values and where each comes from. `memory config set` and
   `unset` change your file, also one that the daemon cannot start with, and keep its comments.
 - `memory-daemon restart` applies what takes effect at the next start.
+"""
+COMMAND_ERRORS = f"""\
+A command writes its error to standard error, and nothing to standard output. With `--format json`,
+or `cli.default_format` set to `json`, the last line of standard error is JSON:
+
+    {{"error": {{"name": "NotFound", "message": "no project 'shpo'; ...", "exit_code": 10}}}}
+
+`name` is an error of the table, `{USAGE_ERROR}` for a command line that is not valid, or
+`{command_client.DAEMON_ERROR}` if no daemon could be started or reached. With `-v`, `causes` lists
+what led to it. With `--format yaml`, the error is YAML.
 """
 ACTS = {
     "live": "at once",
@@ -127,6 +137,7 @@ def failures() -> str:
                     (command_client.BROKEN_PIPE, "The reader of the output closed the pipe."),
                 ],
             ),
+            COMMAND_ERRORS,
         ]
     )
 

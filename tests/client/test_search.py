@@ -260,7 +260,7 @@ def test_an_event_is_found_as_soon_as_it_is_ingested(
 @pytest.mark.usefixtures("recorded")
 def test_a_real_daemon_refuses_what_makes_no_sense(client: MemoryClient) -> None:
     calls: list[tuple[str, Callable[[], object]]] = [
-        ("event, segment, grip, memory, fact", lambda: client.search("x", kinds=["node"])),
+        ("events, segments, grips, memories, facts", lambda: client.search("x", kinds=["node"])),
         ("hybrid, vector, bm25", lambda: client.search("x", mode="fuzzy")),
         ("continuation_token", lambda: client.search("x", continuation_token="nonsense")),  # noqa: S106
         ("negative", lambda: client.search("x", limit=-1)),

@@ -13,7 +13,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from agent_memory.client import MemoryClient, Passage
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.interfaces.search_request import PLURALS, SearchRequest
+from agent_memory.interfaces.search_request import KIND_WORDS, SearchRequest
 from agent_memory.interfaces.wire.events import event_to_proto
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import Home
@@ -27,8 +27,14 @@ EVENTS = [
     *build_session("pictures", THUMBNAILS, project="thumbnails"),
     *build_session("pier", THUMBNAILS, start=START + 10**6, agent="codex", project="lanterns"),
 ]
+PLURAL_OF = {
+    DocumentKind.EVENT: "events",
+    DocumentKind.SEGMENT: "segments",
+    DocumentKind.GRIP: "grips",
+    DocumentKind.MEMORY: "memories",
+    DocumentKind.FACT: "facts",
+}
 MIDDLE = START + 10**6 - 1
-PLURAL_OF = {str(kind): plural for plural, kind in PLURALS.items()}
 GRPC_NAMES = {
     "since": "from_timestamp_ms",
     "until": "to_timestamp_ms",
@@ -38,7 +44,7 @@ GRPC_NAMES = {
 REST_NAMES = {name: alias for name, alias in GRPC_NAMES.items() if name != "offset"}
 MANY = 100
 TOKEN = {"offset": "continuation_token"}
-OPTIONS = {"session_id": "session", "statuses": "status"}
+OPTIONS = {"session_id": "session", "statuses": "status", "kinds": "in"}
 
 Filters = dict[str, Any]
 
@@ -92,12 +98,6 @@ def rename(filters: Filters, names: dict[str, str]) -> Filters:
 
 def stringify(filters: Filters, *names: str) -> Filters:
     return {name: str(value) if name in names else value for name, value in filters.items()}
-
-
-def pluralize(filters: Filters) -> Filters:
-    if "kinds" not in filters:
-        return filters
-    return {**filters, "kinds": [PLURAL_OF[kind] for kind in filters["kinds"]]}
 
 
 def read_hit(hit: dict[str, Any]) -> Found:
@@ -186,7 +186,7 @@ def over_websocket(socket: ClientConnection) -> Find:
 def over_mcp(server: LineClient) -> Find:
     def find(filters: Filters) -> Answer:
         detail = "minimal" if filters.get("limit") == MANY else "summary"  # an answer is limited
-        server.call(1, "memory_recall", **pluralize(to_body(filters)), detail=detail)
+        server.call(1, "memory_recall", **to_body(filters), detail=detail)
         while (answer := server.receive()).get("id") != 1:
             pass
         result = answer["result"]["structuredContent"]
@@ -197,11 +197,9 @@ def over_mcp(server: LineClient) -> Find:
 
 
 def over_commands(home: Home, *command: str) -> Find:
-    kinds_option = "in" if "recall" in command else "kinds"
-
     def find(filters: Filters) -> Answer:
         words = [*command, *filters.get("query", "").split()]
-        for name, value in rename(pluralize(filters), {**OPTIONS, "kinds": kinds_option}).items():
+        for name, value in rename(filters, OPTIONS).items():
             option = f"--{name.replace('_', '-')}"
             match name, value:
                 case "query", _:
@@ -289,6 +287,30 @@ def test_every_interface_filters_alike(interfaces: dict[str, Find], name: str) -
     if name not in ("query", "mode"):
         others = {other: value for other, value in filters.items() if other != name}
         assert interfaces["gRPC"](others).ids != expected, "the filter has no effect"
+
+
+@pytest.mark.parametrize("word", KIND_WORDS)
+def test_every_interface_takes_the_same_words_for_kinds(
+    interfaces: dict[str, Find], word: str
+) -> None:
+    filters = {"query": "orientation resize originals", "mode": "bm25", "limit": MANY}
+    results = {name: find({**filters, "kinds": [word]}).hits for name, find in interfaces.items()}
+    expected = DocumentKind if word == "all" else find_kinds(word)
+    assert {hit.kind for hit in results["gRPC"]} == {kind.value for kind in expected}
+    ids = {name: [hit.id for hit in hits] for name, hits in results.items()}
+    assert ids == dict.fromkeys(ids, ids["gRPC"])
+
+
+def find_kinds(word: str) -> list[DocumentKind]:
+    return [kind for kind in DocumentKind if word in (kind.value, PLURAL_OF[kind])]
+
+
+def test_every_interface_takes_the_beginning_of_a_session(interfaces: dict[str, Find]) -> None:
+    whole = {"kinds": ["event"], "session_id": "pictures", "limit": MANY}
+    expected = interfaces["gRPC"](whole).ids
+    results = {name: find({**whole, "session_id": "pict"}).ids for name, find in interfaces.items()}
+    assert expected
+    assert results == dict.fromkeys(results, expected)
 
 
 def test_every_interface_shows_the_same_passages(interfaces: dict[str, Find]) -> None:

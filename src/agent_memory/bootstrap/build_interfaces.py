@@ -196,6 +196,7 @@ class GrpcInterface:
             timeline=features.log.timeline,
             contents=features.toc.contents,
             recall=features.recall.recall,
+            opening=features.answers.opening,
             jobs=features.operations.jobs,
             bridge=bridge,
             guard=guard,

@@ -262,7 +262,7 @@ def _check_agents(environ: Mapping[str, str], folder: Path) -> Iterator[CheckRes
 def _check_agent(
     state: AgentState, installed: ScopeState, environ: Mapping[str, str]
 ) -> Iterator[CheckResult]:
-    repair = f"memory install {state.agent} --{installed.scope}"
+    repair = f"memory install {state.agent} --scope {installed.scope}"
     if installed.problem:
         yield _problem(state.agent, installed.problem)
     if installed.plugin is not None:

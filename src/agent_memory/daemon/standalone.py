@@ -243,8 +243,9 @@ def main(program: str, arguments: list[str], *, read_only: bool = False) -> int:
             runner = Runner(PROGRAMS, backend, __version__, Observer())
             return runner.run(call, ProcessChannel(), CancelToken())
     except AgentMemoryError as exc:
-        command_client.complain(f"error: {exc}\n")
-        return get_codes(exc).exit
+        code = get_codes(exc).exit
+        command_client.complain(f"error: {exc}\n", code)
+        return code
     except KeyboardInterrupt:
         return command_client.INTERRUPTED
     except BrokenPipeError:

@@ -25,6 +25,7 @@ from agent_memory.features.memories.model.memories import (
 from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.spelling import find_same
 
 FORMATS = ("yaml", "json", "jsonl", "markdown")
 MAX_DEPTH = 20  # of YAML: libyaml's binding overflows the stack on endlessly nested lists
@@ -201,7 +202,7 @@ def _draft(record: Any, namespace: str | None) -> Draft:
             "the namespace is missing: set it in the record, or for all with --namespace"
         )
     draft = Draft(
-        namespace=named[:80],
+        namespace=find_same(named[:80], memories.NAMESPACES) or named[:80],
         summary=summary,
         content=content,
         spec=_text("spec", record.get("spec")).strip(),

@@ -1,6 +1,6 @@
 """A search request: the filters that every interface offers, parsed and checked in one place."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -12,6 +12,7 @@ from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, Millis
+from agent_memory.kernel.spelling import find_same, suggest_nearest
 
 ALL = "all"
 PLURALS = {
@@ -21,6 +22,8 @@ PLURALS = {
     "memories": DocumentKind.MEMORY,
     "facts": DocumentKind.FACT,
 }
+# The words of every interface for where to look.
+KIND_WORDS = (*PLURALS, *(kind.value for kind in PLURALS.values()), ALL)
 # Not grips: each is part of an event.
 DEFAULT_KINDS = frozenset(DocumentKind) - {DocumentKind.GRIP}
 MEMORIES = frozenset({DocumentKind.MEMORY})
@@ -63,11 +66,15 @@ class SearchRequest:
     min_similarity: float = 0.0
 
     def to_query(
-        self, moments: Moments, resolve_domain: Callable[[str], str] = check_domain
+        self,
+        moments: Moments,
+        resolve_domain: Callable[[str], str] = check_domain,
+        *,
+        resolve_session: Callable[[str], str] = str,
     ) -> Query:
         """Build the query. Raises InvalidInput."""
         domains = frozenset(map(resolve_domain, _split_domains(self.domain)))
-        kinds = frozenset(_parse_choice(DocumentKind, "kind", name) for name in self.kinds)
+        kinds = parse_kinds(self.kinds)
         if not kinds:
             of_memories = self.namespace or domains or self.spec or self.statuses or self.tags
             kinds = MEMORIES if of_memories or is_listing(self.query) else DEFAULT_KINDS
@@ -80,10 +87,10 @@ class SearchRequest:
             scope=SearchScope(
                 kinds=kinds,
                 project=self.project,
-                session=self.session_id,
+                session=resolve_session(self.session_id) if self.session_id else "",
                 agent=self.agent,
                 role=_parse_role(self.role),
-                namespace=memories.check_namespace(self.namespace) if self.namespace else "",
+                namespace=memories.resolve_namespace(self.namespace) if self.namespace else "",
                 domains=domains,
                 spec=self.spec,
                 statuses=frozenset(
@@ -97,15 +104,26 @@ class SearchRequest:
         )
 
 
-def parse_plurals(names: Collection[str]) -> frozenset[DocumentKind]:
-    """Parse kinds as people and agents write them: plural, or `all`."""
-    return frozenset(DocumentKind if ALL in names else (PLURALS[name] for name in names))
+def parse_kinds(names: Collection[str]) -> frozenset[DocumentKind]:
+    """Parse kinds in singular or plural, several with commas, or `all`. Raises InvalidInput."""
+    words = [word.strip().lower() for name in names for word in name.split(",")]
+    return frozenset(kind for word in words for kind in _parse_kind(word))
+
+
+def _parse_kind(word: str) -> Collection[DocumentKind]:
+    if word == ALL:
+        return list(DocumentKind)
+    plural = find_same(word, PLURALS)
+    if plural is None:
+        raise InvalidInput(_describe_wrong("kind", word, (*PLURALS, ALL)))
+    return (PLURALS[plural],)
 
 
 def _parse_role(name: str) -> str:
-    if name and name not in ROLES:
-        raise InvalidInput(f"role is {name!r}; it must be one of {', '.join(ROLES)}")
-    return name
+    role = find_same(name, ROLES) if name else ""
+    if role is None:
+        raise InvalidInput(_describe_wrong("role", name, ROLES))
+    return role
 
 
 def _split_domains(domain: str) -> list[str]:
@@ -120,8 +138,13 @@ def _parse_time(time: str | int, parse_words: Callable[[str], Millis], default: 
 
 
 def _parse_choice(choices: type[E], field: str, name: str) -> E:
-    try:
-        return choices(name)
-    except ValueError:
-        known = ", ".join(choices)
-        raise InvalidInput(f"{field} is {name!r}; it must be one of {known}") from None
+    known = [choice.value for choice in choices]
+    found = find_same(name, known)
+    if found is None:
+        raise InvalidInput(_describe_wrong(field, name, known))
+    return choices(found)
+
+
+def _describe_wrong(field: str, name: str, known: Sequence[str]) -> str:
+    nearest = suggest_nearest(name, known, cutoff=0.6)
+    return f"{field} is {name[:80]!r}; it must be one of {', '.join(known)}{nearest}"

@@ -51,6 +51,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 FORBIDDEN = "this sandbox forbids connections to the daemon"
 STORAGE_ERROR = 4
+DAEMON_ERROR = "DaemonUnavailable"  # the name of an error without a daemon's answer
 CANCEL_SECONDS = 5.0  # how long a cancelled command may take to end
 
 # A hook waits this many seconds for its input, for an answer, and for the spool. A word in the
@@ -80,8 +81,8 @@ SERVE_OPTIONS = frozenset(
 )  # fmt: skip
 # Commands that run in this process if no daemon runs, and those that always do.
 LOCAL_WITHOUT_DAEMON = {
-    "memory": ("completion", "config"),
-    "memory-daemon": ("status", "completion"),
+    "memory": ("completion", "config", "help"),
+    "memory-daemon": ("status", "completion", "help"),
     "kontekst": ("completion",),
 }
 ALWAYS_LOCAL = {
@@ -194,7 +195,7 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
     except OSError as exc:  # for example, the disk that holds the output is full
-        complain(f"error: {exc.strerror or exc}\n")
+        complain(f"error: {exc.strerror or exc}\n", STORAGE_ERROR)
         return STORAGE_ERROR
 
 
@@ -296,7 +297,7 @@ def converse(
         except CallUnread:
             continue  # the daemon was stopping and did not read the call: repeat it
         except DaemonSilent:
-            complain(describe_silence(folder))
+            complain(describe_silence(folder), STORAGE_ERROR)
             return STORAGE_ERROR
         finally:
             connection.close()
@@ -306,7 +307,7 @@ def converse(
         code = start(arguments, replace=seen)
         if code:
             return code
-    complain("error: the daemon does not answer; see `memory-daemon status`\n")
+    complain("error: the daemon does not answer; see `memory-daemon status`\n", STORAGE_ERROR)
     return STORAGE_ERROR
 
 
@@ -707,7 +708,7 @@ def forward(connection: _socket.socket, call: bytes) -> int | None:
     except ConnectionLost as exc:
         if isinstance(exc, CallUnread) and not answered:
             raise
-        write(2, b"error: the daemon stopped before it had answered\n")
+        complain("error: the daemon stopped before it had answered\n", 1)
         return 1
     finally:
         if file is not None:
@@ -774,7 +775,15 @@ def receive_part(connection: _socket.socket, size: int, flags: int = 0) -> bytes
     return part
 
 
-def complain(text: str) -> None:
+def complain(text: str, code: int | None = None) -> None:
+    """Write to standard error. With an exit code it is an error, which is JSON if the caller asked
+    for that."""
+    if code is not None and option(sys.argv[1:], "--format") == "json":
+        import json
+
+        message = text.strip().removeprefix("error: ")
+        error = {"name": DAEMON_ERROR, "message": message, "exit_code": code}
+        text = json.dumps({"error": error}) + "\n"
     write(2, text.encode(errors="surrogateescape"))
 
 

@@ -53,14 +53,15 @@ def start(
         os.makedirs(folder, 0o700, exist_ok=True)
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as exc:
-        complain(f"error: cannot use the data folder {folder}: {exc.strerror}\n")
+        complain(f"error: cannot use the data folder {folder}: {exc.strerror}\n", STORAGE_ERROR)
         return STORAGE_ERROR
     try:
         if not acquire_lock(lock):
             seconds = START_MILLIS // 1000
             complain(
                 f"error: another command has held {path} for {seconds} s and has started no"
-                " daemon; end it and try again\n"
+                " daemon; end it and try again\n",
+                STORAGE_ERROR,
             )
             return STORAGE_ERROR
         running = None if read_announcement(folder) == replace else connect(folder)
@@ -71,14 +72,14 @@ def start(
         marker = os.path.join(folder, "start-failed")
         failures, code, message = read_failed_start(marker)
         if message and not by_hand:
-            complain(message)
+            complain(message, code)
             return code
         code, reason = spawn(config, by_hand, replace is not None, options)
         if not code:
             if failures:
                 os.unlink(marker)
             return 0
-        complain(reason)
+        complain(reason, code)
         if code == CONFIG_ERROR:
             return code  # quick to detect, and perhaps only in this caller's settings
         try:

@@ -340,17 +340,18 @@ class TestQueryEvents:
     @pytest.mark.parametrize(
         ("options", "code", "said"),
         [
-            (("--from", "2", "--to", "1"), INVALID, "swap them"),
-            (("--from", "-1", "--to", "1"), INVALID, "from_timestamp_ms is -1"),
-            (("--from", "0", "--to", "10000000000000"), INVALID, "to_timestamp_ms is 1000000"),
-            (("--from", "0", "--to", "9" * 40), INVALID, "to_timestamp_ms is 9999"),
-            (("--from", "0", "--to", "1", "-l", "-1"), INVALID, "limit is -1"),
-            (("--from", "0", "--to", "1", "-t", "nonsense"), INVALID, "continuation_token"),
-            (("--from", "0", "--to", "1", "-t", ""), INVALID, "continuation_token"),
-            (("--from", "0"), USAGE, "Missing option '--to'"),
-            (("--from", "noon", "--to", "1"), INVALID, "'noon' is not a time"),
-            (("--from", "0", "--to", "1", "--what"), USAGE, "No such option"),
-            (("--from", "0", "--to", "1", "--format", "xml"), USAGE, "'xml' is not one of"),
+            (("--from", "today", "--to", "yesterday"), INVALID, "swap them"),
+            (("--from", "-1", "--to", "now"), INVALID, "'-1' is not a time"),
+            (("--from", "12", "--to", "now"), INVALID, "12 is not a time"),
+            (("--from", "0", "--to", "10000000000000"), INVALID, "10000000000000 is not a time"),
+            (("--from", "0", "--to", "9" * 40), INVALID, "is not a time: the last is"),
+            (("--from", "0", "--to", "now", "-l", "-1"), USAGE, "-1 is not in the range"),
+            (("--from", "0", "--to", "now", "-t", "nonsense"), INVALID, "continuation_token"),
+            (("--from", "0", "--to", "now", "-t", ""), INVALID, "continuation_token"),
+            (("--from", ""), USAGE, "the time is empty"),
+            (("--from", "noon", "--to", "now"), INVALID, "'noon' is not a time"),
+            (("--from", "0", "--to", "now", "--what"), USAGE, "No such option"),
+            (("--from", "0", "--to", "now", "--format", "xml"), USAGE, "'xml' is not one of"),
         ],
     )
     def test_what_makes_no_sense_is_refused_with_a_reason(
@@ -383,9 +384,8 @@ class TestEndpoint:
     @pytest.mark.parametrize(
         "options",
         [
-            ("--from", "2", "--to", "1"),
-            ("--from", "0", "--to", "1", "-l", "-1"),
-            ("--from", "0", "--to", "1", "-t", "nonsense"),
+            ("--from", "today", "--to", "yesterday"),
+            ("--from", "0", "--to", "now", "-t", "nonsense"),
             ("--from", "0", "--to", "9" * 40),
         ],
     )
@@ -398,7 +398,7 @@ class TestEndpoint:
 
     def test_where_nobody_answers_it_is_a_network_error(self, quiet_home: Home) -> None:
         endpoint = f"http://127.0.0.1:{free_port()}"
-        ended = quiet_home.daemon("query", "-e", endpoint, "events", "--from", "0", "--to", "1")
+        ended = quiet_home.daemon("query", "-e", endpoint, "events", "--from", "0", "--to", "0")
         assert_refused(ended, NETWORK, "no daemon answers")
         assert endpoint in ended.stderr
         assert not (quiet_home.data / "daemon.json").exists()
@@ -407,7 +407,7 @@ class TestEndpoint:
     def test_nonsense_is_refused_with_how_to_write_it(
         self, quiet_home: Home, endpoint: str
     ) -> None:
-        words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "1")
+        words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "0")
         assert_refused(quiet_home.apart("memory-daemon", *words), INVALID, "http://host:port")
 
 
@@ -546,7 +546,7 @@ class TestTokens:
     @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
     def test_a_remote_command_needs_none_of_the_same_user(self, home: Home, host: str) -> None:
         endpoint = f"{host}:{home.status()['grpc_port']}"
-        words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "1")
+        words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "0")
         ended = home.apart("memory-daemon", *words)
         assert ended.returncode == OK, ended.stderr
         wrong = home.apart("memory-daemon", *words, environ={"MEMORY_KEY": "am_wrong"})
@@ -556,7 +556,7 @@ class TestTokens:
     def test_commands_and_the_unix_socket_need_none(self, home: Home) -> None:
         assert home.daemon(*events(0)).returncode == OK
         path = home.status()["grpc_socket"]
-        words = ("query", "-e", f"unix:{path}", "events", "--from", "0", "--to", "1")
+        words = ("query", "-e", f"unix:{path}", "events", "--from", "0", "--to", "0")
         ended = home.apart("memory-daemon", *words)
         assert ended.returncode == OK, ended.stderr
         with Client(f"unix:{path}") as local:
@@ -717,7 +717,7 @@ class TestConfig:
 class TestConfigErrors:
     @pytest.mark.parametrize(
         "arguments", [("status",), ("admin", "stats"), ("token", "list"), ("query", "events",
-                      "--from", "0", "--to", "1")],
+                      "--from", "0", "--to", "0")],
     )  # fmt: skip
     def test_every_command_tells_them_also_while_a_daemon_runs(
         self, home: Home, tmp_path: Path, arguments: tuple[str, ...]

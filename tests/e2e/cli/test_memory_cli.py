@@ -213,9 +213,9 @@ class TestCapture:
         assert_refused(memory("capture", "decisions", summary), INVALID, "summary")
 
     def test_an_unknown_namespace_is_refused_with_the_choices(self, memory: MemoryCommand) -> None:
-        answer = memory("capture", "decision", "x")
-        assert_refused(answer, USAGE, "'decisions'", "'retrospective'", "Did you mean 'decisions'?")
-        assert "Did you mean" not in memory("capture", "xyzzy", "x").errors
+        answer = memory("capture", "decison", "x")
+        assert_refused(answer, USAGE, "'decisions'", "'retrospective'", "did you mean 'decisions'?")
+        assert "did you mean" not in memory("capture", "xyzzy", "x").errors
 
     def test_outside_a_repository_it_says_where_the_memory_is(
         self, home: Home, memory: MemoryCommand
@@ -591,7 +591,8 @@ class TestShowAndList:
             ("subcog://user/decisions/000000000000:0", MISSING),
             ("subcog://project:nobody/decisions/000000000000:0", MISSING),
             ("000", INVALID),
-            ("decision:000000000000:0", INVALID),
+            ("decision:000000000000:0", MISSING),
+            ("dcsn:000000000000:0", INVALID),
             ("subcog://user/decisions", INVALID),
             ("", INVALID),
         ],

@@ -113,10 +113,10 @@ class TestRoundTrip:
         words = ("--domain", "project", "--include-archived", "--format", format_)
         written = memory("export", *words)
         assert (written.code, written.errors) == (OK, "")
-        first = told(elsewhere, "--format", format_, given=written.out)
+        first = told(elsewhere, "--from-format", format_, given=written.out)
         assert (first["captured"], first["skipped"], first["refused"]) == (6, 0, [])
         assert said(elsewhere) == before
-        again = told(elsewhere, "--format", format_, given=written.out)
+        again = told(elsewhere, "--from-format", format_, given=written.out)
         assert (again["captured"], again["skipped"]) == (0, 6)
         assert said(elsewhere) == before
         guessed = told(elsewhere, given=written.out)
@@ -184,7 +184,7 @@ class TestDomains:
         other = MemoryCommand(
             fresh, git_repositories.make_repository(fresh.work / f"other{next(_numbers)}").folder
         )
-        answer = other("import", "--format", "json", given=exported)
+        answer = other("import", "--from-format", "json", given=exported)
         assert answer.code == OK
         assert f"go to project:{other.folder.name}" in answer.errors
         mine = other.json("list", "--domain", "user")["memories"]
@@ -260,7 +260,8 @@ class TestImport:
         places = [each.partition(":")[0] for each in found["refused"]]
         assert sorted(places) == ["line 2", "line 3", "line 4", "line 7", "record 5"]
         assert all(f"warning: {each}\n" in answer.errors for each in found["refused"])
-        assert "error: 5 records could not be imported" in answer.errors
+        error = json.loads(answer.errors.splitlines()[-1])["error"]
+        assert error["message"] == "5 records could not be imported"
         assert PRIVATE_KEY.split("\n")[2] not in answer.errors + answer.text
         summaries = {memory.show(name)["summary"] for name in memory.list_ids()}
         assert summaries == {"Good", "Also good"}
@@ -289,7 +290,7 @@ class TestImport:
     def test_a_file_that_cannot_be_read_at_all(
         self, memory: MemoryCommand, format_: str, given: bytes, words: tuple[str, ...]
     ) -> None:
-        assert_refused(memory("import", "--format", format_, given=given), INVALID, *words)
+        assert_refused(memory("import", "--from-format", format_, given=given), INVALID, *words)
 
     def test_secrets_are_removed(self, memory: MemoryCommand) -> None:
         given = f'{{"namespace": "learnings", "summary": "Key", "content": "it is {TOKEN}"}}'
@@ -311,7 +312,7 @@ class TestImport:
         assert_refused(answer, INVALID, str(memory.folder / "no-such.yaml"))
 
     def test_an_unknown_format_is_refused(self, memory: MemoryCommand) -> None:
-        assert_refused(memory("import", "--format", "xml", given=b"<a/>"), USAGE, "'jsonl'")
+        assert_refused(memory("import", "--from-format", "xml", given=b"<a/>"), USAGE, "'jsonl'")
         assert_refused(memory("export", "--format", "text"), USAGE, "'jsonl'")
 
     def test_without_a_pipe_it_asks_for_a_file(self, home: Home) -> None:

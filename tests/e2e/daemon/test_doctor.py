@@ -153,7 +153,7 @@ class TestAgents:
         _, found = examined(home, HOME=str(tmp_path))
         (gemini,) = found["gemini"]
         assert gemini["health"] == "warning"
-        assert gemini["advice"] == "memory install gemini --user"
+        assert gemini["advice"] == "memory install gemini --scope user"
 
     def test_a_program_of_the_repository_is_not_run(self, home: Home, tmp_path: Path) -> None:
         """A file that someone cloned may name any program as ours."""

@@ -86,7 +86,8 @@ def test_an_unknown_job_is_told_so(own: tuple[Client, Toc], name: str) -> None:
     _, toc = own
     for answer in (toc.pause(name), toc.resume(name), toc.run(name)):
         assert not answer.success
-        assert answer.error == f"Job not found: {name}"
+        nearest = "; did you mean 'hourly-rollup'?" if name == "Hourly-Rollup" else ""
+        assert answer.error == f"Job not found: {name}{nearest}"
 
 
 def test_pausing_and_resuming_show_in_the_status(own: tuple[Client, Toc]) -> None:

@@ -205,7 +205,7 @@ class TestForms:
     def test_without_an_agent_all_are_listed(self, ada: Ada) -> None:
         (ada.home / ".codex").mkdir()
         ada.run_text("install", "gemini")
-        ada("install", "cursor", "--project")
+        ada("install", "cursor", "--scope", "project")
         said = ada.run_text("install")
         assert "claude-code  Claude Code  (not found: no " in said
         assert "codex        Codex\n             user: not installed\n" in said
@@ -222,7 +222,9 @@ class TestForms:
         settings.write_text(
             settings.read_text().replace(str(LAUNCHER.parent), "/gone/agent_memory")
         )
-        assert "run `memory install claude-code --user` to use this one" in ada.run_text("install")
+        assert "run `memory install claude-code --scope user` to use this one" in ada.run_text(
+            "install"
+        )
         assert f"Changed {settings}" in ada.run_text("install", "claude-code")
         assert "/gone" not in settings.read_text()
 
@@ -251,7 +253,7 @@ class TestRefusals:
 
     def test_both_levels(self, ada: Ada) -> None:
         answer = ada("install", "codex", "--user", "--project")
-        assert_refused(answer, USAGE, "--user and --project")
+        assert_refused(answer, USAGE, "choose one --scope")
 
     def test_json_with_comments_is_left_as_it_is(self, ada: Ada) -> None:
         text = '{\n  // mine\n  "a": 1\n}\n'
@@ -267,4 +269,4 @@ class TestRefusals:
 
     def test_a_home_as_project(self, ada: Ada) -> None:
         ada.environ["HOME"] = str(ada.project)
-        assert_refused(ada("install", "codex", "--project"), INVALID, "--user")
+        assert_refused(ada("install", "codex", "--project"), INVALID, "--scope user")

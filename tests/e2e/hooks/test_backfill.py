@@ -197,7 +197,7 @@ class TestRefusals:
         assert_refused(memory("import", "--from", "jsonl"), USAGE, "needs a FILE")
 
     @pytest.mark.parametrize(
-        "option", [("--format", "yaml"), ("--namespace", "decisions"), ("--domain", "project")]
+        "option", [("--from-format", "yaml"), ("--namespace", "decisions"), ("--domain", "project")]
     )
     def test_options_of_memories(self, memory: MemoryCommand, option: tuple[str, str]) -> None:
         answer = memory("import", "--from", "claude-code", *option)

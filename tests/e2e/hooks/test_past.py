@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.command_runner import Home
 from tests.memory_commands import INVALID, OK, USAGE, MemoryCommand, assert_refused
@@ -181,9 +182,8 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            (("--since", "today"), "need --conversations"),
+            (("--all", "--since", "today"), "--all takes only a FILE"),
             (("--format", "obsidian"), "needs --conversations"),
-            (("--conversations", "--format", "yaml"), "not yaml"),
             (("--conversations", "--namespace", "decisions"), "takes only"),
         ],
     )
@@ -191,6 +191,11 @@ class TestMistakes:
         self, memory: MemoryCommand, options: tuple[str, ...], words: str
     ) -> None:
         assert_refused(memory("export", *options), USAGE, words)
+
+    def test_conversations_are_never_yaml(self, memory: MemoryCommand) -> None:
+        answer = memory("export", "--conversations", "--format", "yaml")
+        assert (answer.code, answer.text) == (USAGE, "")
+        assert yaml.safe_load(answer.errors)["error"]["message"].endswith("not yaml")
 
     def test_times_that_are_swapped(self, memory: MemoryCommand) -> None:
         times = ("--since", "2026-02-02", "--until", "2026-01-01")

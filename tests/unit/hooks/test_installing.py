@@ -211,7 +211,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("agent", [Agent.VSCODE, Agent.ROO, Agent.ZED], ids=str)
     def test_without_hooks_there_is_nothing_without_mcp(self, user: User, agent: Agent) -> None:
-        with pytest.raises(InvalidInput, match=f"memory uninstall {agent} --user"):
+        with pytest.raises(InvalidInput, match=f"memory uninstall {agent} --scope user"):
             user.install(agent)
 
     def test_a_file_of_servers_that_we_made_goes_with_the_server(self, user: User) -> None:
@@ -250,7 +250,7 @@ class TestFiles:
 
     def test_a_home_is_no_project(self, user: User) -> None:
         user.folder = user.home
-        with pytest.raises(InvalidInput, match="--user"):
+        with pytest.raises(InvalidInput, match="--scope user"):
             user.install(Agent.GEMINI, InstallScope.PROJECT)
         assert [each.scope for each in user.scopes()] == [InstallScope.USER]
 
@@ -287,7 +287,7 @@ class TestNotes:
     def test_two_levels_are_told(self, user: User) -> None:
         user.install(scope=InstallScope.PROJECT)
         (note,) = user.install().notes
-        assert "memory uninstall claude-code --project" in note
+        assert "memory uninstall claude-code --scope project" in note
 
     def test_hooks_that_are_switched_off_are_told(self, user: User) -> None:
         settings = user.home / ".claude" / "settings.json"

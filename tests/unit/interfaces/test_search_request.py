@@ -17,7 +17,7 @@ from agent_memory.interfaces.search_request import (
     DEFAULT_KINDS,
     MEMORIES,
     SearchRequest,
-    parse_plurals,
+    parse_kinds,
 )
 from agent_memory.interfaces.wire.search import HIT_FIELDS, parse_request
 from agent_memory.kernel.errors import InvalidInput
@@ -115,12 +115,14 @@ class TestQueries:
         [
             (["events", "segments"], {DocumentKind.EVENT, DocumentKind.SEGMENT}),
             (["memories"], {DocumentKind.MEMORY}),
+            (["event", "Segment"], {DocumentKind.EVENT, DocumentKind.SEGMENT}),
+            (["memory, facts"], {DocumentKind.MEMORY, DocumentKind.FACT}),
             (["events", "all"], set(DocumentKind)),
             ([], set()),
         ],
     )
-    def test_kinds_are_plural_for_people(self, names: list[str], kinds: set[DocumentKind]) -> None:
-        assert parse_plurals(names) == kinds
+    def test_kinds_in_singular_and_plural(self, names: list[str], kinds: set[DocumentKind]) -> None:
+        assert parse_kinds(names) == kinds
 
     @pytest.mark.parametrize(
         ("domain", "domains"),
@@ -148,10 +150,11 @@ class TestQueries:
     @pytest.mark.parametrize(
         ("wrong", "message"),
         [
-            ({"kinds": ["events"]}, "kind is 'events'; it must be one of event"),
+            ({"kinds": ["evnets"]}, "kind is 'evnets'; it must be one of .*mean 'events'?"),
             ({"mode": "psychic"}, "mode is 'psychic'; it must be one of hybrid"),
             ({"role": "ghost"}, "role is 'ghost'; it must be one of user"),
             ({"namespace": "dreams"}, "namespace is 'dreams'"),
+            ({"namespace": "decisons"}, "did you mean 'decisions'?"),
             ({"domain": "elsewhere"}, "domain is 'elsewhere'"),
             ({"statuses": ["lost"]}, "status is 'lost'; it must be one of pending"),
             ({"since": 5, "until": 4}, "before it begins"),

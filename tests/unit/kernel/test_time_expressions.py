@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.text import time_expressions
 from agent_memory.kernel.text.time_expressions import TimeWindow
@@ -412,3 +413,44 @@ class TestZones:
     def test_a_moment_without_an_offset_is_in_the_zone(self, written: str, start: str) -> None:
         zone = ZoneInfo("Europe/Berlin")
         assert time_expressions.parse_moments(written, NOW, zone)[0] == ms(start)
+
+
+class TestTypedTimes:
+    """What people give to an option: NOW is a Monday, 10:00 in UTC and 11:00 in Berlin."""
+
+    @pytest.mark.parametrize(
+        ("written", "start", "end"),
+        [
+            ("now", "2026-11-16T10:00:00", "2026-11-16T10:00:00"),
+            ("2h", "2026-11-16T08:00:00", "2026-11-16T08:00:00"),
+            ("90 min", "2026-11-16T08:30:00", "2026-11-16T08:30:00"),
+            ("2 Weeks", "2026-11-02T10:00:00", "2026-11-02T10:00:00"),
+            ("tomorrow", "2026-11-16T23:00:00", "2026-11-17T22:59:59.999"),
+            ("10:30", "2026-11-16T09:30:00", "2026-11-16T09:30:59.999"),
+            ("yesterday 10:30", "2026-11-15T09:30:00", "2026-11-15T09:30:59.999"),
+            ("12 Feb at 9am", "2026-02-12T08:00:00", "2026-02-12T08:00:59.999"),
+            ("monday, 12:05 am", "2026-11-15T23:05:00", "2026-11-15T23:05:59.999"),
+            ("12 Feb", "2026-02-11T23:00:00", "2026-02-12T22:59:59.999"),
+            (" 12  Feb. ", "2026-02-11T23:00:00", "2026-02-12T22:59:59.999"),
+            ("2026", "2025-12-31T23:00:00", "2026-12-31T22:59:59.999"),
+            ("20260701", "2026-06-30T22:00:00", "2026-07-01T21:59:59.999"),
+            ("1738278000", "2025-01-30T23:00:00", "2025-01-30T23:00:00.999"),
+            ("1738278000000", "2025-01-30T23:00:00", "2025-01-30T23:00:00"),
+            ("0", "1970-01-01T00:00:00", "1970-01-01T00:00:00"),
+        ],
+    )
+    def test_a_whole_text_is_a_time(self, written: str, start: str, end: str) -> None:
+        zone = ZoneInfo("Europe/Berlin")
+        assert time_expressions.parse_moments(written, NOW, zone) == (ms(start), ms(end))
+
+    @pytest.mark.parametrize(
+        "written",
+        [
+            *("", "12", "99", "-1", "1e5", "99999999999999", "9" * 5_000, "yesterday " * 100),
+            *("12 Feb 25:00", "12 Feb 10:61", "13pm", "0am", "last week 10:00", "20261345"),
+            *("foo yesterday", "yesterday and the day before", "2h later", "now or never"),
+        ],
+    )
+    def test_what_is_none_or_only_partly_one_is_refused(self, written: str) -> None:
+        with pytest.raises(InvalidInput, match="is not a time"):
+            time_expressions.parse_moments(written, NOW)

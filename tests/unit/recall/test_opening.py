@@ -234,7 +234,8 @@ class TestMemories:
             ("decisions:000000000000:0", NotFound),
             ("subcog://user/decisions/000000000000:0", NotFound),
             ("subcog://user/decisions", InvalidInput),
-            ("decision:000000000000:0", InvalidInput),
+            ("decision:000000000000:0", NotFound),
+            ("dcsn:000000000000:0", InvalidInput),
         ],
     )
     def test_a_full_name_of_none_is_told_as_before(

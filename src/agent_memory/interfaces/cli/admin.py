@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime
 
 import click
 
@@ -11,6 +10,7 @@ from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli import query_toc, rendering
 from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
 from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation, remember
+from agent_memory.interfaces.cli.filters import SINCE, resolve_range, time_option
 from agent_memory.interfaces.cli.verify import verify
 from agent_memory.interfaces.wire.operations import stats_json
 from agent_memory.kernel.status import ContentsStatus, IndexesStatus, StoreStats
@@ -77,25 +77,24 @@ def compact(run: Invocation, family: str | None) -> None:
     "rebuild-toc",
     examples=(
         "memory-daemon admin rebuild-toc --dry-run",
-        "memory-daemon admin rebuild-toc --from-date 2026-01-01",
+        "memory-daemon admin rebuild-toc --since 2026-01-01",
     ),
 )
-@click.option(
-    "--from-date", type=query_toc.DAY, help="Only sessions with events on or after this day."
+@time_option(
+    *SINCE, "--from-date", help="Only sessions with events on or after the day of this time."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @invocation
-def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> None:
+def rebuild_toc(run: Invocation, since: str | None, dry_run: bool) -> None:
     """Rebuild the table of contents from the events.
 
     Segments whose content does not change stay as they are.
     """
     rebuild = run.services.rebuild
-    sessions = rebuild.sessions(None if from_date is None else from_date.date())
+    first = query_toc.find_day(run, resolve_range(run, since, None)[0]) if since else None
+    sessions = rebuild.sessions(first)
     with run.terminal.progress("Rebuilding", len(sessions)) as advance:
-        done = rebuild.run(
-            sessions, dry_run=dry_run, on_progress=advance, complete=from_date is None
-        )
+        done = rebuild.run(sessions, dry_run=dry_run, on_progress=advance, complete=first is None)
     verb = "would be " if dry_run else ""
     run.show(
         asdict(done),

@@ -16,7 +16,7 @@ PLAIN = ImportSource.JSONL.value
 SOURCES = tuple(source.value for source in ImportSource)
 _KIB = 1024
 _REASONS = 10
-_FOREIGN = {"format_": "--format", "namespace": "--namespace", "domain": "--domain"}
+_FOREIGN = {"from_format": "--from-format", "namespace": "--namespace", "domain": "--domain"}
 
 
 def import_transcripts(

@@ -1,6 +1,5 @@
 """`memory capture`, `list`, `edit`, `resolve` and `archive`."""
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,9 +21,9 @@ from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces.cli import editing, listing, rendering
+from agent_memory.interfaces.cli import editing, filters, listing, rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, find_session, name_agent
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 from agent_memory.interfaces.editor_documents import EditorDocument
 from agent_memory.interfaces.wire.memories import capture_json, memory_details_json, memory_json
 from agent_memory.kernel.errors import InvalidInput
@@ -73,15 +72,6 @@ class CommaList(click.ParamType[tuple[str, ...]]):
         return tuple(filter(None, (word.strip() for word in str(value).split(","))))
 
 
-class Namespace(click.Choice[str]):
-    """A choice that suggests the nearest namespace for a misspelled one."""
-
-    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        message = super().get_invalid_choice_message(value, ctx)
-        nearest = difflib.get_close_matches(str(value).lower(), self.choices, n=1)
-        return f"{message} Did you mean {nearest[0]!r}?" if nearest else message
-
-
 def get_caller(run: Invocation) -> Caller:
     call = run.terminal.call
     return Caller(folder=str(call.cwd), environ=call.environ)
@@ -124,7 +114,7 @@ def read_content(run: Invocation, content: str | None, from_stdin: bool) -> str 
         "memory capture learnings    # opens your editor",
     ),
 )
-@click.argument("namespace", type=Namespace(NAMESPACES), metavar="NAMESPACE")
+@click.argument("namespace", type=Choice(NAMESPACES), metavar="NAMESPACE")
 @click.argument("summary", required=False)
 @click.option("--content", help="Details, in Markdown.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the details from standard input.")
@@ -285,13 +275,14 @@ def _as_text(shown: MemoryDetails) -> Iterator[str]:
         "memory list",
         "memory list --namespace blockers --status active",
         "memory list --domain user --tags database --format json",
+        "memory list --project my-app --since 'last week'",
     ),
 )
-@click.option("--namespace", type=click.Choice(NAMESPACES), help="Only this namespace.")
+@click.option("--namespace", type=Choice(NAMESPACES), help="Only this namespace.")
 @click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
 @click.option(
     "--status",
-    type=click.Choice(["pending", "active", "resolved", "archived", "all"]),
+    type=Choice(["pending", "active", "resolved", "archived", "all"]),
     help="Only in this status. Default: all except archived.",
 )
 @click.option(
@@ -301,7 +292,9 @@ def _as_text(shown: MemoryDetails) -> Iterator[str]:
     help="Only with all of these tags, separated by commas.",
 )
 @click.option("--spec", help="Only of this specification.")
-@click.option("-l", "--limit", type=click.IntRange(1), help="List at most this many.")
+@filters.limit_option(help="List at most this many.")
+@filters.project_option
+@filters.range_options
 @invocation
 def list_memories(
     run: Invocation,
@@ -311,12 +304,22 @@ def list_memories(
     tags: tuple[tuple[str, ...], ...],
     spec: str | None,
     limit: int | None,
+    project: str,
+    since: str | None,
+    until: str | None,
 ) -> None:
-    """List memories, newest first."""
+    """List memories, newest first.
+
+    --project NAME is short for --domain project:NAME. A time is that of the capture.
+    """
     editor, location = run.services.editor, resolve_location(run)
-    domains, required_tags = resolve_domains(run, domain), frozenset(join_lists(tags))
-    statuses = _STATUSES[status]
-    if limit is not None and spec is None and not required_tags:
+    project = filters.resolve_project(run, project)
+    if project and domain != "all":
+        raise click.UsageError("--project and --domain cannot be combined")
+    domains = resolve_domains(run, f"{PROJECT}:{project}" if project else domain)
+    required_tags, statuses = frozenset(join_lists(tags)), _STATUSES[status]
+    start, end = filters.resolve_range(run, since, until)
+    if limit is not None and spec is None and not (required_tags or since or until):
         matching, total = editor.list_newest(domains, statuses, namespace=namespace, limit=limit)
     else:
         matching = [
@@ -326,9 +329,12 @@ def list_memories(
             and (namespace is None or memory.namespace == namespace)
             and (spec is None or memory.spec == spec)
             and required_tags <= memory.tags
+            and start <= memory.created_ms <= end
         ]
         total = len(matching)
         matching.sort(key=lambda memory: (-memory.created_ms, memory.key))
+    if not matching:
+        filters.check_project(run, project)
     details = editor.load_details(matching[:limit])
     run.show(
         {

@@ -21,6 +21,7 @@ from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.services import Services
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.spelling import find_same, suggest_nearest
 from agent_memory.kernel.text import time_expressions
 from agent_memory.platform import time_zone
 from agent_memory.platform.clock import SystemClock
@@ -88,9 +89,7 @@ class Invocation:
         return time_zone.find_zone(self.loaded.settings.cli.timezone, self.terminal.call.environ)
 
     def resolve_time(self, written: str) -> tuple[int, int]:
-        """Return the first and the last moment of a time in words or in milliseconds."""
-        if written.removeprefix("-").isdecimal():
-            return int(written), int(written)
+        """Return the first and the last moment of a time in words, or in numbers."""
         return time_expressions.parse_moments(written, SystemClock().now(), self.zone)
 
     def path(self, path: Path) -> Path:
@@ -197,6 +196,19 @@ class PathType(click.Path):
         if value == "":
             self.fail("the path is empty", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Choice(click.Choice[str]):
+    """A choice that takes its words in any case, in singular or plural, and suggests the nearest
+    one for a misspelled word."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(find_same(str(value), self.choices) or value, param, ctx)
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        message = super().get_invalid_choice_message(value, ctx)
+        nearest = suggest_nearest(str(value).lower(), self.choices, cutoff=0.6)
+        return f"{message.removesuffix('.')}{nearest}" if nearest else message
 
 
 class _HelpfulCommand(click.Command):
@@ -348,6 +360,15 @@ def endpoint_option(function: F) -> F:
     )(function)
 
 
+def report_control(run: Invocation, act: Callable[[Callable[[str], None]], int]) -> int:
+    """Control the daemon, and show what was done in the caller's format."""
+    said: list[str] = []
+    code = act(said.append)
+    if message := "".join(said).strip():
+        run.show({"message": message, "exit_code": code}, lambda: message)
+    return code
+
+
 yes_option = click.option(
     "-y",
     "--yes",
@@ -369,7 +390,7 @@ def remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any], 
 
 
 _FORMAT: dict[str, Any] = {
-    "type": click.Choice(FORMATS),
+    "type": Choice(FORMATS),
     "expose_value": False,
     "callback": remember("format"),
     "help": "Output format.",

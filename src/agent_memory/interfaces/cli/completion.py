@@ -3,7 +3,7 @@
 import click
 
 from agent_memory.interfaces.cli import completion_scripts
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 
 SHELLS = tuple(completion_scripts.SCRIPTS)
 
@@ -17,7 +17,7 @@ SHELLS = tuple(completion_scripts.SCRIPTS)
         "memory completion fish | source",
     ),
 )
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=Choice(SHELLS))
 @click.option("--install", is_flag=True, help="Switch it on in every new shell.")
 @click.option("--remove", is_flag=True, help="Undo --install.")
 @invocation

@@ -12,7 +12,7 @@ from agent_memory.features.hooks.model import vault_notes
 from agent_memory.interfaces import conversation_files, vault
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.interfaces.cli.journal import resolve_range
+from agent_memory.interfaces.cli.filters import resolve_range
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS
 from agent_memory.platform import durable, files
@@ -28,7 +28,11 @@ _WRITTEN, _SAME, _KEPT = "written", "unchanged", "kept"
 
 
 def export_conversations(
-    run: Invocation, target: Path | None, format_: str | None, since: str, until: str
+    run: Invocation,
+    target: Path | None,
+    format_: str | None,
+    since: str | None,
+    until: str | None,
 ) -> None:
     """Write the conversations of a time to a target, or to standard output."""
     if target is not None and str(target) == "-":

@@ -9,6 +9,7 @@ from agent_memory.features.forgetting.model.forgetting import ForgettingReport, 
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation, yes_option
+from agent_memory.interfaces.cli.filters import SINCE, UNTIL, resolve_range, time_option
 from agent_memory.kernel.errors import Cancelled, NotFound
 from agent_memory.kernel.ids import EventId, SessionId
 
@@ -28,18 +29,20 @@ def _reject_repeats(
         "memory forget decisions:abc123def456:0",
         "memory forget abc123 --rewrite-notes",
         "memory forget --session s-42",
-        "memory forget --from 2026-03-01 --to 2026-03-02 --yes",
+        "memory forget --since 2026-03-01 --until 2026-03-02 --yes",
     ),
 )
 @click.argument("memory_ids", nargs=-1)
 @click.option("--event", callback=_reject_repeats, multiple=True, help="Forget this event.")
 @click.option(
-    "--session", callback=_reject_repeats, multiple=True, help="Forget all events of this session."
+    "--session",
+    callback=_reject_repeats,
+    multiple=True,
+    metavar="ID",
+    help="Forget all events of this session; the beginning of its id is enough.",
 )
-@click.option("--from", "since", metavar="TIME", help="Forget the events from this time on.")
-@click.option(
-    "--to", "until", metavar="TIME", help="Forget the events up to and including this time."
-)
+@time_option(*SINCE, help="Forget the events from this time on.")
+@time_option(*UNTIL, help="Forget the events up to and including this time.")
 @click.option(
     "--rewrite-notes",
     is_flag=True,
@@ -62,12 +65,12 @@ def forget(
     You cannot undo this. Only an empty tombstone stays. The report says where the command searched
     for remains afterwards, and which copies it cannot reach.
 
-    Give ids of memories, or one of --event, --session, or a time range (--from, --to or both).
+    Give ids of memories, or one of --event, --session, or a time range (--since and --until).
     """
     choices = [bool(memory_ids), event is not None, session is not None, bool(since or until)]
     if sum(choices) != 1:
         raise click.UsageError(
-            "give one of these: ids of memories, --event, --session, or a time (--from, --to)"
+            "give one of these: ids of memories, --event, --session, or a time (--since, --until)"
         )
     if memory_ids:
         report = _forget_memories(run, memory_ids, rewrite_notes, yes)
@@ -133,11 +136,10 @@ def _selection(
     if event is not None:
         return Selection(event_id=EventId(event))
     if session is not None:
-        return Selection(session_id=SessionId(session))
-    return Selection(
-        since=run.recall.resolve_time(since)[0] if since else None,
-        until=run.recall.resolve_time(until)[1] if until else None,
-    )
+        # A session that is forgotten already keeps its name, for the report of that call.
+        return Selection(session_id=SessionId(run.services.opening.resolve_session(session)))
+    start, end = resolve_range(run, since, until)
+    return Selection(since=start if since else None, until=end if until else None)
 
 
 def _confirm(run: Invocation, number: int, yes: bool) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from agent_memory.features.hooks.model.installations import PLUGIN_FLAG, Agent
-from agent_memory.interfaces.cli.commands import Command
+from agent_memory.interfaces.cli.commands import Choice, Command
 
 AGENTS = tuple(agent.value for agent in Agent)
 
@@ -22,9 +22,7 @@ AGENTS = tuple(agent.value for agent in Agent)
 @click.argument("name", metavar="NAME")
 @click.option("--input", "source", type=click.Path(path_type=Path), help="Read from a file.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to a file.")
-@click.option(
-    "--agent", type=click.Choice(AGENTS), help="The agent, if the input does not name it."
-)
+@click.option("--agent", type=Choice(AGENTS), help="The agent, if the input does not name it.")
 @click.option(
     PLUGIN_FLAG, is_flag=True, help="The call comes from a plugin, and perhaps from `install` too."
 )

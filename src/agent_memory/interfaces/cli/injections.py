@@ -16,12 +16,20 @@ from agent_memory.features.injections.model.injections import (
 from agent_memory.features.injections.services.provenance import Explanation, RecordOrigin
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
-from agent_memory.features.recall.services.opening import MIN_PREFIX, OpenedSession
 from agent_memory.features.toc.model import short_ids
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import describe_author, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.cli.journal import check_project, range_options, resolve_range
+from agent_memory.interfaces.cli.filters import (
+    check_project,
+    limit_option,
+    project_option,
+    range_options,
+    resolve_project,
+    resolve_range,
+    resolve_session,
+    session_option,
+)
 from agent_memory.interfaces.cli.paragraphs import Paragraphs
 from agent_memory.interfaces.cli.show import format_speaker
 from agent_memory.interfaces.wire.injections import (
@@ -30,9 +38,7 @@ from agent_memory.interfaces.wire.injections import (
     get_title,
     injections_json,
 )
-from agent_memory.kernel.errors import InvalidInput, NotFound
 
-MAX_LISTED = 10_000
 NO_RECORDS = "no records: a suggestion, guidance, or all forgotten since"
 TITLE_CHARS = 200
 WORDS_CHARS = 800  # of each event that a record was made from
@@ -53,22 +59,13 @@ _ID = "yellow"
         "memory injections --format json | jq '[.injections[].tokens] | add'",
     ),
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, MAX_LISTED),
-    default=20,
-    show_default=True,
-    help="Most injections.",
-)
-@click.option(
-    "--session", default="", metavar="ID", help="Only into this session; a beginning is enough."
-)
-@click.option("--project", default="", help="Only of this project.")
+@limit_option(20, help="Most injections.")
+@session_option
+@project_option
 @range_options
 @invocation
 def injections(
-    run: Invocation, limit: int, session: str, project: str, since: str, until: str
+    run: Invocation, limit: int, session_id: str, project: str, since: str | None, until: str | None
 ) -> None:
     """List what hooks gave to agents, newest first.
 
@@ -79,8 +76,10 @@ def injections(
     """
     service = run.services.injections
     start, end = resolve_range(run, since, until)
-    named = _resolve_session(run, session) if session else ""
-    scope = LedgerScope(session=named, project=project, since=start, until=end)
+    project = resolve_project(run, project)
+    scope = LedgerScope(
+        session=resolve_session(run, session_id), project=project, since=start, until=end
+    )
     page = service.list_entries(scope, limit=limit)
     items = service.read_items(page.entries)
     if not page.entries:
@@ -106,14 +105,7 @@ def injections(
     ),
 )
 @click.argument("name", metavar="URI|ID")
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, MAX_LISTED),
-    default=10,
-    show_default=True,
-    help="Most times to list.",
-)
+@limit_option(10, help="Most times to list.")
 @invocation
 def why(run: Invocation, name: str, limit: int) -> None:
     """Explain where a record comes from and who was given it.
@@ -148,24 +140,6 @@ def describe_days(days: Sequence[DayCount]) -> str:
 def _describe_count(count: DayCount) -> str:
     sessions = rendering.count(count.sessions, "session")
     return f"{count.injections:,} ({rendering.count(count.tokens, 'token')}, {sessions})"
-
-
-def _resolve_session(run: Invocation, name: str) -> str:
-    """Return the id of the session that a name means. Raises NotFound and AmbiguousName."""
-    uri = documents.format_uri(documents.SESSIONS, name)
-    try:
-        opened = run.services.opening.open_uri(
-            name if name.startswith(documents.SCHEME) else uri, whole=False, around=0
-        )
-    except NotFound as exc:
-        least = "" if len(name) >= MIN_PREFIX else f" (give at least {MIN_PREFIX} characters)"
-        raise NotFound(
-            f"no session has an id that begins with {name[:80]!r}{least}; `memory sessions` lists"
-            " them"
-        ) from exc
-    if not isinstance(opened, OpenedSession):
-        raise InvalidInput(f"{name[:80]!r} is not a session; `memory sessions` lists them")
-    return opened.session_id
 
 
 def _render_entries(

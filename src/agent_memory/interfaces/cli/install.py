@@ -18,21 +18,28 @@ from agent_memory.features.hooks.model.installations import (
 )
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import get_caller
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 
 AGENTS = tuple(agent.value for agent in Agent)
 SCOPES = (
-    click.option("--user", is_flag=True, help="For all your projects (the default)."),
-    click.option("--project", is_flag=True, help="For this repository or folder only."),
+    click.option(
+        "--scope",
+        type=Choice([scope.value for scope in InstallScope]),
+        help="user: for all your projects (the default); project: for this repository or folder"
+        " only.",
+    ),
+    # The earlier names of --scope. Elsewhere --project takes the name of a project.
+    click.option("--user", is_flag=True, hidden=True),
+    click.option("--project", is_flag=True, hidden=True),
     click.option("--dry-run", is_flag=True, help="Show the changes as a diff, and change nothing."),
 )
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _STANDINGS = {
     InstallStatus.ABSENT: "not installed",
     InstallStatus.INSTALLED: "installed",
-    InstallStatus.OUTDATED: "incomplete: run `memory install {agent} --{scope}`",
+    InstallStatus.OUTDATED: "incomplete: run `memory install {agent} --scope {scope}`",
     InstallStatus.ELSEWHERE: (
-        "calls another installation: run `memory install {agent} --{scope}` to use this one"
+        "calls another installation: run `memory install {agent} --scope {scope}` to use this one"
     ),
 }
 
@@ -43,13 +50,14 @@ _STANDINGS = {
         "memory install",
         "memory install claude-code",
         "memory install codex --dry-run",
-        "memory install gemini --project",
+        "memory install gemini --scope project",
     ),
 )
-@click.argument("agent", type=click.Choice(AGENTS), required=False, metavar="[AGENT]")
+@click.argument("agent", type=Choice(AGENTS), required=False, metavar="[AGENT]")
 @SCOPES[0]
 @SCOPES[1]
 @SCOPES[2]
+@SCOPES[3]
 @click.option(
     "--mcp/--no-mcp",
     default=True,
@@ -58,7 +66,13 @@ _STANDINGS = {
 )
 @invocation
 def install(
-    run: Invocation, agent: str | None, user: bool, project: bool, dry_run: bool, mcp: bool
+    run: Invocation,
+    agent: str | None,
+    scope: str | None,
+    user: bool,
+    project: bool,
+    dry_run: bool,
+    mcp: bool,
 ) -> None:
     """Connect an agent to this memory: hooks, MCP and rules.
 
@@ -74,15 +88,18 @@ def install(
         states = service.state(get_caller(run), mcp=mcp)
         run.show([_state(state) for state in states], lambda: "\n".join(_states(states)))
         return
-    scope = resolve_scope(user=user, project=project)
-    done = service.install(Agent(agent), scope, get_caller(run), mcp=mcp, dry_run=dry_run)
+    chosen = choose_scope(scope, user=user, project=project)
+    done = service.install(Agent(agent), chosen, get_caller(run), mcp=mcp, dry_run=dry_run)
     show_result(run, done, dry_run=dry_run, advice=done.advice)
 
 
-def resolve_scope(*, user: bool, project: bool) -> InstallScope:
-    if user and project:
-        raise click.UsageError("--user and --project cannot be combined")
-    return InstallScope.PROJECT if project else InstallScope.USER
+def choose_scope(scope: str | None, *, user: bool, project: bool) -> InstallScope:
+    named = {scope} if scope else set()
+    named |= {InstallScope.USER.value} if user else set()
+    named |= {InstallScope.PROJECT.value} if project else set()
+    if len(named) > 1:
+        raise click.UsageError("user and project cannot be combined: choose one --scope")
+    return InstallScope(named.pop()) if named else InstallScope.USER
 
 
 def show_result(run: Invocation, result: InstallResult, *, dry_run: bool, advice: str) -> None:

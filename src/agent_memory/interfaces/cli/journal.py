@@ -9,46 +9,32 @@ from agent_memory.features.toc.model.journal_entries import SessionEntry
 from agent_memory.features.toc.services.journal import JournalScope
 from agent_memory.interfaces.cli import journal_pages, rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.filters import (
+    check_project,
+    limit_option,
+    project_option,
+    range_options,
+    resolve_project,
+    resolve_range,
+)
 from agent_memory.interfaces.wire.journal import day_json, session_json
-from agent_memory.kernel.errors import InvalidInput, NotFound
-from agent_memory.kernel.ids import MAX_MILLIS, Millis
-from agent_memory.kernel.spelling import suggest_nearest
+from agent_memory.kernel.ids import Millis
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_SESSIONS = 20
-MAX_SESSIONS = 10_000
 MOST_DAYS = 100  # of `memory today --date 'last year'`
-MOST_NAMED = 20  # projects in a message
 NOTHING_YET = (
     "Nothing is recorded yet. `memory install AGENT` records new sessions,"
     " `memory import --from claude-code` reads past ones."
 )
 
 
-def range_options(function: F) -> F:
-    """Add `--since` and `--until`, which `resolve_range` reads."""
-    since = click.option(
-        "--since", default="", metavar="TIME", help="From a date, a time, or 'last week'."
-    )
-    until = click.option(
-        "--until", default="", metavar="TIME", help="To a time; a day is included whole."
-    )
-    return since(until(function))
-
-
 def _list_options(function: F) -> F:
     """Add the options of commands that list sessions."""
     options = [
-        click.option(
-            "-n",
-            "--limit",
-            type=click.IntRange(1, MAX_SESSIONS),
-            default=DEFAULT_SESSIONS,
-            show_default=True,
-            help="Most sessions.",
-        ),
-        click.option("--project", default="", help="Only of this project."),
+        limit_option(DEFAULT_SESSIONS, help="Most sessions."),
+        project_option,
         click.option("--agent", default="", help="Only of this agent."),
         range_options,
     ]
@@ -67,7 +53,7 @@ def _list_options(function: F) -> F:
         "memory show 01KH7AFAJ2MPHT    # an id at the end of a line",
     ),
 )
-@click.option("--project", default="", help="Only of this project.")
+@project_option
 @click.option(
     "--date",
     "day",
@@ -83,6 +69,7 @@ def today(run: Invocation, project: str, day: str) -> None:
     your system's.
     """
     journal = run.journal
+    project = resolve_project(run, project)
     since, until = run.resolve_time(day)
     scope = JournalScope(since=Millis(since), until=Millis(until), project=project)
     page = journal.list_days(scope, limit=MOST_DAYS)
@@ -177,8 +164,9 @@ def _show_sessions(
 
 
 def _list_sessions(
-    run: Invocation, *, limit: int, project: str, agent: str, since: str, until: str
+    run: Invocation, *, limit: int, project: str, agent: str, since: str | None, until: str | None
 ) -> tuple[SessionEntry, ...]:
+    project = resolve_project(run, project)
     start, end = resolve_range(run, since, until)
     scope = JournalScope(since=start, until=end, project=project, agent=agent)
     journal = run.journal
@@ -188,29 +176,6 @@ def _list_sessions(
     if page.more:
         run.terminal.warn(f"note: there are more; -n {2 * limit} shows them\n")
     return page.sessions
-
-
-def resolve_range(run: Invocation, since: str, until: str) -> tuple[Millis, Millis]:
-    """Return the first and the last moment of `--since` and `--until`; empty is without a limit."""
-    start = run.resolve_time(since)[0] if since else 0
-    end = run.resolve_time(until)[1] if until else MAX_MILLIS
-    if start > end:
-        raise InvalidInput(f"--since {since} is after --until {until}: swap them")
-    return Millis(max(0, start)), Millis(min(end, MAX_MILLIS))
-
-
-def check_project(run: Invocation, project: str) -> None:
-    """Raise NotFound for the name of a project that has neither a session nor memories."""
-    services = run.services
-    if not project or services.resolver.projects.get(project) is not None:
-        return
-    if services.journal.find_last(JournalScope(project=project)) is not None:
-        return
-    known = {each.id for each in services.resolver.projects.list_all()}
-    names = sorted(known.union(services.journal.list_projects()))
-    nearest = suggest_nearest(project, names) or "."
-    listed = f" Known projects: {', '.join(names[:MOST_NAMED])}" if names else ""
-    raise NotFound(rendering.plain(f"no project {project!r}{nearest}{listed}"))
 
 
 def _explain_empty_day(scope: JournalScope, last: SessionEntry | None) -> str:

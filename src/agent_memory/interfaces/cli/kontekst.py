@@ -17,14 +17,18 @@ from agent_memory.interfaces.cli.commands import (
     Invocation,
     global_options,
     invocation,
+    report_control,
     verbosity_options,
 )
 from agent_memory.interfaces.cli.completion import completion
+from agent_memory.interfaces.cli.filters import limit_option
 from agent_memory.interfaces.cli.prompting import QUIET_HELP, prompt
+from agent_memory.kernel.spelling import suggest_nearest
 from agent_memory.kernel.status import ModelStatus
 
 _ABOUT = frozenset({"-h", "--help", "-V", "--version"})
 _PROMPT_CHARS = 60
+_NEARLY = 0.8
 
 
 class PromptGroup(Group):
@@ -62,6 +66,7 @@ class PromptGroup(Group):
             if skip:
                 skip = False
             elif arg == "--" or arg == "-" or not arg.startswith("-"):
+                self._check_spelling(args, arg)
                 return arg not in self.commands
             elif ctx.resilient_parsing and arg.partition("=")[0] in _OF_PROMPT:
                 return True
@@ -69,6 +74,17 @@ class PromptGroup(Group):
                 about = about or arg in _ABOUT
                 skip = arg in _WITH_VALUE
         return not about
+
+    def _check_spelling(self, args: Sequence[str], word: str) -> None:
+        """Raise UsageError for a prompt of one word that is nearly the name of a command."""
+        rest = args[args.index(word) + 1 :]
+        if word in self.commands or not word.isalpha() or any(r[:1] != "-" for r in rest):
+            return
+        names = [name for name in self.commands if name]
+        if nearest := suggest_nearest(word, names, cutoff=_NEARLY):
+            raise click.UsageError(
+                f"No such command {word!r}{nearest} As a prompt, write it behind --: -- {word}"
+            )
 
 
 @click.group(
@@ -103,16 +119,15 @@ def start(run: Invocation) -> int:
 
     The command returns when the daemon is ready.
     """
-    return run.backend.require_control().start(
-        StartOptions(config=run.config_file), run.terminal.write
-    )
+    control = run.backend.require_control()
+    return report_control(run, lambda say: control.start(StartOptions(config=run.config_file), say))
 
 
 @kontekst.command(needs_config=False, examples=("kontekst stop",))
 @invocation
 def stop(run: Invocation) -> int:
     """Stop the daemon when its current work is done."""
-    return run.backend.require_control().stop(run.terminal.write)
+    return report_control(run, run.backend.require_control().stop)
 
 
 @kontekst.command(examples=("kontekst ps", "kontekst ps --format json"))
@@ -133,14 +148,7 @@ def ps(run: Invocation) -> None:
 
 
 @kontekst.command(examples=("kontekst sessions", "kontekst sessions -l 5 --format json"))
-@click.option(
-    "-l",
-    "--limit",
-    type=click.IntRange(1, 500),
-    default=20,
-    show_default=True,
-    help="List at most this many.",
-)
+@limit_option(20, help="List at most this many.")
 @invocation
 def sessions(run: Invocation, limit: int) -> None:
     """List the sessions of agents, latest first."""

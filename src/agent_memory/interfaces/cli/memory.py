@@ -13,6 +13,7 @@ from agent_memory.interfaces.cli.consent import off, on, pause, resume
 from agent_memory.interfaces.cli.consolidate import consolidate
 from agent_memory.interfaces.cli.doctor import doctor
 from agent_memory.interfaces.cli.forget import forget
+from agent_memory.interfaces.cli.help_topics import help_command
 from agent_memory.interfaces.cli.hook import hook
 from agent_memory.interfaces.cli.injections import injections, why
 from agent_memory.interfaces.cli.install import install
@@ -46,7 +47,7 @@ from agent_memory.interfaces.cli.uninstall import uninstall
         "Look back": ("today", "log", "sessions", "injections", "why"),
         "Consent": ("on", "off", "pause", "resume"),
         "Share": ("sync", "export", "import"),
-        "Set up": ("install", "uninstall", "doctor", "config", "completion"),
+        "Set up": ("install", "uninstall", "doctor", "config", "completion", "help"),
         "Maintain": ("consolidate", "archive", "forget", "migrate"),
         "For agents": ("hook", "serve"),
     },
@@ -64,7 +65,8 @@ def memory() -> None:
     """Remember what you and your agents said, decided and learned.
 
     `memory install AGENT` makes an agent record its sessions and recall from them. Commands start
-    the daemon if it is not running. `memory COMMAND --help` explains a command.
+    the daemon if it is not running. `memory help` shows what to type for what people do most;
+    `memory COMMAND --help` explains a command.
     """
 
 
@@ -73,6 +75,6 @@ for command in (
     *(today, log, sessions, injections, why),
     *(on, off, pause, resume),
     *(status, sync, consolidate, import_memories, export, migrate, forget, hook),
-    *(context, serve, install, uninstall, doctor, config_group, completion),
+    *(context, serve, install, uninstall, doctor, config_group, completion, help_command),
 ):
     memory.add_command(command)

@@ -11,6 +11,7 @@ from agent_memory.interfaces.cli import query_toc, rendering, service_unit
 from agent_memory.interfaces.cli.admin import admin, describe_contents, index_lines
 from agent_memory.interfaces.cli.backend import StartOptions
 from agent_memory.interfaces.cli.commands import (
+    Choice,
     Group,
     Invocation,
     PathType,
@@ -18,9 +19,12 @@ from agent_memory.interfaces.cli.commands import (
     global_options,
     invocation,
     remember,
+    report_control,
     yes_option,
 )
 from agent_memory.interfaces.cli.completion import completion
+from agent_memory.interfaces.cli.filters import limit_option, range_options, resolve_range
+from agent_memory.interfaces.cli.help_topics import help_command
 from agent_memory.interfaces.cli.recall import search
 from agent_memory.interfaces.cli.scheduler import scheduler
 from agent_memory.interfaces.wire.errors import ERRORS
@@ -37,7 +41,7 @@ EXCERPT = 200
 _log_level_option = click.option(
     "-l",
     "--log-level",
-    type=click.Choice(config.LEVELS),
+    type=Choice(config.LEVELS),
     expose_value=False,
     callback=remember("log_level"),
     help="Lowest level to log.",
@@ -51,7 +55,7 @@ _log_level_option = click.option(
         "Run": ("start", "stop", "restart", "status", "service"),
         "Read": ("query",),
         "Maintain": ("admin", "scheduler"),
-        "Set up": ("token", "completion"),
+        "Set up": ("token", "completion", "help"),
     },
     examples=(
         "memory-daemon status",
@@ -110,14 +114,15 @@ def start(
     )
     if foreground:
         run.terminal.end_waiting()  # the log of the daemon follows
-    return run.backend.require_control().start(options, run.terminal.write)
+    control = run.backend.require_control()
+    return report_control(run, lambda say: control.start(options, say))
 
 
 @memory_daemon.command(needs_config=False, examples=("memory-daemon stop",))
 @invocation
 def stop(run: Invocation) -> int:
     """Stop the daemon when its current work is done."""
-    return run.backend.require_control().stop(run.terminal.write)
+    return report_control(run, run.backend.require_control().stop)
 
 
 @memory_daemon.command(needs_config=False, examples=("memory-daemon restart",))
@@ -128,7 +133,7 @@ def restart(run: Invocation) -> int:
     Settings that it reads only at its start take effect. With settings that no daemon can start
     with, the command fails and the daemon stays as it is.
     """
-    return run.backend.require_control().restart(run.terminal.write)
+    return report_control(run, run.backend.require_control().restart)
 
 
 @memory_daemon.command(
@@ -235,38 +240,34 @@ def query() -> None:
 
 @query.command(
     examples=(
-        "memory-daemon query events --from 2026-02-11 --to yesterday",
+        "memory-daemon query events --since yesterday",
+        "memory-daemon query events --from '12 Feb' --to yesterday",
         "memory-daemon query events --from 1738278000000 --to 1738281600000",
         "memory-daemon query events --from 0 --to 9999999999999 -l 5 --format json",
     )
 )
-@click.option(
-    "--from",
-    "first",
-    required=True,
-    metavar="TIME",
-    help="Start: a date, a time, words such as 'last week', or Unix ms.",
-)
-@click.option("--to", "last", required=True, metavar="TIME", help="End; a day is included whole.")
-@click.option(
-    "-l", "--limit", type=int, default=50, show_default=True, help="Show at most this many."
-)
+@range_options
+@limit_option(50, help="Show at most this many.")
 @click.option("-t", "--token", help="Token of the next page, from the page before.")
 @click.option("--full", is_flag=True, help="Show whole texts, not only the beginning.")
 @invocation
 def events(
     run: Invocation,
-    first: str,
-    last: str,
+    since: str | None,
+    until: str | None,
     limit: int,
     token: str | None,
     full: bool,
 ) -> None:
-    """Show the events of a time range."""
-    start, end = run.resolve_time(first)[0], run.resolve_time(last)[1]
+    """Show the events of a time range, the oldest first."""
+    start, end = resolve_range(run, since, until)
     after = None if token is None else parse_token(token)
     with run.open_service(lambda services: services.timeline) as timeline:
         page = timeline.list_events(start, end, limit=limit, after=after)
+        while page.next is not None and len(page.events) < limit:  # more than one page may have
+            left = limit - len(page.events)
+            more = timeline.list_events(start, end, limit=left, after=page.next)
+            page = EventPage(events=(*page.events, *more.events), next=more.next)
     run.show(page_json(page), lambda: _events_text(page, start, end, full=full), page=True)
 
 
@@ -387,5 +388,5 @@ def remove_service(run: Invocation) -> None:
     )
 
 
-for command in (admin, scheduler, completion):
+for command in (admin, scheduler, completion, help_command):
     memory_daemon.add_command(command)

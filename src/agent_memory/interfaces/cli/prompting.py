@@ -81,7 +81,13 @@ class _Prompt(Command):
     ),
 )
 @click.argument("words", nargs=-1, metavar="PROMPT...")
-@click.option("--session", "-s", default="", metavar="ID", help="Continue this session.")
+@click.option(
+    "--session",
+    "-s",
+    default="",
+    metavar="ID",
+    help="Continue this session; the beginning of its id is enough.",
+)
 @click.option("--agent", "-a", default="", metavar="NAME", help="Agent to run.")
 @click.option("--dir", "folder", type=PathType(), help="Folder to work in. Default: this one.")
 @click.option("--auto-approve", is_flag=True, help="Allow all tools without asking.")
@@ -111,7 +117,10 @@ def prompt(
     start = Start(
         prompt="" if skill else text,
         skill=skill,
-        session_id=session,
+        # Another daemon resolves no beginning: an id of its client may begin like another.
+        session_id=run.services.opening.resolve_session(session)
+        if session and run.endpoint is None
+        else session,
         agent_name=agent,
         working_dir="" if folder is None else _folder(run, folder),
     )

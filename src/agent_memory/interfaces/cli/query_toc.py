@@ -21,8 +21,15 @@ from agent_memory.features.toc.services.contents import (
 )
 from agent_memory.interfaces.cli import bullets, rendering
 from agent_memory.interfaces.cli.backend import TocBrowser
-from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
-from agent_memory.interfaces.cli.journal import check_project
+from agent_memory.interfaces.cli.commands import Choice, Group, Invocation, invocation
+from agent_memory.interfaces.cli.filters import (
+    check_project,
+    limit_option,
+    project_option,
+    range_options,
+    resolve_project,
+    resolve_range,
+)
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.toc import branch_json, expansion_json, node_json, version_json
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
@@ -32,7 +39,6 @@ EXCERPT = 200
 _BULLET = 1_000
 _SUMMARY = 1_000
 _UNWRAPPED = 100_000  # columns: in a pipe, each bullet is one line
-DAY = click.DateTime(formats=["%Y-%m-%d"])
 
 
 def register(query: click.Group) -> None:
@@ -96,7 +102,7 @@ def node(run: Invocation, node_id: str, history: bool, version: int | None) -> N
     )
 )
 @click.argument("parent_id")
-@click.option("-l", "--limit", type=int, default=20, show_default=True, help="Most children.")
+@limit_option(20, help="Most children.")
 @click.option("-t", "--token", default="0", help="The continuation token of the page before.")
 @invocation
 def browse(run: Invocation, parent_id: str, limit: int, token: str) -> None:
@@ -137,16 +143,15 @@ def expand(run: Invocation, grip_id: str, before: int, after: int) -> None:
 @_commands.command(
     examples=(
         "memory-daemon query tree",
-        "memory-daemon query tree --from 2026-03-01 --to 2026-03-31",
+        "memory-daemon query tree --since 2026-03-01 --until 2026-03-31",
         "memory-daemon query tree --project my-app --depth day",
     )
 )
-@click.option("--from", "start", type=DAY, help="First day.")
-@click.option("--to", "end", type=DAY, help="Last day.")
-@click.option("--project", default="", help="Only of this project.")
+@range_options
+@project_option
 @click.option(
     "--depth",
-    type=click.Choice([level.name.lower() for level in Level]),
+    type=Choice([level.name.lower() for level in Level]),
     default=Level.SEGMENT.name.lower(),
     show_default=True,
     help="The lowest level to show.",
@@ -155,8 +160,8 @@ def expand(run: Invocation, grip_id: str, before: int, after: int) -> None:
 @invocation
 def tree(
     run: Invocation,
-    start: datetime | None,
-    end: datetime | None,
+    since: str | None,
+    until: str | None,
     project: str,
     depth: str,
     with_bullets: bool,
@@ -167,8 +172,13 @@ def tree(
     The times of segments are those of `cli.timezone`.
     """
     _not_remote(run)
+    project = resolve_project(run, project)
+    start, end = resolve_range(run, since, until)
     branches = run.services.contents.tree(
-        _day(start), _day(end), project=project, depth=Level[depth.upper()]
+        find_day(run, start) if since else None,
+        find_day(run, end) if until else None,
+        project=project,
+        depth=Level[depth.upper()],
     )
     if not branches:
         check_project(run, project)
@@ -341,5 +351,6 @@ def _count_children(node: TocNode) -> str:
     return rendering.count(len(node.child_ids), "child", "children")
 
 
-def _day(at: datetime | None) -> date | None:
-    return None if at is None else at.date()
+def find_day(run: Invocation, at_ms: int) -> date:
+    """Return the day of a moment in the user's zone."""
+    return datetime.fromtimestamp(at_ms / 1000, run.zone).date()

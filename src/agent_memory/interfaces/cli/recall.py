@@ -25,16 +25,19 @@ from agent_memory.features.recall.services.reasoning import Conclusion
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import SearchBackend
 from agent_memory.interfaces.cli.capture import CommaList, get_caller, join_lists
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.cli.hits import format_hits, format_markdown
-from agent_memory.interfaces.search_request import (
-    ALL,
-    MEMORIES,
-    PLURALS,
-    ROLES,
-    SearchRequest,
-    parse_plurals,
+from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
+from agent_memory.interfaces.cli.filters import (
+    check_project,
+    describe_unknown_session,
+    kinds_option,
+    limit_option,
+    project_option,
+    range_options,
+    resolve_project,
+    session_option,
 )
+from agent_memory.interfaces.cli.hits import format_hits, format_markdown
+from agent_memory.interfaces.search_request import ALL, MEMORIES, ROLES, SearchRequest
 from agent_memory.interfaces.wire.search import (
     Detail,
     answer_json,
@@ -42,6 +45,7 @@ from agent_memory.interfaces.wire.search import (
     format_summary,
     reasoning_json,
 )
+from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import USER
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,48 +54,27 @@ MOST_LISTED = 10_000
 DEFAULT = "Default: all but grips; without a query, memories."
 
 
-class Kinds(click.ParamType[frozenset[DocumentKind]]):
-    name = "kinds"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> frozenset[DocumentKind]:
-        if isinstance(value, frozenset):
-            return value
-        names = [name.strip().lower() for name in str(value).split(",")]
-        wrong = [name for name in names if name not in PLURALS and names != [ALL]]
-        if wrong:
-            self.fail(f"{wrong[0]!r} is not one of {', '.join(PLURALS)}, {ALL}", param, ctx)
-        return parse_plurals(names)
-
-
 def search_options(function: F) -> F:
     """Add the options of both commands, each named like its field of SearchRequest."""
     options = [
         click.argument("query", metavar="[QUERY]...", nargs=-1),
         click.option(
             "--mode",
-            type=click.Choice([mode.value for mode in SearchMode]),
+            type=Choice([mode.value for mode in SearchMode]),
             default=SearchMode.HYBRID.value,
             show_default=True,
             help="By words and meaning, by meaning alone, or by words alone.",
         ),
-        click.option(
-            "-l",
-            "--limit",
-            type=click.IntRange(1),
-            help=f"Most results; default {DEFAULT_LIMIT}, and all without a query.",
-        ),
+        limit_option(help=f"Most results; default {DEFAULT_LIMIT}, and all without a query."),
         click.option(
             "--offset", type=click.IntRange(0, MAX_OFFSET), help="Skip this many results."
         ),
-        click.option("--since", metavar="TIME", help="From a date, a time, or words: 'last week'."),
-        click.option("--until", metavar="TIME", help="To a time; a day is included whole."),
-        click.option("--project", help="Only of this project."),
-        click.option("--session", "session_id", help="Only of this session."),
+        range_options,
+        project_option,
+        session_option,
         click.option("--agent", help="Only of this agent."),
-        click.option("--role", type=click.Choice(ROLES), help="Only what this role said."),
-        click.option("--namespace", type=click.Choice(NAMESPACES), help="Only this namespace."),
+        click.option("--role", type=Choice(ROLES), help="Only what this role said."),
+        click.option("--namespace", type=Choice(NAMESPACES), help="Only this namespace."),
         click.option(
             "--domain",
             default=ALL,
@@ -106,7 +89,7 @@ def search_options(function: F) -> F:
         click.option(
             "--status",
             "statuses",
-            type=click.Choice([status.value for status in MemoryStatus]),
+            type=Choice([status.value for status in MemoryStatus]),
             multiple=True,
             help="Only memories with this status; repeat it for several.",
         ),
@@ -116,7 +99,7 @@ def search_options(function: F) -> F:
         ),
         click.option(
             "--detail",
-            type=click.Choice(get_args(Detail)),
+            type=Choice(get_args(Detail)),
             default="summary",
             show_default=True,
             help="How much to show of each result; full includes the parts of its score.",
@@ -128,10 +111,11 @@ def search_options(function: F) -> F:
 
 
 def build_request(
-    *, query: tuple[str, ...], tags: tuple[tuple[str, ...], ...], **filters: Any
+    run: Invocation, *, query: tuple[str, ...], tags: tuple[tuple[str, ...], ...], **filters: Any
 ) -> SearchRequest:
     """Build a request from the options. Options that are not set keep their defaults."""
     chosen = {name: value for name, value in filters.items() if value is not None}
+    chosen["project"] = resolve_project(run, filters["project"])
     return SearchRequest(query=" ".join(query), tags=join_lists(tags), **chosen)
 
 
@@ -145,12 +129,7 @@ def build_request(
     ),
 )
 @search_options
-@click.option(
-    "--in",
-    "kinds",
-    type=Kinds(),
-    help=f"Where to look: {', '.join(PLURALS)}, several with commas, or all. {DEFAULT}",
-)
+@kinds_option(DEFAULT)
 @click.option("--reason", metavar="QUESTION", help="Let an LLM answer from the results.")
 @invocation
 def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) -> None:
@@ -158,7 +137,7 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
 
     Without a query, or with "all", it lists the memories that pass the filters, newest first.
     """
-    services, request = run.services, build_request(**filters)
+    services, request = run.services, build_request(run, **filters)
     if reason is not None:
         request = replace(request, query=f"{reason} {request.query}".strip())
 
@@ -167,7 +146,11 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
             return name
         return services.resolver.resolve_domain(name, get_caller(run))
 
-    query = request.to_query(run.recall.resolve_time, resolve_domain)
+    query = request.to_query(
+        run.recall.resolve_time,
+        resolve_domain,
+        resolve_session=services.opening.resolve_session,
+    )
     if reason is None:
         answer = run_search(run.recall, query)
         hint = "" if answer.hits else _explain_nothing(run, query)
@@ -184,22 +167,19 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
 
 
 def _explain_nothing(run: Invocation, query: Query) -> str:
-    """Return why a query may find nothing; empty if no reason is known."""
+    """Return why a query may find nothing; empty if no reason is known.
+
+    Raises NotFound for a project or a session that does not exist.
+    """
     scope = query.scope
-    if scope.project and (unknown := _explain_project(run, scope.project)):
-        return unknown
+    check_project(run, scope.project)
+    if scope.session and run.services.opening.find_session(scope.session) is None:
+        raise NotFound(describe_unknown_session(scope.session))
     if scope.namespace and DocumentKind.MEMORY not in scope.kinds:
         return "Only memories have a namespace: search them with --in memories."
     if query.is_listing and scope.kinds == MEMORIES and (scope.role or scope.agent):
         return "Only memories are listed without a query: add --in events."
     return ""
-
-
-def _explain_project(run: Invocation, name: str) -> str:
-    resolver = run.backend.require_services().resolver
-    if resolver.projects.get(name) is not None:
-        return ""
-    return f"Check the project {name!r}; {resolver.describe_known()}."
 
 
 def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
@@ -220,23 +200,25 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
     cls=Command,
     examples=(
         'memory-daemon query search "why did the release fail"',
-        'memory-daemon query search "retry budget" --kinds events --mode bm25 --detail full',
+        'memory-daemon query search "retry budget" --in events --mode bm25 --detail full',
         'memory-daemon query -e http://127.0.0.1:50051 search "retry budget"',
     ),
 )
 @search_options
-@click.option(
-    "--kinds",
-    type=Kinds(),
-    help=f"What to look for: {', '.join(PLURALS)}, several with commas, or all. {DEFAULT}",
-)
+@kinds_option(DEFAULT)
 @invocation
 def search(run: Invocation, /, detail: str, **filters: Any) -> None:
     """Search everything that was recorded."""
     with _open_search(run) as backend:
-        query = build_request(**filters).to_query(backend.resolve_time)
+        local = run.endpoint is None
+        query = build_request(run, **filters).to_query(
+            backend.resolve_time,
+            # Another daemon resolves names itself.
+            resolve_session=run.services.opening.resolve_session if local else str,
+        )
         answer = run_search(backend, query)
-    show_answer(run, answer, query.scope.kinds, detail)
+    hint = _explain_nothing(run, query) if local and not answer.hits else ""
+    show_answer(run, answer, query.scope.kinds, detail, hint)
 
 
 @click.command(
@@ -248,7 +230,7 @@ def search(run: Invocation, /, detail: str, **filters: Any) -> None:
     ),
 )
 @click.argument("prompt", nargs=-1)
-@click.option("--project", default="", help="The project you work on.")
+@project_option
 @click.option("--branch", default="", help="The branch you work on.")
 @click.option("--file", default="", metavar="PATH", help="The file you work on.")
 @click.option(
@@ -263,13 +245,14 @@ def context(
     run: Invocation, prompt: tuple[str, ...], project: str, branch: str, file: str, tokens: int
 ) -> None:
     """Show the context that an agent gets, as XML."""
+    project = resolve_project(run, project)
     request = contexts.ContextRequest(
         project=project, branch=branch, prompt=" ".join(prompt), file=file, tokens=tokens
     )
     built = run.services.context.build(request)
     if not built.text:
-        unknown = _explain_project(run, project) if project else ""
-        run.terminal.warn(f"note: nothing to show. {rendering.plain(unknown)}".rstrip() + "\n")
+        check_project(run, project)
+        run.terminal.warn("note: nothing to show.\n")
     run.show(
         context_json(built),
         lambda: rendering.plain(built.text),

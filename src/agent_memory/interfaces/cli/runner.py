@@ -1,24 +1,34 @@
 """Run a command line, in the daemon or in a process without one."""
 
 import contextlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import click
+import yaml
 from click.shell_completion import get_completion_class, split_arg_string
 
+from agent_memory.interfaces.cli import near_misses
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.frames import Channel, CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import FAILED, OK, Observer
-from agent_memory.interfaces.wire.errors import ERRORS, get_codes
+from agent_memory.interfaces.wire.errors import (
+    ERRORS,
+    command_error_json,
+    get_codes,
+    usage_json,
+)
 from agent_memory.kernel import tracing
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled
 from agent_memory.kernel.tracing import Interface
 
 USAGE = 2
+_ONE_LINE = 1 << 20  # characters of a line of YAML
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,36 +94,86 @@ class Runner:
             terminal.write(exc.format_message() + "\n")
             return USAGE
         except click.ClickException as exc:
-            terminal.warn(_usage(exc))
+            message = self._describe_usage(exc)
+            if (form := _find_error_format(invocation)) is not None:
+                terminal.warn(_dump_error(form, usage_json(message, exc.exit_code)))
+            else:
+                terminal.warn(_usage(exc, message))
             return exc.exit_code
         except click.Abort:
             return ERRORS[Cancelled].exit
         except AgentMemoryError as exc:
-            if not isinstance(exc, Cancelled):  # the user knows
+            code = get_codes(exc).exit
+            if (form := _find_error_format(invocation)) is not None:
+                causes = _list_causes(exc, invocation.verbose > 0)
+                terminal.warn(_dump_error(form, command_error_json(exc, code, causes)))
+            elif not isinstance(exc, Cancelled):  # the user knows
                 terminal.warn(_error(exc, causes=invocation.verbose > 0))
-            return get_codes(exc).exit
+            return code
+
+    def _describe_usage(self, exc: click.ClickException) -> str:
+        """Return the message of a usage error, with the name that a mistyped one may mean."""
+        context = exc.ctx if isinstance(exc, click.UsageError) else None
+        if isinstance(exc, click.exceptions.NoSuchCommand) and context is not None:
+            hint = near_misses.suggest_command(exc.command_name, context, self.programs)
+            return f"No such command {exc.command_name!r}{hint}"
+        if isinstance(exc, click.exceptions.NoSuchOption) and context is not None:
+            return exc.message.removesuffix(".") + near_misses.suggest_option(
+                exc.option_name, context
+            )
+        # click lists the choices of a missing argument one below the other.
+        message = exc.format_message().replace(":\n\t", ": ").replace(",\n\t", ", ")
+        return message + near_misses.advise_on_words(message)
+
+
+def _find_error_format(invocation: Invocation) -> str | None:
+    """Return json or yaml if the caller asked for that, even where the options are wrong."""
+    chosen = invocation.format
+    arguments = iter(invocation.terminal.call.arguments)
+    for argument in arguments:
+        if argument == "--":
+            break
+        if argument == "--format":
+            chosen = next(arguments, None)
+        elif argument.startswith("--format="):
+            chosen = argument.partition("=")[2]
+    chosen = chosen or invocation.chosen_format
+    return {"json": "json", "jsonl": "json", "yaml": "yaml"}.get(chosen)
+
+
+def _dump_error(form: str, error: dict[str, Any]) -> str:
+    """Write an error as one line of JSON, or as a YAML document."""
+    if form == "json":
+        return json.dumps(error, ensure_ascii=False) + "\n"
+    return yaml.dump(
+        error, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=_ONE_LINE
+    )
 
 
 def _error(exc: BaseException, *, causes: bool) -> str:
     """Format an error, and its causes with one line each."""
     lines = [f"error: {str(exc) or type(exc).__doc__}"]
-    while causes and (cause := _cause(exc)) is not None:
-        lines.append(f"  because of {type(cause).__name__}: {cause}")
-        exc = cause
+    lines += [f"  because of {cause}" for cause in _list_causes(exc, causes)]
     return "\n".join(lines) + "\n"
+
+
+def _list_causes(exc: BaseException, wanted: bool) -> list[str]:
+    causes = []
+    while wanted and (cause := _cause(exc)) is not None:
+        causes.append(f"{type(cause).__name__}: {cause}")
+        exc = cause
+    return causes
 
 
 def _cause(exc: BaseException) -> BaseException | None:
     return exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
 
 
-def _usage(exc: click.ClickException) -> str:
+def _usage(exc: click.ClickException, message: str) -> str:
     lines = []
     if isinstance(exc, click.UsageError) and exc.ctx is not None:
         path = exc.ctx.command_path.strip()
         lines += [exc.ctx.get_usage(), f"Try '{path} --help' for help.", ""]
-    # click lists the choices of a missing argument one below the other.
-    message = exc.format_message().replace(":\n\t", ": ").replace(",\n\t", ", ")
     return "\n".join([*lines, f"error: {message}"]) + "\n"
 
 

@@ -3,7 +3,7 @@
 import click
 
 from agent_memory.interfaces.cli.backend import ServeOptions
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 from agent_memory.kernel.errors import FeatureUnavailable, ListenFailed
 
 STDIO = "stdio"
@@ -21,7 +21,7 @@ DEFAULT_PORT = 8080
 )
 @click.option(
     "--transport",
-    type=click.Choice(TRANSPORTS),
+    type=Choice(TRANSPORTS),
     default=STDIO,
     show_default=True,
     help="stdio: MCP over standard input and output. sse, websocket: streams on a port.",

@@ -15,8 +15,15 @@ from agent_memory.interfaces import conversation_files, memory_files
 from agent_memory.interfaces.cli import archive, backfill, conversations, rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, name_agent
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
-from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, invocation
-from agent_memory.interfaces.cli.journal import range_options
+from agent_memory.interfaces.cli.commands import (
+    FORMATS,
+    Choice,
+    Command,
+    Invocation,
+    PathType,
+    invocation,
+)
+from agent_memory.interfaces.cli.filters import range_options, resolve_range
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 from agent_memory.kernel.tracing import Interface
@@ -25,6 +32,7 @@ from agent_memory.platform import files
 MAX_BYTES = 64 << 20
 _HEAD_BYTES = 64 << 10
 SECONDS = 300.0
+_JSONL = "jsonl"
 
 
 @click.command(
@@ -33,6 +41,7 @@ SECONDS = 300.0
     own_format=True,
     examples=(
         "memory import memories.yaml",
+        "memory import --from-format jsonl < memories.txt",
         "memory import notes.md --namespace learnings --dry-run",
         "memory import --from claude-code",
         "memory import --from chatgpt ~/Downloads/chatgpt-export.zip --dry-run",
@@ -43,19 +52,16 @@ SECONDS = 300.0
 @click.option(
     "--from",
     "agent",
-    type=click.Choice(backfill.SOURCES),
+    type=Choice(backfill.SOURCES),
     help="Import the conversations of an agent or an export. FILE is a file or folder; default:"
     " where the agent keeps them.",
 )
 @click.option(
-    "--format",
-    "format_",
-    type=click.Choice(memory_files.FORMATS),
+    "--from-format",
+    type=Choice(memory_files.FORMATS),
     help="Format of FILE. Default: guessed from its name or content.",
 )
-@click.option(
-    "--namespace", type=click.Choice(NAMESPACES), help="Namespace of records without one."
-)
+@click.option("--namespace", type=Choice(NAMESPACES), help="Namespace of records without one.")
 @click.option(
     "--domain",
     help="Domain of all memories. Default: those of a user or organization stay there, all others"
@@ -69,20 +75,23 @@ SECONDS = 300.0
     " in hooks.projects, and what .memoryignore names.",
 )
 @click.option(
-    "--output",
-    type=click.Choice(("text", "json", "yaml", "quiet")),
-    help="Output format.",
+    "--format",
+    "format_",
+    type=Choice((*FORMATS, _JSONL)),
+    help="Output format. (jsonl, which is none, still names the format of FILE.)",
 )
+@click.option("--output", type=Choice(FORMATS), hidden=True)  # the earlier name of --format
 @invocation
 def import_memories(
     run: Invocation,
     file: Path | None,
     agent: str | None,
-    format_: str | None,
+    from_format: str | None,
     namespace: str | None,
     domain: str | None,
     dry_run: bool,
     include_excluded: bool,
+    format_: str | None,
     output: str | None,
 ) -> None:
     """Import memories, past conversations, or an archive.
@@ -93,7 +102,12 @@ def import_memories(
     events, memories of all domains, knowledge and checkpoints. Records that already exist are
     skipped.
     """
-    run.format = output
+    if format_ == _JSONL or (output is not None and format_ in memory_files.FORMATS):
+        from_format, format_ = from_format or format_, None  # as it was written earlier
+        run.terminal.warn(
+            "note: --format is the format of the output; write --from-format for that of FILE\n"
+        )
+    run.format = format_ or output or run.format
     if agent is not None:
         backfill.import_transcripts(
             run, agent, file, dry_run=dry_run, include_excluded=include_excluded
@@ -102,9 +116,9 @@ def import_memories(
     if include_excluded:
         raise click.UsageError("--include-excluded needs --from")
     if file is not None and archive.is_archive(run.path(file)):
-        if format_ or namespace or domain:
+        if from_format or namespace or domain:
             raise click.UsageError(
-                "FILE is an archive: leave out --format, --namespace and --domain"
+                "FILE is an archive: leave out --from-format, --namespace and --domain"
             )
         archive.import_all(run, run.path(file), dry_run=dry_run)
         return
@@ -113,7 +127,7 @@ def import_memories(
         raise click.UsageError(f"FILE looks like an export of conversations: add --from {source}")
     if (
         file is not None
-        and format_ in (None, "json", "jsonl")
+        and from_format in (None, "json", _JSONL)
         and conversation_files.is_conversation(file.name, head)
     ):
         if namespace or domain:
@@ -134,9 +148,11 @@ def import_memories(
         )
     if file is None and conversation_files.is_conversation("", data[:4096]):
         raise click.UsageError("standard input holds conversations: save them to a file first")
-    format_ = format_ or memory_files.guess_format(None if file is None else file.name, data[:4096])
+    from_format = from_format or memory_files.guess_format(
+        None if file is None else file.name, data[:4096]
+    )
     records = services.worker.call(
-        memory_files.parse, data, format_, namespace, timeout_seconds=SECONDS
+        memory_files.parse, data, from_format, namespace, timeout_seconds=SECONDS
     )
     drafts = [record for record in records if isinstance(record, Draft)]
     places = [f"record {number}" for number, it in enumerate(records, 1) if isinstance(it, Draft)]
@@ -278,13 +294,13 @@ def _show_result(
 @click.option(
     "--format",
     "format_",
-    type=click.Choice((*memory_files.FORMATS, conversation_files.OBSIDIAN)),
+    type=Choice((*memory_files.FORMATS, conversation_files.OBSIDIAN)),
     help="Default: from the name of the output file, else yaml; of conversations, markdown.",
 )
 @click.option(
     "-o", "--output", type=PathType(), help="Write to this file, which must not exist yet."
 )
-@click.option("--namespace", type=click.Choice(NAMESPACES), help="Only this namespace.")
+@click.option("--namespace", type=Choice(NAMESPACES), help="Only this namespace.")
 @click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
 @click.option("--include-archived", is_flag=True, help="Include archived memories.")
 @invocation
@@ -292,8 +308,8 @@ def export(
     run: Invocation,
     file: Path | None,
     conversations_: bool,
-    since: str,
-    until: str,
+    since: str | None,
+    until: str | None,
     all_: bool,
     format_: str | None,
     output: Path | None,
@@ -307,15 +323,15 @@ def export(
     With --all, it writes a consistent copy of everything that is stored; docs/reference/archive.md
     describes the format.
     """
+    if format_ is None and run.format in memory_files.FORMATS:
+        format_ = run.format  # given before the name of the command
     if conversations_:
         if all_ or namespace or domain != "all" or include_archived or (file and output):
             raise click.UsageError("--conversations takes only --since, --until, --format and FILE")
         conversations.export_conversations(run, file or output, format_, since, until)
         return
-    if since or until:
-        raise click.UsageError("--since and --until need --conversations")
     if all_:
-        if format_ or namespace or domain != "all" or (file and output):
+        if format_ or namespace or domain != "all" or since or until or (file and output):
             raise click.UsageError("--all takes only a FILE, or none for standard output")
         archive.export_all(run, file or output)
         return
@@ -323,10 +339,12 @@ def export(
         raise click.UsageError("use -o FILE for memories; only --all and --conversations take FILE")
     if format_ == conversation_files.OBSIDIAN:
         raise click.UsageError("--format obsidian needs --conversations")
+    start, end = resolve_range(run, since, until)
     memories = [
         memory
         for memory in run.services.editor.list_all(resolve_domains(run, domain))
         if namespace in (None, memory.namespace)
+        and start <= memory.created_ms <= end
         and (include_archived or memory.status.value != "archived")
     ]
     memories.sort(key=lambda memory: (memory.created_ms, memory.urn))

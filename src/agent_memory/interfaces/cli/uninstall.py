@@ -9,13 +9,13 @@ from agent_memory.features.hooks.model.installations import Agent, InstallResult
 from agent_memory.interfaces.cli import completion_scripts, rendering, service_unit
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.capture import get_caller
-from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 from agent_memory.interfaces.cli.install import (
     AGENTS,
     SCOPES,
+    choose_scope,
     describe_changes,
     list_files,
-    resolve_scope,
     show_result,
 )
 from agent_memory.kernel.errors import FeatureUnavailable
@@ -33,16 +33,17 @@ _LAST_WORDS = (
     needs_config=False,
     examples=(
         "memory uninstall claude-code",
-        "memory uninstall cursor --project --dry-run",
+        "memory uninstall cursor --scope project --dry-run",
         "memory uninstall --all",
         "memory uninstall --all --purge",
         "memory uninstall --all --purge --yes --delete-data",
     ),
 )
-@click.argument("agent", type=click.Choice(AGENTS), required=False, metavar="[AGENT]")
+@click.argument("agent", type=Choice(AGENTS), required=False, metavar="[AGENT]")
 @SCOPES[0]
 @SCOPES[1]
 @SCOPES[2]
+@SCOPES[3]
 @click.option(
     "--all", "everywhere", is_flag=True, help="From all agents, also in projects you installed to."
 )
@@ -62,6 +63,7 @@ _LAST_WORDS = (
 def uninstall(
     run: Invocation,
     agent: str | None,
+    scope: str | None,
     user: bool,
     project: bool,
     dry_run: bool,
@@ -78,15 +80,15 @@ def uninstall(
     `--all --purge` removes everything but the program. Without a terminal it needs `--yes`, and it
     deletes data only with `--yes --delete-data`.
     """
-    _check_options(agent, user or project, everywhere=everywhere, purge=purge)
+    _check_options(agent, bool(scope or user or project), everywhere=everywhere, purge=purge)
     if (yes or delete_data) and not purge:
         raise click.UsageError("--yes and --delete-data belong to --purge")
     if delete_data and not yes and not run.terminal.call.input_is_terminal:
         raise click.UsageError("--delete-data needs --yes without a terminal")
     service = run.installing
     if agent is not None:
-        scope = resolve_scope(user=user, project=project)
-        done = service.uninstall(Agent(agent), scope, get_caller(run), dry_run=dry_run)
+        chosen = choose_scope(scope, user=user, project=project)
+        done = service.uninstall(Agent(agent), chosen, get_caller(run), dry_run=dry_run)
         show_result(run, done, dry_run=dry_run, advice=_advise(done))
         return 0
     if purge:
@@ -116,7 +118,7 @@ def _check_options(agent: str | None, scoped: bool, *, everywhere: bool, purge: 
     if agent is not None and everywhere:
         raise click.UsageError("--all and AGENT cannot be combined")
     if everywhere and scoped:
-        raise click.UsageError("--all includes --user and --project")
+        raise click.UsageError("--all includes every --scope")
     if purge and not everywhere:
         raise click.UsageError("--purge removes everything: it needs --all")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.operations.services.jobs import Jobs
+from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces.bridge import Bridge
@@ -33,6 +34,7 @@ class MemoryService:
     timeline: Timeline
     contents: Contents
     recall: Recall
+    opening: Opening
     jobs: Jobs
     bridge: Bridge
     guard: Guard | None
@@ -147,8 +149,13 @@ class MemoryService:
         )
 
     async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
-        query = parse_request(request).to_query(self.recall.resolve_time)
-        return await self.bridge.run(lambda: answer_to_proto(self.recall.search(query)))
+        def answer() -> pb.SearchResponse:
+            query = parse_request(request).to_query(
+                self.recall.resolve_time, resolve_session=self.opening.resolve_session
+            )
+            return answer_to_proto(self.recall.search(query))
+
+        return await self.bridge.run(answer)
 
     async def get_scheduler_status(
         self, _request: pb.GetSchedulerStatusRequest

@@ -1,11 +1,10 @@
 """Search requests over HTTP, and answers as streams send them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -16,8 +15,8 @@ from agent_memory.features.index.model.queries import (
     SearchMode,
 )
 from agent_memory.features.memories.model.memories import MemoryStatus
-from agent_memory.features.recall.services.recall import Recall
-from agent_memory.interfaces.search_request import ALL, SearchRequest
+from agent_memory.interfaces.search_request import ALL, KIND_WORDS, SearchRequest
+from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.search import Detail, answer_json
 from agent_memory.interfaces.wire.tokens import parse_offset
 from agent_memory.kernel.errors import InvalidInput
@@ -31,7 +30,7 @@ class SearchFilters(BaseModel):
 
     query: str = Field("", max_length=MAX_QUERY_CHARS, examples=["why PostgreSQL"])
     mode: SearchMode = SearchMode.HYBRID
-    kinds: list[DocumentKind] = Field(
+    kinds: list[Annotated[str, Field(json_schema_extra={"enum": [*KIND_WORDS]})]] = Field(
         [],
         max_length=10,
         description="Default: all but grip; without a query, or with a filter that only memories"
@@ -63,8 +62,8 @@ class SearchParameters(SearchFilters):
     )
     min_similarity: float = Field(0.0, ge=0, le=1, alias="min_score")
 
-    def to_query(self, recall: Recall) -> Query:
-        return SearchRequest(**self.model_dump(exclude={"detail"})).to_query(recall.resolve_time)
+    def to_query(self, services: Services) -> Query:
+        return _to_query(SearchRequest(**self.model_dump(exclude={"detail"})), services)
 
 
 class RecallRequest(SearchFilters):
@@ -78,10 +77,10 @@ class RecallRequest(SearchFilters):
     min_similarity: float = Field(0.0, ge=0, le=1)
     continuation_token: str = Field("", max_length=20)
 
-    def to_query(self, recall: Recall) -> Query:
+    def to_query(self, services: Services) -> Query:
         offset = parse_offset(self.continuation_token) if self.continuation_token else 0
         filters = self.model_dump(exclude={"detail", "continuation_token"})
-        return SearchRequest(**filters, offset=offset).to_query(recall.resolve_time)
+        return _to_query(SearchRequest(**filters, offset=offset), services)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +101,14 @@ def parse_request(fields: dict[str, Any]) -> RecallRequest:
         raise InvalidInput(f"{where}: {first['msg']}") from None
 
 
-def run_recall(request: RecallRequest, recall: Recall) -> StreamedRecall:
-    answer = recall.search(request.to_query(recall))
+def _to_query(request: SearchRequest, services: Services) -> Query:
+    return request.to_query(
+        services.recall.resolve_time, resolve_session=services.opening.resolve_session
+    )
+
+
+def run_recall(request: RecallRequest, services: Services) -> StreamedRecall:
+    answer = services.recall.search(request.to_query(services))
     result = answer_json(answer, request.detail)
     hits = result.pop("results")
     count = len(hits)

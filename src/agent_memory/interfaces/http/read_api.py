@@ -54,7 +54,7 @@ def build_routers(dependencies: HttpDependencies) -> tuple[APIRouter, ...]:
 
 def _events(services: Services, run: ThreadRunner) -> APIRouter:
     routes = APIRouter(tags=["events"])
-    timeline = services.timeline
+    timeline, resolve = services.timeline, services.opening.resolve_session
 
     @routes.get("/events/", summary="Events by time", response_model=Object)
     async def events(
@@ -95,7 +95,7 @@ def _events(services: Services, run: ThreadRunner) -> APIRouter:
         after = None if continuation_token is None else parse_token(continuation_token)
         return await run(
             lambda: answers.render_json(
-                page_json(timeline.list_session(session_id, limit=limit, after=after))
+                page_json(timeline.list_session(resolve(session_id), limit=limit, after=after))
             )
         )
 
@@ -196,8 +196,7 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
         "/search/", summary="Search everything recorded", tags=["search"], response_model=Object
     )
     async def search(parameters: Annotated[SearchParameters, Query()]) -> Response:
-        query = parameters.to_query(recall)
-        answer = await run(lambda: recall.search(query))
+        answer = await run(lambda: recall.search(parameters.to_query(services)))
         return answers.render_json(answer_json(answer, parameters.detail))
 
     @routes.get(
@@ -259,16 +258,16 @@ def _injections(services: Services, run: ThreadRunner) -> APIRouter:
         limit: Limit = 50,
         continuation_token: Token = None,
     ) -> Response:
-        scope = LedgerScope(
-            session=session_id,
-            project=project,
-            items=frozenset({item} if item else ()),
-            since=Millis(from_timestamp_ms),
-            until=Millis(to_timestamp_ms),
-        )
         before = None if continuation_token is None else parse_offset(continuation_token)
 
         def read() -> Response:
+            scope = LedgerScope(
+                session=services.opening.resolve_session(session_id) if session_id else "",
+                project=project,
+                items=frozenset({item} if item else ()),
+                since=Millis(from_timestamp_ms),
+                until=Millis(to_timestamp_ms),
+            )
             page = injections.list_entries(scope, limit=limit, before=before)
             return answers.render_json(ledger_page_json(page, injections.read_items(page.entries)))
 

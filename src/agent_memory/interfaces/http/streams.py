@@ -132,7 +132,7 @@ def _add_recall(routes: APIRouter, dependencies: HttpDependencies) -> None:
             yield task_stream.format_start("recall", params)
             try:
                 answer = await dependencies.bridge.run(
-                    lambda: questions.run_recall(request, dependencies.services.recall)
+                    lambda: questions.run_recall(request, dependencies.services)
                 )
             except AgentMemoryError as exc:
                 yield task_stream.format_failure(exc)

@@ -149,9 +149,9 @@ class _WebSocketSession:
         task.add_done_callback(self._recalls.discard)
 
     async def _recall(self, request: Request, question: questions.RecallRequest) -> None:
-        recall = self._services.recall
+        services = self._services
         try:
-            answer = await self._bridge.run(lambda: questions.run_recall(question, recall))
+            answer = await self._bridge.run(lambda: questions.run_recall(question, services))
         except AgentMemoryError as exc:
             self._fail(request, exc)
             return

@@ -24,6 +24,7 @@ from agent_memory.features.memories.model.memories import (
     MAX_TAGS,
     NAMESPACES,
 )
+from agent_memory.interfaces.search_request import KIND_WORDS
 from agent_memory.interfaces.wire.search import Detail
 
 MAX_FORGOTTEN = 50
@@ -33,14 +34,16 @@ _TOKEN_CHARS = 20
 _TIME_CHARS = 100
 
 Namespace = Annotated[
-    str, AfterValidator(memories.check_namespace), Field(json_schema_extra={"enum": [*NAMESPACES]})
+    str,
+    AfterValidator(memories.resolve_namespace),
+    Field(json_schema_extra={"enum": [*NAMESPACES]}),
 ]
 AnyNamespace = Annotated[
     str,
-    AfterValidator(lambda name: name and memories.check_namespace(name)),
+    AfterValidator(lambda name: name and memories.resolve_namespace(name)),
     Field(json_schema_extra={"enum": ["", *NAMESPACES]}),
 ]
-Kind = Literal["memories", "events", "segments", "grips", "facts", "all"]
+Kind = Annotated[str, Field(json_schema_extra={"enum": [*KIND_WORDS]})]
 Status = Literal["pending", "active", "resolved", "archived", "tombstone"]
 Role = Literal["", "user", "assistant", "system", "tool"]
 Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS)]
@@ -122,7 +125,9 @@ class RecallInput(ToolInput):
     since: str = Field("", max_length=_TIME_CHARS, description="2026-01-30, or `last week`.")
     until: str = Field("", max_length=_TIME_CHARS, description="Likewise.")
     project: Filter = Field("", description="Only of this project, by its name.")
-    session_id: Filter = Field("", description="Only of this session.")
+    session_id: Filter = Field(
+        "", description="Only of this session: its id, or a beginning of it."
+    )
     agent: Filter = Field("", description="Only of this agent, as `claude-code`.")
     role: Role = Field("", description="Only events of this role; empty: any.")
     spec: Filter = Field("", description="Only memories of this specification.")

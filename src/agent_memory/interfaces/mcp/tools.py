@@ -27,7 +27,7 @@ from agent_memory.interfaces.mcp.tool_inputs import (
     TimelineInput,
     ToolInput,
 )
-from agent_memory.interfaces.search_request import SearchRequest, parse_plurals
+from agent_memory.interfaces.search_request import SearchRequest
 from agent_memory.interfaces.wire.events import event_json
 from agent_memory.interfaces.wire.memories import (
     capture_json,
@@ -122,10 +122,15 @@ def capture(request: RequestContext, tool_input: CaptureInput, _: OnProgress) ->
 def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> Answer:
     token = tool_input.continuation_token
     offset = parse_offset(token) if token else 0
-    filters = tool_input.model_dump(exclude={"kinds", "detail", "continuation_token"})
-    search = SearchRequest(**filters, kinds=parse_plurals(tool_input.kinds), offset=offset)
+    filters = tool_input.model_dump(exclude={"detail", "continuation_token"})
+    search = SearchRequest(**filters, offset=offset)
     service = request.services.recall
-    answer = service.search(search.to_query(service.resolve_time, request.resolve_domain))
+    query = search.to_query(
+        service.resolve_time,
+        request.resolve_domain,
+        resolve_session=request.services.opening.resolve_session,
+    )
+    answer = service.search(query)
     rows = [render_hit(hit, tool_input.detail) for hit in answer.hits]
     result: dict[str, Any] = {
         "notice": NOTICE,

@@ -1,10 +1,12 @@
 """The one table of codes that an error has in commands, gRPC, HTTP and JSON-RPC."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError
+
+USAGE_ERROR = "UsageError"  # the name of a wrong command line, which only commands know
 
 
 class Codes(NamedTuple):
@@ -49,3 +51,23 @@ def error_json(error: AgentMemoryError) -> dict[str, Any]:
         "name": codes.grpc.lower(),
         "message": str(error) or type(error).__doc__,
     }
+
+
+def command_error_json(
+    error: AgentMemoryError, exit_code: int, causes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Describe the error of a command: its name in the table of errors, and its exit code."""
+    message = str(error) or type(error).__doc__ or ""
+    described = _describe_failure(type(error).__name__, message, exit_code)
+    if causes:
+        described["error"]["causes"] = list(causes)
+    return described
+
+
+def usage_json(message: str, exit_code: int) -> dict[str, Any]:
+    """Describe a wrong command line."""
+    return _describe_failure(USAGE_ERROR, message, exit_code)
+
+
+def _describe_failure(name: str, message: str, exit_code: int) -> dict[str, Any]:
+    return {"error": {"name": name, "message": message, "exit_code": exit_code}}

@@ -21,7 +21,17 @@ MAX_LOOKED_AT = 1_000  # characters of a query
 YEARS_BACK = 20  # a month or day without a year may mean any of the last 20
 MAX_REACH = 4  # words between "before" and its date, as in "before the release on 3 June"
 
-_MILLIS_DIGITS = 13
+_YEAR_DIGITS, _DATE_DIGITS, _SECONDS_DIGITS, _MAX_DIGITS = 4, 8, 10, 30
+_MAX_TIME_CHARS = 200
+_YEARS = range(1970, 2100)
+_HOURS_OF_HALF = 12
+_LENGTH_AGO = re.compile(
+    r"(?ai:(?P<count>\d{1,6}) ?(?P<unit>min|h|hr|d|w|m|minute|hour|day|week|month|year)s?)"
+)
+_SHORT_UNITS = {"m": "minute", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week"}
+_CLOCK = re.compile(
+    r"(?ai:(?:(?P<day>.*?\S),? (?:at )?)?(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>am|pm)?)"
+)
 _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?P<second>:\d\d(?P<fraction>\.\d{1,6})?)?"
     r"(?:Z|[+-]\d\d:\d\d)?"
@@ -93,21 +103,85 @@ def find(query: str, now: Millis, zone: tzinfo = UTC) -> tuple[TimeWindow, ...]:
 def parse_moments(words: str, now: Millis, zone: tzinfo = UTC) -> tuple[Millis, Millis]:
     """Parse a date, a moment or words, and return the first and last millisecond it means.
 
-    Without a year, the latest match is meant. Raises InvalidInput.
+    Without a year, the latest match is meant. A length such as 2h or 7 days means that long ago.
+    The whole text must be a time. Raises InvalidInput.
     """
-    text = words.strip()
-    if text.isdecimal() and len(text) == _MILLIS_DIGITS:
-        return Millis(int(text)), Millis(int(text))
+    text = " ".join(words.split())
+    if len(text) > _MAX_TIME_CHARS:
+        raise InvalidInput(f"{words[:80]!r}... is not a time: it is too long")
+    present = Present(now, zone)
+    if text.isascii() and text.isdecimal():
+        return _parse_number(text, present)
     if match := _MOMENT.fullmatch(text):
         size = 1 if match["fraction"] else 1_000 if match["second"] else 60_000
         return _parse_iso(text, size, zone)
+    if match := _LENGTH_AGO.fullmatch(text):
+        unit = match["unit"].lower()
+        length = _LENGTHS[_SHORT_UNITS.get(unit, unit)] * int(match["count"])
+        return Millis(max(0, now - length)), Millis(max(0, now - length))
+    if text.lower() == "now":
+        return now, now
+    if text.lower() == "tomorrow":
+        return _clip(_days(present.day + timedelta(days=1), 1, present))
+    if (match := _CLOCK.fullmatch(text)) and (parsed := _parse_clock(match, present)):
+        return parsed
+    partly = ""
     for query in (text, f"on {text}", f"in {text}"):
-        if windows := find(query, now, zone):
-            return windows[0].ranges[-1]
+        for window in find(query, now, zone)[:1]:
+            if not query.replace(window.words, "", 1).strip(" ,.;"):
+                return window.ranges[-1]
+            partly = partly or f" (only {window.words!r} of it is)"
     raise InvalidInput(
-        f"{words!r} is not a time: write a date as 2026-03-31, a moment as"
-        " 2026-03-31T10:00 or in Unix milliseconds, or words as in 'last week'"
+        f"{words!r} is not a time{partly}: write a date as 2026-03-31 or '12 Feb', a moment"
+        " as 2026-03-31T10:00 or 'yesterday 10:00', words as in 'last week', or a length of time"
+        " as in 2h, which means two hours ago"
     )
+
+
+def _parse_number(text: str, now: Present) -> tuple[Millis, Millis]:
+    """Parse a year, a date without dashes, or Unix seconds or milliseconds."""
+    number = int(text[:_MAX_DIGITS])
+    if len(text) == _YEAR_DIGITS and number in _YEARS:
+        return _clip(_months(number * 12, 12, now))
+    if len(text) == _DATE_DIGITS and number // 10_000 in _YEARS:
+        for day in _dates(number // 10_000, number // 100 % 100, number % 100):
+            return _clip(_days(day, 1, now))
+    if len(text) == _SECONDS_DIGITS:
+        return Millis(number * 1_000), Millis(number * 1_000 + 999)
+    if number > MAX_MILLIS:
+        raise InvalidInput(f"{text[:80]} is not a time: the last is {MAX_MILLIS} milliseconds")
+    if number and len(text) < _SECONDS_DIGITS:  # more likely a day, a count or a slip of the hand
+        raise InvalidInput(
+            f"{text} is not a time: write a year as 2026, a date as 20260331, or a moment in Unix"
+            " seconds or milliseconds"
+        )
+    return Millis(number), Millis(number)
+
+
+def _parse_clock(match: TimeMatch, now: Present) -> tuple[Millis, Millis] | None:
+    """Parse a time of day, today or on a day that is named before it."""
+    hour, minute = int(match["hour"]), int(match["minute"] or 0)
+    if half := _get_group(match, "half"):
+        if not 1 <= hour <= _HOURS_OF_HALF:
+            return None
+        hour = hour % _HOURS_OF_HALF + (_HOURS_OF_HALF if half == "pm" else 0)
+    elif match["minute"] is None:
+        return None
+    day = now.day
+    if match["day"]:
+        first, last = parse_moments(match["day"], Millis(now.ms), now.zone)
+        day, end = (Present(at, now.zone).day for at in (first, last))
+        if day != end:
+            return None
+    try:
+        at = datetime.combine(day, time(hour, minute), now.zone).timestamp()
+    except ValueError:
+        return None
+    return _clip((round(at * 1000), round(at * 1000) + 59_999))
+
+
+def _clip(span: TimeRange) -> tuple[Millis, Millis]:
+    return Millis(max(0, span[0])), Millis(min(span[1], MAX_MILLIS))
 
 
 def _parse_iso(moment: str, size: int, zone: tzinfo) -> tuple[Millis, Millis]:

@@ -47,7 +47,7 @@ class Installing:
         if not mcp and any(file.servers for file in files) and not any(f.hooks for f in files):
             raise InvalidInput(
                 f"{setup.title} has no hooks of ours: without the MCP server there is nothing to"
-                f" install; to remove it, run `memory uninstall {agent} --{scope}`"
+                f" install; to remove it, run `memory uninstall {agent} --scope {scope}`"
             )
         desired = self._build_entries(agent, target, mcp=mcp)
         result = self._apply_changes(agent, target, desired, dry_run=dry_run)
@@ -238,7 +238,7 @@ class Installing:
             if state.scope is not target.scope and state.commands:
                 yield (
                     f"Hooks are installed at {state.scope} level too, and {setup.title} may run"
-                    f" both: remove those with `memory uninstall {agent} --{state.scope}`."
+                    f" both: remove those with `memory uninstall {agent} --scope {state.scope}`."
                 )
             if state.plugin is not None:
                 yield (
@@ -280,7 +280,8 @@ class Installing:
         target = _build_target(scope, caller, self._find_root(caller))
         if scope is InstallScope.PROJECT and target.root == target.home:
             raise InvalidInput(
-                f"{target.root} is your home, not a project: change to a project, or use --user"
+                f"{target.root} is your home, not a project: change to a project, or use"
+                " --scope user"
             )
         return target
 

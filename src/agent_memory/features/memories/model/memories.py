@@ -18,6 +18,7 @@ from agent_memory.features.log.model.events import (
     check_millis,
 )
 from agent_memory.features.memories.model.name_changes import NameChange, NameSet
+from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Digest, Domain, MemoryKey, Millis
 
@@ -287,8 +288,19 @@ def to_draft(memory: Memory) -> Draft:
 
 def check_namespace(name: str) -> str:
     if name not in NAMESPACES:
-        raise InvalidInput(f"namespace is {name!r}; it must be one of {', '.join(NAMESPACES)}")
+        nearest = spelling.suggest_nearest(name, NAMESPACES, cutoff=0.6)
+        raise InvalidInput(
+            f"namespace is {name[:80]!r}; it must be one of {', '.join(NAMESPACES)}{nearest}"
+        )
     return name
+
+
+def resolve_namespace(name: str) -> str:
+    """Return the namespace that a typed word means: `decision` and `Decisions` are `decisions`.
+
+    Raises InvalidInput.
+    """
+    return spelling.find_same(name, NAMESPACES) or check_namespace(name)
 
 
 def check_domain(domain: str) -> Domain:
@@ -383,14 +395,14 @@ def parse_reference(text: str) -> Reference:
         return parse_urn(name_or_urn)
     if match := _REFERENCE.fullmatch(name_or_urn):
         return Reference(
-            None, check_namespace(match["namespace"]), match["hex"].lower(), int(match["index"])
+            None, resolve_namespace(match["namespace"]), match["hex"].lower(), int(match["index"])
         )
     if match := _URN_END.fullmatch(name_or_urn):
         return Reference(None, None, match["hex"].lower(), int(match["index"]))
     namespace, _, name = name_or_urn.rpartition(":")
     if re.fullmatch(r"[0-9A-Fa-f]{4,64}", name):
         return Reference(
-            None, check_namespace(namespace) if namespace else None, name.lower(), None
+            None, resolve_namespace(namespace) if namespace else None, name.lower(), None
         )
     raise InvalidInput(
         f"{text[:80]!r} is not the name of a memory: give its id (decisions:abc123def456:0), its"

@@ -22,6 +22,7 @@ from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
+from agent_memory.kernel.spelling import suggest_nearest
 from agent_memory.platform.foreground import JOB_REST, Foreground, Pacer
 from agent_memory.platform.ports import Clock
 
@@ -289,7 +290,8 @@ class CronScheduler:
         try:
             return self._jobs[name]
         except KeyError:
-            raise NotFound(f"Job not found: {name}") from None
+            near = suggest_nearest(name, self._jobs, cutoff=0.6)
+            raise NotFound(f"Job not found: {name}{near}") from None
 
     def _first(self, job: ScheduledJob, state: JobState) -> Millis:
         """Return the first time to run: at once where a run was missed while the daemon was

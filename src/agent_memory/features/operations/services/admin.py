@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.spelling import suggest_nearest
 from agent_memory.kernel.status import StoreStats
 from agent_memory.platform.ports import StoreMaintenance
 
@@ -20,7 +21,8 @@ class Admin:
         raise to stop."""
         known = [each.name for each in self.store.stats().families]
         if family is not None and family not in known:
-            raise InvalidInput(f"no column family {family!r}; there are {', '.join(known)}")
+            near = suggest_nearest(family, known, cutoff=0.6)
+            raise InvalidInput(f"no column family {family!r}; there are {', '.join(known)}{near}")
         for number, name in enumerate(known if family is None else [family], 1):
             self.store.compact(name)
             on_progress(number)

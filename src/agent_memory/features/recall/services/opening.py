@@ -167,6 +167,29 @@ class Opening:
         found = self._find([area] if area in _AREAS else [], name, whole=whole)
         return self._read(_choose(uri, found), around)
 
+    def find_session(self, name: str) -> SessionId | None:
+        """Return the id of the session that a name means: an id, its beginning, or a URI.
+
+        Raises AmbiguousName with a list of the sessions that a beginning may mean.
+        """
+        written = name.strip()
+        if written.startswith(documents.SCHEME):
+            area, written = documents.parse_uri(written)
+            if area != SESSIONS:
+                return None
+        found = self._find([SESSIONS], written)
+        if not found:
+            return None
+        record = _choose(written, found)
+        return record.first.session_id if isinstance(record, _Session) else None
+
+    def resolve_session(self, name: str) -> str:
+        """Return the id of the session that a filter names. An unknown name stays as it is.
+
+        Raises AmbiguousName.
+        """
+        return self.find_session(name) or name
+
     def _find(self, areas: Sequence[str], name: str, *, whole: bool = False) -> list[_Record]:
         """Return the records with this id, or else, unless `whole`, those whose id begins so."""
         if not name or not name.isprintable():  # no id is like this

@@ -67,7 +67,7 @@ class AiderInstaller(JsonInstaller):
         start = "Start Aider again: it lists the file that it reads."
         if target.scope is InstallScope.PROJECT:
             return start
-        return f"{start} A project whose {SETTINGS} has a `read` of its own needs --project."
+        return f"{start} A project whose {SETTINGS} has a `read` of its own needs --scope project."
 
 
 def _list_read(text: str) -> list[object]:
