@@ -54,3 +54,17 @@ def hour() -> int:
 def name() -> str:
     """An id that no other test uses."""
     return uuid4().hex
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much of the docs no test runs."""
+    numbers = [
+        number
+        for report in terminalreporter.getreports("passed")
+        for name, number in report.user_properties
+        if name == "not run"
+    ]
+    if numbers:
+        terminalreporter.write_line(
+            f"docs: {len(numbers)} pages run, {sum(numbers)} blocks marked as not run"
+        )
