@@ -69,7 +69,7 @@ def fill(**fields: str) -> str:
 @pytest.fixture
 def open_editor(memory: MemoryCommand, home: Home, tmp_path: Path) -> Any:
     def open_(editor: Editor, *words: str, env: dict[str, str] | None = None) -> Screen:
-        environ = {"TMPDIR": str(tmp_path), **editor.environ, **(env or {})}
+        environ = {"TMPDIR": str(tmp_path), "NO_COLOR": "1", **editor.environ, **(env or {})}
         return home.on_terminal("memory", *words, env=environ, cwd=memory.folder)
 
     return open_
@@ -418,7 +418,7 @@ def test_the_launcher_keeps_the_text_if_the_daemon_dies(tmp_path: Path) -> None:
     with Home() as home:
         pid = home.serve()
         editor = Editor(tmp_path, f"kill -9 {pid}\necho 'My thoughts' >> \"$1\"")
-        environ = {"TMPDIR": str(tmp_path), **editor.environ}
+        environ = {"TMPDIR": str(tmp_path), "NO_COLOR": "1", **editor.environ}
         with home.on_terminal("memory", "capture", "decisions", env=environ) as screen:
             assert screen.finish() != OK
         (draft,) = list_drafts(tmp_path)

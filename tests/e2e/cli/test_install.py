@@ -69,10 +69,12 @@ def test_the_installed_commands_start_their_own_daemon_and_stop_it(
     installed: Path, home: Home
 ) -> None:
     first = home.run_words([str(installed / "memory"), "config", "get", "cli.color"])
+    started = home.run_words([str(installed / "memory"), "list"])
     second = home.run_words([str(installed / "memory-daemon"), "status", "--format", "json"])
     third = home.run_words([str(installed / "kontekst"), "stop"])
 
     assert (first.code, first.text, first.err) == (0, "true\n", b"")
+    assert started.code == 0
     assert second.json()["running"] is True
     assert (third.code, third.text) == (0, "Daemon stopped\n")
 
