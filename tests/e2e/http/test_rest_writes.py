@@ -16,6 +16,7 @@ from tests.memory_client import Client
 EVENTS = "/api/v1/events/"
 BATCH = "/api/v1/events/batch/"
 JOBS = "/api/v1/jobs/"
+MEMORIES = "/api/v1/memories/"
 PROCEDURES = "/api/v1/memories/procedures/"
 TREE = "/api/v1/toc/tree/"
 JOB = "hourly-rollup"
@@ -212,3 +213,83 @@ class TestUnknownParameters:
 def test_the_inbox_can_be_read_and_not_decided(api: httpx.Client) -> None:
     assert api.get("/api/v1/inbox/").json() == {"memories": [], "total": 0}
     assert api.post("/api/v1/inbox/", json={}).status_code == 405
+
+
+class TestMemories:
+    def capture(self, api: httpx.Client, summary: str, **fields: object) -> str:
+        answer = api.post(MEMORIES, json={"namespace": "decisions", "summary": summary, **fields})
+        assert answer.status_code == 201, answer.text
+        namespace, _, name = answer.json()["memory_id"].partition(":")
+        return f"{MEMORIES}{namespace}/{name}/"
+
+    def test_a_captured_memory_can_be_read_and_found(self, api: httpx.Client) -> None:
+        word = uuid4().hex
+        path = self.capture(api, f"Use {word} for the data layer", tags=["db"], content="It works.")
+        stored = api.get(path).json()
+        assert (stored["tags"], stored["content"]) == (["db"], "It works.")
+        assert stored["domain"] == "user"
+        found = api.get("/api/v1/search/", params={"query": word}).json()["results"]
+        assert stored["id"] in [hit["id"] for hit in found]
+
+    def test_the_same_again_is_one_memory(self, api: httpx.Client) -> None:
+        summary = f"Use {uuid4().hex}"
+        self.capture(api, summary)
+        again = api.post(MEMORIES, json={"namespace": "decisions", "summary": summary})
+        assert (again.status_code, again.json()["created"]) == (200, False)
+
+    def test_tags_and_status_change_in_place(self, api: httpx.Client) -> None:
+        path = self.capture(api, f"Use {uuid4().hex}", tags=["db", "draft"])
+        changed = api.patch(
+            path, json={"add_tags": ["sql"], "remove_tags": ["draft"], "status": "resolved"}
+        ).json()
+        assert (changed["tags"], changed["status"]) == (["db", "sql"], "resolved")
+        assert api.get(path).json()["status"] == "resolved"
+        assert api.patch(path, json={"status": "archived"}).json()["status"] == "archived"
+        assert api.patch(path, json={"status": "active"}).json()["status"] == "active"
+
+    def test_new_text_supersedes_the_old(self, api: httpx.Client) -> None:
+        path = self.capture(api, f"Use {uuid4().hex}")
+        new = api.patch(path, json={"summary": f"Use {uuid4().hex} instead"}).json()
+        old = api.get(path).json()
+        assert (old["status"], old["superseded_by"]) == ("archived", new["id"])
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ({}, "nothing to change"),
+            ({"remove_tags": ["nope"]}, "has no tag 'nope'"),
+            ({"status": "pending"}, "status"),
+            ({"sumary": "x"}, "sumary"),
+        ],
+    )
+    def test_a_wrong_change_is_refused(
+        self, api: httpx.Client, change: dict[str, object], reason: str
+    ) -> None:
+        path = self.capture(api, f"Use {uuid4().hex}")
+        answer = api.patch(path, json=change)
+        assert answer.status_code == 422
+        assert reason in answer.text
+
+    def test_forgetting_asks_again_and_leaves_nothing(self, api: httpx.Client) -> None:
+        word = uuid4().hex
+        path = self.capture(api, f"Use {word}")
+        refused = api.delete(path)
+        assert refused.status_code == 422
+        assert "confirm=true" in refused.json()["detail"]
+        assert api.get(path).status_code == 200
+        report = api.delete(path, params={"confirm": "true"}).json()
+        assert report["found_in"] == []
+        assert api.get(path).status_code == 404
+        assert api.get("/api/v1/search/", params={"query": word}).json()["results"] == []
+
+    def test_an_unknown_one_is_not_found(self, api: httpx.Client) -> None:
+        path = f"{MEMORIES}decisions/000000000000:0/"
+        assert api.patch(path, json={"status": "resolved"}).status_code == 404
+        assert api.delete(path).status_code == 404
+
+    def test_an_unknown_project_names_the_known_ones(self, api: httpx.Client) -> None:
+        answer = api.post(
+            MEMORIES, json={"namespace": "decisions", "summary": "x", "domain": "project:nowhere"}
+        )
+        assert answer.status_code in (404, 422)
+        assert "nowhere" in answer.json()["detail"]

@@ -235,11 +235,16 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
         responses=MISSING,
     )
     async def memory(namespace: str, name: str, domain: Word = "") -> Response:
-        uri = f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
-        details = await run(lambda: services.editor.show(uri, NO_LOCATION))
+        found = format_memory_name(namespace, name, domain)
+        details = await run(lambda: services.editor.show(found, NO_LOCATION))
         return answers.render_json(memory_details_json(details))
 
     return routes
+
+
+def format_memory_name(namespace: str, name: str, domain: str) -> str:
+    """Return the name by which the editor finds the memory of a path."""
+    return f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
 
 
 def _injections(services: Services, run: ThreadRunner) -> APIRouter:
