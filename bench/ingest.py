@@ -47,13 +47,15 @@ STATE_HEAD = ("unary ingest", "measured", "p50 ms", "p99 ms", "ratio", "to", "go
 
 
 class Sample(NamedTuple):
-    """What one round of a contender gave. Only unary calls have `p50` and `p99`, in ms."""
+    """What one round of a contender gave. Only unary calls have `p50` and `p99`, in ms, and only a
+    stream has its longest `pause` between two answers."""
 
     events: int
     seconds: float
     cpu: Cpu
     p50: float = 0.0
     p99: float = 0.0
+    pause: float = 0.0
 
 
 Measure = Callable[[], Sample]
