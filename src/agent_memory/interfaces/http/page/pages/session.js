@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { fill, h } from "../dom.js";
 import { clock, count, day, dayAndClock } from "../format.js";
-import { badge, button, empty, heading, prose } from "../parts.js";
+import { badge, button, command, empty, heading, prose } from "../parts.js";
 import { place } from "../places.js";
 
 const PAGE = 500; // of a request
@@ -75,7 +75,7 @@ export async function render({ parts: [id = ""], params, signal, announce }) {
             "p",
             { class: "muted" },
             [known.project, known.agent, known.branch].filter(Boolean).map((each) => [h("bdi", null, each), " · "]),
-            dayAndClock(start.timestamp_ms),
+            h("a", { href: place(["timeline", `toc:day:${isoDay(start.timestamp_ms)}`]) }, dayAndClock(start.timestamp_ms)),
             ` · ${count(talk.events.length, "event")}${talk.token ? " and more" : ""} · `,
             h("bdi", null, id),
           )
@@ -193,6 +193,7 @@ function eventEntry(each, before, excerpt, session) {
       highlighted && [" ", badge("this moment", "here")],
     ),
     quiet ? null : body(each, excerpt),
+    highlighted && h("p", { class: "muted" }, "To forget it: ", command(`memory forget --event ${each.event_id}`)),
   );
 }
 

@@ -20,6 +20,7 @@ const KINDS = {
   open: "Open",
   state: "State",
 };
+const BELOW = { month: "Weeks", week: "Days" };
 const MONTH = new Intl.DateTimeFormat(undefined, { month: "short", timeZone: "UTC" });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeZone: "UTC" });
 const WEEKDAY = new Intl.DateTimeFormat(undefined, { weekday: "short", timeZone: "UTC" });
@@ -125,7 +126,7 @@ function cell(at, node, most) {
 
 async function renderNode(id, signal) {
   const path = `/toc/${encodeURIComponent(id)}/`;
-  const [node, page] = await Promise.all([get(path, {}, signal), get(`${path}children/`, {}, signal)]);
+  const [node, children] = await Promise.all([get(path, {}, signal), readChildren(path, signal)]);
   const tree = await readTree(new Date(node.start_time_ms).getUTCFullYear(), signal);
   const parents = trail(tree, node);
   const siblings = node.level === "segment" ? [] : flatten(tree, node.level);
@@ -157,9 +158,21 @@ async function renderNode(id, signal) {
       node.summary && h("p", { dir: "auto" }, node.summary),
       work(node.work),
       bulletList(node.bullets),
-      isDay ? sessionColumns(page.children) : childList(page.children),
+      isDay
+        ? sessionColumns(children)
+        : children.length > 0 && [h("h2", null, BELOW[node.level]), childList(children)],
     ],
   };
+}
+
+async function readChildren(path, signal) {
+  const children = [];
+  for (let offset = 0; offset !== null; ) {
+    const page = await get(`${path}children/`, { limit: 100, offset: offset || "" }, signal);
+    children.push(...page.children);
+    offset = page.next_offset;
+  }
+  return children;
 }
 
 function sibling(node, rel) {
