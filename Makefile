@@ -1,4 +1,4 @@
-# make demo   see what it does          make test   everything CI runs
+# make demo   see what it does (UI=1)   make test   everything CI runs
 # make check  lint, types, contracts    make proto reference  regenerate
 # make bench  measure (QUICK=1, DATA=)  make soak   long runs (FAULTS=1000: as many faults)
 # make docs   build/site                make interop  outside tools
@@ -15,7 +15,7 @@ measure = $(BIN)/python -m bench.$(1) --json $(RESULTS)/$(1).json $(if $(QUICK),
 .PHONY: demo test suite check docs proto reference bench soak interop clean
 
 demo: $(READY)
-	$(BIN)/python -m demo
+	UI=$(UI) $(BIN)/python -m demo
 
 test: $(READY)
 	$(MAKE) --no-print-directory -j2 check suite
