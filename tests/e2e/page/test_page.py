@@ -168,6 +168,15 @@ class TestSigningIn:
         expect(page.locator("main")).to_contain_text("memory ui")
         context.close()
 
+    def test_a_session_that_ends_meanwhile_is_noticed(self, chromium: Browser, home: Home) -> None:
+        context = browsers.open_context(chromium, home)
+        page = context.new_page()
+        go(page, home, "#/search")
+        context.clear_cookies()
+        page.get_by_role("searchbox").fill("anything")
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        context.close()
+
     def test_signing_out_ends_the_session(self, chromium: Browser, home: Home) -> None:
         context = browsers.open_context(chromium, home)
         page = context.new_page()

@@ -46,6 +46,7 @@ async function ask(path, options = {}) {
     throw new Refused(0, "The daemon does not answer. Start it with `memory-daemon start`.");
   }
   const body = await response.json().catch(() => ({}));
+  if (response.status === 401 && options.body === undefined) dispatchEvent(new Event("session-end"));
   if (!response.ok) throw new Refused(response.status, explain(body.detail, response.status));
   return body;
 }

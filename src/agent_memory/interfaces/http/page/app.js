@@ -169,6 +169,18 @@ function showSignIn(reason) {
   );
 }
 
+// What fails after a place was shown, such as the next page of a list.
+addEventListener("session-end", () => showSignIn(""));
+addEventListener("unhandledrejection", (event) => {
+  const { reason } = event;
+  if (reason.name === "AbortError" || reason.status === 401) event.preventDefault();
+  if (!(reason instanceof Refused) || reason.status === 401) return;
+  event.preventDefault();
+  main.querySelector(".failure")?.remove();
+  main.prepend(h("p", { class: "warning failure", role: "alert", dir: "auto" }, reason.message));
+  scrollTo(0, 0);
+});
+
 addEventListener("sign-out", async () => {
   await signOut().catch(() => null);
   leave.abort();

@@ -98,17 +98,22 @@ function refresh(list, signal) {
 
 /** Follow the stream of events until the page is left. */
 function follow(signal, live, onEvent) {
-  const source = new EventSource("/stream/events");
-  signal.addEventListener("abort", () => source.close());
-  source.addEventListener("open", () => {
-    live.textContent = "Live";
-    live.classList.add("on");
-  });
-  source.addEventListener("error", () => {
-    live.textContent = "Not connected; trying again";
-    live.classList.remove("on");
-  });
-  source.addEventListener("event", (message) => onEvent(JSON.parse(message.data)));
+  let source = null;
+  const show = (words, isLive) => {
+    live.textContent = words;
+    live.classList.toggle("on", isLive);
+  };
+  const connect = () => {
+    source?.close();
+    if (document.hidden || signal.aborted) return; // a browser allows few connections
+    source = new EventSource("/stream/events");
+    source.addEventListener("open", () => show("Live", true));
+    source.addEventListener("error", () => show("Not connected", false));
+    source.addEventListener("event", (message) => onEvent(JSON.parse(message.data)));
+  };
+  document.addEventListener("visibilitychange", connect, { signal });
+  signal.addEventListener("abort", () => source?.close());
+  connect();
 }
 
 function feedEntry(each) {

@@ -31,8 +31,7 @@ export async function render({ params, signal, announce }) {
       if (mine.signal.aborted || signal.aborted) return;
       show(answer);
     } catch (error) {
-      if (mine.signal.aborted) return;
-      if (error.status === 401) throw error;
+      if (mine.signal.aborted || error.status === 401) return;
       fill(results, h("p", { role: "alert", dir: "auto" }, error.message));
     }
   };

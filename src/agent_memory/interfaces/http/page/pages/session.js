@@ -43,7 +43,12 @@ export async function render({ parts: [id = ""], params, signal, announce }) {
       return segment && segment.title !== title ? [segmentMark(segment), entry] : entry;
     });
   const addLater = async () => {
-    if (last >= talk.events.length) await talk.load();
+    if (last >= talk.events.length) {
+      await talk.load();
+      for (const [key, node] of await readSegments(talk.events.slice(last), id, signal)) {
+        if (node.start_time_ms >= talk.events[last].timestamp_ms) segments.set(key, node);
+      }
+    }
     const until = Math.min(talk.events.length, last + WINDOW);
     list.append(...entries(last, until).flat());
     last = until;
