@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.interfaces.http.recording import MAX_EVENTS
 from demo.__main__ import CONVERSATION, SESSION
 from tests import browser as browsers
 from tests.command_runner import Home, wait_until
@@ -54,7 +55,10 @@ def home(chromium: Browser) -> Iterator[Home]:  # noqa: ARG001  # none without a
     with Home() as home:
         home.serve()
         web = Web(home)
-        web.ask("POST", "/api/v1/events/batch/", json={"events": [*_read_demo(), *_hostile()]})
+        events = [*_read_demo(), *_hostile()]
+        for part in (events[:MAX_EVENTS], events[MAX_EVENTS:]):
+            answer = web.ask("POST", "/api/v1/events/batch/", json={"events": part})
+            assert all(each["created"] for each in answer.json()["outcomes"])
         _run_jobs(home)
         _play_session(home)
         for kind, body in _knowledge():
@@ -101,8 +105,8 @@ def _hostile() -> Iterator[dict[str, Any]]:
     yield {"session_id": "hostile", "event_id": "hostile-1", "text": HOSTILE}
     yield {"session_id": "hostile", "event_id": "hostile-2", "text": LONG}
     yield {"session_id": "hostile", "event_id": "hostile-3", "text": SCRIPT, "role": "tool"}
-    for number in range(620):  # more than one page of the API
-        yield {"session_id": "long", "event_id": f"long-{number:03}", "text": f"step {number:03}"}
+    for number in range(1_020):  # more than one page of the API
+        yield {"session_id": "long", "event_id": f"long-{number:04}", "text": f"step {number:04}"}
 
 
 def _knowledge() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -240,13 +244,13 @@ class TestSession:
         expect(output).to_contain_text("scanner.py")
 
     def test_a_moment_deep_in_a_long_session_is_reached(self, page: Page, home: Home) -> None:
-        go(page, home, "#/session/long?event=long-600")
-        expect(page.locator(".event.highlighted")).to_contain_text("step 600")
+        go(page, home, "#/session/long?event=long-1010")
+        expect(page.locator(".event.highlighted")).to_contain_text("step 1010")
         shown = page.locator(".event")
         assert shown.count() < 100
-        expect(shown.last).to_contain_text("step 619")
+        expect(shown.last).to_contain_text("step 1019")
         page.get_by_role("button", name="Show earlier").click()
-        expect(shown.first).to_contain_text("step 370")
+        expect(shown.first).to_contain_text("step 0780")
 
     def test_an_unknown_session_is_said_to_be_missing(self, page: Page, home: Home) -> None:
         go(page, home, "#/session/nothing%2Fhere")
@@ -270,7 +274,8 @@ class TestTimeline:
         page.get_by_role("link", name="March 2026", exact=True).click()
         expect(page.locator(".card").first).to_contain_text("Week 10")
         page.go_back()
-        page.locator(".card a").first.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Wednesday, March 4, 2026")
+        page.locator(".columns .card a").first.click()
         page.get_by_role("link", name="See it in its session").click()
         expect(page.locator(".event.highlighted")).to_be_in_viewport()
 

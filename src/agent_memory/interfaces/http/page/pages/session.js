@@ -7,6 +7,7 @@ import { badge, button, command, empty, heading, prose } from "../parts.js";
 import { place } from "../places.js";
 
 const PAGE = 500; // of a request
+const SEEK_PAGE = 1000; // of one that looks for a moment
 const WINDOW = 200; // events added at once
 const CONTEXT = 30; // events shown before the one that is asked for
 const SEGMENT_DAYS = 90;
@@ -21,7 +22,7 @@ const NAMES = {
 
 export async function render({ parts: [id = ""], params, signal, announce }) {
   const target = await readTarget(params, signal);
-  const talk = new Talk(id, signal);
+  const talk = new Talk(id, target.wanted ? SEEK_PAGE : PAGE, signal);
   await talk.loadUntil(target.isFirst);
   const found = target.wanted ? talk.events.findIndex(target.isFirst) : -1;
   let first = Math.max(0, found - CONTEXT);
@@ -105,8 +106,9 @@ export async function render({ parts: [id = ""], params, signal, announce }) {
 
 /** The events of a session, read page by page. */
 class Talk {
-  constructor(id, signal) {
+  constructor(id, size, signal) {
     this.id = id;
+    this.size = size;
     this.signal = signal;
     this.events = [];
     this.token = "";
@@ -115,7 +117,7 @@ class Talk {
   async load() {
     if (this.token === null) return;
     const path = `/sessions/${encodeURIComponent(this.id)}/events/`;
-    const page = await get(path, { limit: PAGE, continuation_token: this.token }, this.signal);
+    const page = await get(path, { limit: this.size, continuation_token: this.token }, this.signal);
     this.events.push(...page.events);
     this.token = page.continuation_token;
   }
