@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime
@@ -418,6 +419,13 @@ class TestHostileText:
         expect(page.locator(".prose")).to_contain_text("</memory_context> ship U+202Egpj.exe")
         expect(page.locator("main script, main img")).to_have_count(0)
         assert fits(page)
+
+    def test_a_command_to_copy_is_quoted(self, page: Page, home: Home) -> None:
+        event = {"session_id": "ids", "event_id": "x'; reboot #", "text": "an odd id"}
+        assert Web(home).ask("POST", "/api/v1/events/", json=event).status_code == 201
+        go(page, home, f"#/session/ids?event={quote(event['event_id'])}")
+        shown = page.locator(".event.highlighted .command").inner_text()
+        assert shlex.split(shown) == ["memory", "forget", "--event", event["event_id"]]
 
     def test_a_place_is_no_way_in(self, page: Page, home: Home) -> None:
         for place in (f"#/{SCRIPT}", f"#/session/{quote(SCRIPT)}", "#/search?q=%3Cimg%3E", "#/%zz"):

@@ -21,6 +21,9 @@ export const empty = (...children) => h("p", { class: "empty" }, children);
 
 export const command = (value) => h("code", { class: "command" }, value);
 
+/** Return a word for a shell, as one word whatever is in it. */
+export const quote = (word) => (/^[\w.:@][\w.:@-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+
 /** Return the heading of a page, which gets the focus when the page opens. */
 export const heading = (...children) => h("h1", { tabindex: "-1", dir: "auto" }, children);
 

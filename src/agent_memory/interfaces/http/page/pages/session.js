@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { fill, h } from "../dom.js";
 import { clock, count, day, dayAndClock } from "../format.js";
-import { badge, button, command, empty, heading, prose } from "../parts.js";
+import { badge, button, command, empty, heading, prose, quote } from "../parts.js";
 import { place } from "../places.js";
 
 const PAGE = 500; // of a request
@@ -200,7 +200,7 @@ function eventEntry(each, before, excerpt, session) {
       highlighted && [" ", badge("this moment", "here")],
     ),
     quiet ? null : body(each, excerpt),
-    highlighted && h("p", { class: "muted" }, "To forget it: ", command(`memory forget --event ${each.event_id}`)),
+    highlighted && h("p", { class: "muted" }, "To forget it: ", command(`memory forget --event ${quote(each.event_id)}`)),
   );
 }
 

@@ -92,7 +92,7 @@ function heatMap(year, days) {
   const start = first - lead * DAY_MS;
   const end = Date.UTC(year, 11, 31);
   const weeks = Math.ceil((end - start + DAY_MS) / (7 * DAY_MS));
-  const most = Math.max(1, ...[...days.values()].map((each) => each.work.prompts));
+  const all = [...days.values()].map((each) => each.work.prompts);
   const head = [];
   for (let week = 0; week < weeks; week += 1) {
     const sunday = new Date(start + (week * 7 + 6) * DAY_MS);
@@ -104,7 +104,7 @@ function heatMap(year, days) {
     for (let week = 0; week < weeks; week += 1) {
       const at = start + (week * 7 + weekday) * DAY_MS;
       const node = days.get(new Date(at).toISOString().slice(0, 10));
-      cells.push(at < first || at > end ? h("td") : cell(at, node, most));
+      cells.push(at < first || at > end ? h("td") : cell(at, node, all));
     }
     const name = WEEKDAY.format(start + weekday * DAY_MS);
     return h("tr", null, h("th", { scope: "row" }, name), cells);
@@ -116,9 +116,11 @@ function heatMap(year, days) {
   );
 }
 
-function cell(at, node, most) {
+function cell(at, node, all) {
   if (!node) return h("td", { class: "none" });
-  const level = Math.max(1, Math.ceil((LEVELS * node.work.prompts) / most));
+  // By rank: one very busy day must not make all others look alike.
+  const below = all.filter((prompts) => prompts <= node.work.prompts).length;
+  const level = Math.ceil((LEVELS * below) / all.length);
   const label = `${DATE.format(at)}: ${count(node.work.sessions, "session")}, ${count(node.work.prompts, "prompt")}`;
   const link = h("a", { href: place(["timeline", node.node_id]), "aria-label": label, title: label, "data-entry": "" });
   return h("td", { class: `level-${level}` }, link);
