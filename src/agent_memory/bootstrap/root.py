@@ -3,6 +3,7 @@ other."""
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http.gate import Gate
+from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.services import Services
@@ -82,7 +84,12 @@ class App:
         reports = damage.read_reports(platform.folders.db_path)
         return [*reports, *salvage.describe(platform.engine.gaps)]
 
-    def build_runner(self, status: Callable[[], DaemonStatus], serve: Serve | None) -> Runner:
+    def build_runner(
+        self,
+        status: Callable[[], DaemonStatus],
+        serve: Serve | None,
+        open_page: Callable[[], str] | None = None,
+    ) -> Runner:
         """Build what runs the commands that launchers send."""
         backend = Backend(
             services=self.services,
@@ -91,6 +98,7 @@ class App:
             own_db=self.platform.folders.db_path.resolve(),
             status=status,
             serve=serve,
+            open_page=open_page,
         )
         return Runner(PROGRAMS, backend, __version__, self.core.observer)
 
@@ -184,7 +192,9 @@ def build(core: Core) -> App:
         features=features,
         scheduler=scheduler,
         services=services,
-        http=HttpInterface(platform, http_dependencies, mcp, bearer),
+        http=HttpInterface(
+            platform, http_dependencies, mcp, bearer, PageSessions(services.access, time.monotonic)
+        ),
         grpc=GrpcInterface(platform, features, core.bridge, core.observer),
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,

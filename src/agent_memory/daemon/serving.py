@@ -104,7 +104,7 @@ class Serving:
         self._listen_http()
         await self._grpc.start()
         commands.open(
-            app.build_runner(self._get_status, self._serve_extra).run,
+            app.build_runner(self._get_status, self._serve_extra, self._open_page).run,
             busy=lambda: app.mcp.is_busy() or bool(app.services.runs.list_active()),
             pipe=app.serve_pipe,
         )
@@ -152,6 +152,15 @@ class Serving:
             on_listening,
             until,
         )
+
+    def _open_page(self) -> str:
+        """Return a URL that opens the page once. Raises FeatureUnavailable."""
+        if not self._http_addresses:
+            raise FeatureUnavailable(
+                "HTTP is not served, so there is no page: `memory-daemon status` says why"
+            )
+        code = self._app.http.pages.issue_code()
+        return f"{self._http_scheme}://localhost:{self._http_port}/#code={code}"
 
     def _warn_of_damage(self) -> None:
         """Write the damage that this start has found to standard error."""

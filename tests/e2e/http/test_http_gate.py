@@ -68,7 +68,7 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
 
 def test_health_needs_no_key_and_all_else_does(web: Web) -> None:
     assert web.ask(path="/health", key="").status_code == 200
-    for path in (STATUS, "/", "/metrics", "/stream/events", "/no/such/path"):
+    for path in (STATUS, "/ui/session", "/metrics", "/stream/events", "/no/such/path"):
         refused = web.ask(path=path, key="")
         assert refused.status_code == 401, path
         assert refused.headers["www-authenticate"] == "Bearer"
@@ -77,6 +77,7 @@ def test_health_needs_no_key_and_all_else_does(web: Web) -> None:
 
 def test_its_pages_need_none_either(web: Web) -> None:
     with web.client(key="") as client:
+        assert "Agent Memory" in client.get("/").text
         assert "swagger" in client.get("/docs").text.lower()
         assert client.get("/openapi.json").json()["info"]["title"] == "Agent Memory"
 

@@ -222,6 +222,7 @@ class Backend:
     own_db: Path | None = None
     status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
     serve: Serve | None = None
+    open_page: Callable[[], str] | None = None  # return a URL that opens the page once
 
     def require_services(self) -> Services:
         if self.services is None:

@@ -25,6 +25,7 @@ from agent_memory.interfaces.cli.settings import config_group
 from agent_memory.interfaces.cli.show import show
 from agent_memory.interfaces.cli.sync import status, sync
 from agent_memory.interfaces.cli.transfer import export, import_memories, migrate
+from agent_memory.interfaces.cli.ui import ui
 from agent_memory.interfaces.cli.undo import undo
 from agent_memory.interfaces.cli.uninstall import uninstall
 
@@ -44,7 +45,7 @@ from agent_memory.interfaces.cli.uninstall import uninstall
             "context",
             "status",
         ),
-        "Look back": ("today", "log", "sessions", "injections", "why"),
+        "Look back": ("today", "log", "sessions", "injections", "why", "ui"),
         "Consent": ("on", "off", "pause", "resume"),
         "Share": ("sync", "export", "import"),
         "Set up": ("install", "uninstall", "doctor", "config", "completion", "help"),
@@ -75,6 +76,6 @@ for command in (
     *(today, log, sessions, injections, why),
     *(on, off, pause, resume),
     *(status, sync, consolidate, import_memories, export, migrate, forget, hook),
-    *(context, serve, install, uninstall, doctor, config_group, completion, help_command),
+    *(context, serve, ui, install, uninstall, doctor, config_group, completion, help_command),
 ):
     memory.add_command(command)

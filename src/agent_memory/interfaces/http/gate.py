@@ -15,6 +15,8 @@ from agent_memory.interfaces.http import origins
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
 from agent_memory.interfaces.http.audit import READING, AuditMiddleware
 from agent_memory.interfaces.http.bodies import BodyLimitMiddleware, too_large
+from agent_memory.interfaces.http.page_app import SESSION_PATH, is_page_path, read_cookie
+from agent_memory.interfaces.http.page_sessions import KEY_NAME, PageSessions
 from agent_memory.interfaces.http.rates import TokenBuckets
 from agent_memory.interfaces.http.refusals import POLICY_VIOLATION, RequestRefused, refuse
 from agent_memory.kernel.errors import ConfigError, Unauthorized
@@ -28,11 +30,14 @@ FAILURES_A_SECOND = 10
 FAILURES_AT_ONCE = 100
 MAX_LENGTH_DIGITS = 18
 _PREFLIGHT = b"access-control-request-method"
+_TOKEN = b"x-csrf-token"
 _READ = frozenset(
     {
         b"host",
         b"origin",
         b"authorization",
+        b"cookie",
+        _TOKEN,
         b"content-length",
         b"transfer-encoding",
         _PREFLIGHT,
@@ -69,11 +74,13 @@ class Gate:
         policy: GatePolicy,
         clock: Callable[[], float],
         record: Callable[..., object] | None = None,
+        pages: PageSessions | None = None,
     ) -> None:
         self._inner = AuditMiddleware(
             BodyLimitMiddleware(inner, most=policy.max_body_bytes), record
         )
         self._guard = guard
+        self._pages = pages
         self._hosts = OWN_HOSTS | {host.lower().strip("[]") for host in policy.hosts}
         for origin in policy.origins:
             if not origins.is_origin(origin):
@@ -99,7 +106,7 @@ class Gate:
                 if scope.get("method") == "OPTIONS" and _PREFLIGHT in headers:
                     await _answer_preflight(headers, send)
                     return
-            caller = self._authenticate(scope, headers)
+            caller = self._authenticate(scope, headers, is_foreign=origin is not None)
             self._check_length(headers)
         except RequestRefused as refused:
             await refuse(refused, scope, receive, send, unread)
@@ -167,20 +174,50 @@ class Gate:
             )
         return None
 
-    def _authenticate(self, scope: Scope, headers: Headers) -> str:
+    def _authenticate(self, scope: Scope, headers: Headers, *, is_foreign: bool) -> str:
         """Return the name of the key; empty if the path needs none."""
         path = scope["path"]
-        if (
-            (path in KEYLESS or path.startswith(KEYLESS_FOLDER))
-            and scope["type"] == "http"
-            and scope["method"] in ("GET", "HEAD")
-        ):
+        if self._is_keyless(scope):
             name = ""
+        elif not is_foreign and self._has_session(scope, headers):
+            name = KEY_NAME
         else:
             name = self._check_key(headers)
         if path != "/health" and (seconds := self._rates.take(name)):
             raise _too_often("too many requests (http.rate, http.burst)", seconds)
         return name
+
+    def _is_keyless(self, scope: Scope) -> bool:
+        path = scope["path"]
+        if scope["type"] != "http":
+            return False
+        if self._pages is not None and is_page_path(path):
+            if path == SESSION_PATH:  # its other methods are for those who have a session
+                return bool(scope["method"] == "POST")
+            return True
+        return scope["method"] in ("GET", "HEAD") and (
+            path in KEYLESS or path.startswith(KEYLESS_FOLDER)
+        )
+
+    def _has_session(self, scope: Scope, headers: Headers) -> bool:
+        """Return whether the request has the cookie of a session of the page. Raises RequestRefused
+        for a write without the token of that session."""
+        header = headers.get(b"cookie")
+        if self._pages is None or header is None or b"authorization" in headers:
+            return False
+        cookie = read_cookie(scope, header)
+        session = None if cookie is None else self._pages.find(cookie)
+        if session is None:
+            return False
+        writes = scope["type"] == "http" and scope["method"] not in READING
+        if writes and not session.allows_write(headers.get(_TOKEN, b"").decode("latin-1")):
+            raise RequestRefused(
+                HTTPStatus.FORBIDDEN, "a write of the page needs the header X-CSRF-Token"
+            )
+        if scope["type"] == "websocket" and b"origin" not in headers:
+            return False  # a browser always sends it
+        _set_state(scope, page_session=session, page_cookie=cookie)
+        return True
 
     def _check_key(self, headers: Headers) -> str:
         header = headers.get(b"authorization")

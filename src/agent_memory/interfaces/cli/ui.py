@@ -1,0 +1,72 @@
+"""`memory ui`: open the page of the daemon in a browser."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+
+import click
+
+from agent_memory.interfaces.cli.agent_shells import check_person
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.kernel.errors import FeatureUnavailable
+
+_OPENERS = ("xdg-open", "open", "wslview")
+
+
+@click.command(
+    cls=Command,
+    examples=("memory ui", "memory ui --print", "memory ui --print --format json"),
+)
+@click.option("--print", "only_print", is_flag=True, help="Print the URL instead of opening it.")
+@invocation
+def ui(run: Invocation, only_print: bool) -> None:
+    """Look at what your agents remember, in a browser.
+
+    The URL has a code that works once, within a minute. After that, the browser stays signed in
+    until the daemon ends, or until you run `memory-daemon token revoke page`.
+
+    On another machine, print the URL and forward the port first: `ssh -L 8000:localhost:8000 HOST`.
+    """
+    check_person(run, "open the page")
+    if run.backend.open_page is None:
+        raise FeatureUnavailable("this command needs a running daemon: `memory-daemon start`")
+    url = run.backend.open_page()
+    opened = not only_print and _open_browser(url, run.terminal.call.environ)
+    run.show(
+        {"url": url, "opened": opened},
+        lambda: (
+            "Opened the page in your browser."
+            if opened
+            else f"{url}\nOpen it within a minute: its code works once."
+        ),
+        essential=url,
+    )
+
+
+def _open_browser(url: str, environ: Mapping[str, str]) -> bool:
+    """Start the caller's browser. Return whether there is one."""
+    search = environ.get("PATH", os.defpath)
+    if environ.get("BROWSER"):
+        words = shlex.split(environ["BROWSER"].split(os.pathsep)[0])
+        commands = [[word.replace("%s", url) for word in words]]
+        if url not in commands[0]:
+            commands[0].append(url)
+    elif environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY") or os.uname().sysname == "Darwin":
+        commands = [[opener, url] for opener in _OPENERS]
+    else:
+        return False
+    for program, *arguments in commands:
+        path = shutil.which(program, path=search)
+        if path is not None:
+            subprocess.Popen(  # noqa: S603  # the caller's own browser, without a shell
+                [path, *arguments],
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            return True
+    return False

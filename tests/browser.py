@@ -1,0 +1,97 @@
+"""A real browser, signed in to the page of a daemon."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    sync_playwright,
+)
+
+from tests.command_runner import Home
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+MILLIS = 30_000
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+_REPORT_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", (event) =>
+  console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+
+@contextmanager
+def launch_browser() -> Iterator[Browser]:
+    """Start Chromium. Without one, the tests are skipped, except in CI."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        reason = (
+            "NO BROWSER, so the page is NOT TESTED: install chromium (apt-get install chromium)"
+        )
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=options)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def print_url(home: Home) -> str:
+    """Return the URL of `memory ui`, with its code."""
+    return str(home.run("memory", "ui", "--print", "--format", "json").json()["url"])
+
+
+def open_context(browser: Browser, home: Home, **options: Any) -> BrowserContext:
+    """Open a window that is signed in, by the URL that a person would get."""
+    options = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", **options}
+    context = browser.new_context(timezone_id="UTC", **options)
+    context.set_default_timeout(MILLIS)
+    context.add_init_script(_REPORT_VIOLATIONS)
+    page = context.new_page()
+    page.goto(print_url(home))
+    page.wait_for_selector("h1")
+    page.close()
+    return context
+
+
+@contextmanager
+def watch(page: Page) -> Iterator[Page]:
+    """Fail if the page opens a dialog, or reports an error or a violation of its policy."""
+    problems: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            problems.append(message.text)
+
+    def on_dialog(dialog: Dialog) -> None:
+        problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("console", on_console)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", on_dialog)
+    yield page
+    assert not problems
+
+
+def find_barriers(page: Page) -> list[str]:
+    """Return what axe finds: barriers for people who use a screen reader or a keyboard."""
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{each['id']}: {each['help']}: {node['html'][:200]}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
