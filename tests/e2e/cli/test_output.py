@@ -245,6 +245,19 @@ def test_times_have_the_zone_of_the_caller(desk: Desk) -> None:
     assert "13:40:52 UTC" in desk.run(*words)
 
 
+def test_a_range_without_a_limit_has_no_date_on_that_side(desk: Desk) -> None:
+    assert desk.show("events").startswith("All events:")
+    words = ("memory-daemon", "query", "events")
+    env = {"NO_COLOR": "1", "MEMORY_PAGER": ""}
+    for option, heading in (
+        (("--since", "2026-03-04"), "Events since 2026-03-04 00:00:00 UTC:"),
+        (("--until", "2026-03-04"), "Events until 2026-03-04 23:59:59 UTC:"),
+    ):
+        with desk.home.on_terminal(*words, *option, env=env) as screen:
+            assert screen.finish() == 0
+        assert heading in screen.text
+
+
 def test_days_begin_where_the_caller_is(desk: Desk) -> None:
     """The last session of the demo begins at 08:05 UTC on 9 March: the day before in Honolulu."""
     words = ("memory", "today", "--format", "json", "--date")

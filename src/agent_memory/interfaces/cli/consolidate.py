@@ -101,7 +101,8 @@ def _as_text(plan: ConsolidationPlan) -> Iterator[str]:
     moved = Counter(move.after.value for move in plan.moves)
     if moved:
         yield ""
-        yield "Tiers: " + ", ".join(f"{count} become {name}" for name, count in moved.items())
+        changes = (f"{n} {'becomes' if n == 1 else 'become'} {name}" for name, n in moved.items())
+        yield "Tiers: " + ", ".join(changes)
     yield from (f"Skipped: {reason}" for reason in plan.skipped)
 
 

@@ -32,6 +32,7 @@ from agent_memory.interfaces.wire.events import page_json
 from agent_memory.interfaces.wire.operations import damage_text, status_json
 from agent_memory.interfaces.wire.tokens import format_token, parse_token
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
+from agent_memory.kernel.ids import MAX_MILLIS
 from agent_memory.kernel.status import BackupStatus, DaemonStatus
 
 NOT_RUNNING = 1
@@ -273,8 +274,7 @@ def events(
 
 def _events_text(page: EventPage, start: int, end: int, *, full: bool) -> str:
     on_screen = rendering.is_on_screen()
-    span = rendering.format_span(start, end)
-    lines = [f"Events from {span}:" if on_screen else f"Events ({start} - {end}):"]
+    lines = [_describe_range(start, end) if on_screen else f"Events ({start} - {end}):"]
     for number, event in enumerate(page.events, 1):
         at = rendering.format_zoned(event.at_ms)
         lines.append(f"  {number}. {event.event_id} [{event.role.name}] {at}")
@@ -287,6 +287,15 @@ def _events_text(page: EventPage, start: int, end: int, *, full: bool) -> str:
     if page.next:
         lines.append(f"Next page: --token {format_token(page.next)}")
     return "\n".join(lines)
+
+
+def _describe_range(start: int, end: int) -> str:
+    """Return the heading of events for people: a side without a limit is not a date."""
+    if end >= MAX_MILLIS:
+        return f"Events since {rendering.format_zoned(start)}:" if start else "All events:"
+    if not start:
+        return f"Events until {rendering.format_zoned(end)}:"
+    return f"Events from {rendering.format_span(start, end)}:"
 
 
 query_toc.register(query)
