@@ -205,15 +205,16 @@ def _put(table: Any, key: str, value: Any) -> None:
 
 
 def _drop(table: Any, key: str) -> bool:
-    """Remove a key. Return whether there was one."""
-    *sections, name = key.split(".")
-    for section in sections:
-        table = table.get(section)
-        if not isinstance(table, dict):
-            return False
-    if name not in table:
+    """Remove a key, and the sections that are empty then: an empty one of an unknown name would
+    still be an error. Return whether there was one."""
+    name, _, rest = key.partition(".")
+    if not rest:
+        return table.pop(name, None) is not None
+    section = table.get(name)
+    if not isinstance(section, dict) or not _drop(section, rest):
         return False
-    del table[name]
+    if not section:
+        del table[name]
     return True
 
 

@@ -113,6 +113,7 @@ class TestBrokenSettings:
             ("[grpc]\nport = =\n", ("unset", "grpc.port")),
             ("grpc = 5\n", ("set", "grpc.port", "0")),
             ("[grcp]\nport = 5\n", ("unset", "grcp")),
+            ("[grcp]\nport = 5\n", ("unset", "grcp.port")),
             ("[grpc]\nprt = 5\n", ("unset", "grpc.prt")),
             ("# my file\nnonsense\n", ("set", "grpc.port", "0", "--mend")),
         ],

@@ -63,6 +63,7 @@ def test_in_a_pipe_it_needs_yes_and_deletes_data_only_with_a_flag_of_its_own(
     shown = home.run_apart(*PURGE, "--dry-run")
     assert f"Would stop the daemon (PID {pid})\n" in shown.text
     assert f"Would ask twice before it deletes {home.data}" in shown.text
+    assert f"Would remove the completion in {home.folder / '.bashrc'}" in shown.text
     assert (machine.list_paths(), home.pid()) == (installed, pid)
 
     done = home.run(*PURGE, "--yes")

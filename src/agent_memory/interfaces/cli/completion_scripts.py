@@ -146,12 +146,14 @@ class CompletionPlace:
             raise ConfigError(f"cannot write {exc.filename}: {exc.strerror}") from exc
         return changed
 
-    def remove(self) -> list[Path]:
-        """Undo `install`, and remove the lines of the documentation. Return the changed files."""
+    def remove(self, *, dry_run: bool = False) -> list[Path]:
+        """Undo `install`, and remove the lines of the documentation. Return the changed files, or
+        those that would change."""
         changed = []
         try:
             if self.script.is_file():
-                self.script.unlink()
+                if not dry_run:
+                    self.script.unlink()
                 changed.append(self.script)
             for path in self._list_startup_files():
                 before = _read(path)
@@ -159,10 +161,8 @@ class CompletionPlace:
                     line for line in before.splitlines(keepends=True) if not self._is_ours(line)
                 )
                 if after != before:
-                    if after or path.is_symlink():
-                        _replace(path, after)
-                    else:  # nothing else was ever in it
-                        path.unlink()
+                    if not dry_run:
+                        _replace(path, after)  # also if nothing is left: it may be the user's
                     changed.append(path)
         except OSError as exc:
             raise ConfigError(f"cannot change {exc.filename}: {exc.strerror}") from exc

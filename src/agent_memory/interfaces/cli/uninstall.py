@@ -153,23 +153,22 @@ def _ask(run: Invocation, *, yes: bool, delete_data: bool) -> bool:
 
 def _purge(run: Invocation, *, delete: bool, dry_run: bool) -> dict[str, Any]:
     """Stop the daemon and remove what is left of us. Return what was done, or would be."""
-    control, environ = run.backend.require_control(), run.terminal.call.environ
+    control = run.backend.require_control()
     unit = service_unit.for_platform(run.terminal.call)
     daemon = control.find_daemon()
-    places = [completion_scripts.find_place(s, environ) for s in completion_scripts.SCRIPTS]
     folders, _ = control.measure_data()
     if dry_run:
         return {
             "service": str(unit.path) if unit.path.exists() else "",
             "daemon": 0 if daemon is None else daemon.pid,
-            "completions": [],
+            "completions": _remove_completions(run, dry_run=True),
             "deleted": [],
             "kept": [str(folder) for folder in folders],
         }
     service = _remove_service(run, unit)
     if daemon is not None:
         control.stop(lambda _: None)
-    completions = [str(path) for place in places for path in place.remove()]
+    completions = _remove_completions(run, dry_run=False)
     run.installing.remove_folders()
     deleted = control.delete_data() if delete else []
     return {
@@ -179,6 +178,12 @@ def _purge(run: Invocation, *, delete: bool, dry_run: bool) -> dict[str, Any]:
         "deleted": [str(folder) for folder in deleted],
         "kept": [str(folder) for folder in folders if folder.exists()],
     }
+
+
+def _remove_completions(run: Invocation, *, dry_run: bool) -> list[str]:
+    environ = run.terminal.call.environ
+    places = [completion_scripts.find_place(shell, environ) for shell in completion_scripts.SCRIPTS]
+    return [str(path) for place in places for path in place.remove(dry_run=dry_run)]
 
 
 def _remove_service(run: Invocation, unit: service_unit.Unit) -> str:
