@@ -141,7 +141,7 @@ class ProcessControl:
         pid = runtime_files.find_lock_holder(folders)
         if pid is not None:
             return f"starting or stopping (PID {pid})"
-        _, _, message = starting.read_failed_start(str(folders.data / "start-failed"))
+        _, _, message = starting.read_failed_start(str(folders.data / starting.FAILED_START))
         return message.rstrip("\n")
 
     def repair(
@@ -154,9 +154,11 @@ class ProcessControl:
         # A daemon that starts now waits for this lock.
         lock = runtime_files.lock(folders, 0.0, lambda: True)
         try:
-            return build_store.repair(
+            repaired = build_store.repair(
                 folders.data / Path(settings.storage.path or "db").expanduser(), on_progress
             )
+            _forget_failed_start(folders)
+            return repaired
         finally:
             runtime_files.unlock(lock)
 
@@ -179,13 +181,15 @@ class ProcessControl:
         runtime_files.prepare(folders.data)
         lock = runtime_files.lock(folders, 0.0, lambda: False)
         try:
-            return build_backups.restore(
+            restored = build_backups.restore(
                 options.backup,
                 data=folders.data,
                 db_path=folders.data / Path(name).expanduser(),
                 force=options.force,
                 on_progress=on_progress,
             )
+            _forget_failed_start(folders)
+            return restored
         finally:
             runtime_files.unlock(lock)
 
@@ -316,6 +320,11 @@ def _as_arguments(options: StartOptions) -> tuple[str, ...]:
         if value is not None:
             arguments += [name, str(value)]
     return tuple(arguments)
+
+
+def _forget_failed_start(folders: config.Folders) -> None:
+    """Let the next command start a daemon at once: what made earlier starts fail is mended."""
+    (folders.data / starting.FAILED_START).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ CONFIG_ERROR = 3
 STARTER_POLL_SECONDS = 0.005
 MAX_DESCRIPTORS = 1_024  # more than an agent leaves open for its hooks
 LONGEST_WAIT = 60  # seconds between two tries of commands to start a daemon
+FAILED_START = "start-failed"  # a file in the data folder: why the last start failed
 
 
 def start(
@@ -69,7 +70,7 @@ def start(
             running.close()
             wait_until_ready(folder)
             return 0
-        marker = os.path.join(folder, "start-failed")
+        marker = os.path.join(folder, FAILED_START)
         failures, code, message = read_failed_start(marker)
         if message and not by_hand:
             complain(message, code)
@@ -130,7 +131,7 @@ class Starter:
                 return True
         except OSError:  # the data folder cannot be used
             return False
-        if read_failed_start(os.path.join(folder, "start-failed"))[2]:
+        if read_failed_start(os.path.join(folder, FAILED_START))[2]:
             return False
         child = os.fork()
         if child:

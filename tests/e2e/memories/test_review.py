@@ -271,7 +271,9 @@ class TestAgents:
             assert [each["id"] for each in listed.json()["results"]] == [name]
             assert api.get(path, params={"domain": domain}).json()["status"] == "pending"
             assert api.get("/api/v1/status/").json()["to_review"] >= 1
-            for method in ("PATCH", "PUT", "POST", "DELETE"):
-                answer = api.request(method, path, json={"status": "active"})
-                assert answer.status_code == 405
+            for change in ({"status": "active"}, {"status": "resolved"}, {"add_tags": ["mine"]}):
+                answer = api.patch(path, params={"domain": domain}, json=change)
+                assert (answer.status_code, "review" in answer.json()["detail"]) == (422, True)
+            for method in ("PUT", "POST"):
+                assert api.request(method, path, json={"status": "active"}).status_code == 405
         assert project.list_pending() == [name]
