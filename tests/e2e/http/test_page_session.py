@@ -107,6 +107,16 @@ class TestUse:
         assert browser.post(EVENTS, json={}, headers=foreign).status_code == 403
         assert browser.get("/stream/events", headers=foreign).status_code == 403
 
+    @pytest.mark.parametrize(
+        "headers", [{"Origin": "http://localhost:3000"}, {"Sec-Fetch-Site": "same-site"}]
+    )
+    def test_a_page_of_another_port_cannot_even_read_with_the_cookie(
+        self, home: Home, browser: httpx.Client, headers: dict[str, str]
+    ) -> None:
+        sign_in(home, browser)
+        assert browser.get(STATUS, headers=headers).status_code == 401
+        assert browser.get(STATUS, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+
     def test_a_foreign_host_is_refused_first(self, home: Home, browser: httpx.Client) -> None:
         sign_in(home, browser)
         for path in ("/", SESSION, STATUS):

@@ -1,4 +1,4 @@
-"""Documents for an editor: what is written is read again, and mistakes are told by their line."""
+"""Documents for an editor: what is written is read again, and mistakes are named by line."""
 
 import pytest
 from hypothesis import given

@@ -459,7 +459,7 @@ class TestUndo:
         for each in alike:
             stored = parts.stored(each.key)
             assert stored.updated_ms > each.updated_ms  # else it would lose against what was undone
-            # Copies in other clones are told which tags went again.
+            # Other clones learn which tags were removed again.
             assert replace(stored, updated_ms=each.updated_ms, tag_changes=()) == each
         with pytest.raises(NotFound):
             parts.service.undo(parts.here)

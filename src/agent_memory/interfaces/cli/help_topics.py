@@ -68,7 +68,7 @@ See what was done, by day and by session:
     memory today --date yesterday
     memory log --since "2 weeks" --project .
     memory sessions --limit 5
-See what an agent would be told now, and what agents were told:
+See what an agent would be given now, and what agents were given:
     memory context "which database do we use"
     memory injections --since today
 

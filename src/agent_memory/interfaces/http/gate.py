@@ -31,6 +31,7 @@ FAILURES_AT_ONCE = 100
 MAX_LENGTH_DIGITS = 18
 _PREFLIGHT = b"access-control-request-method"
 _TOKEN = b"x-csrf-token"
+_SITE = b"sec-fetch-site"
 _READ = frozenset(
     {
         b"host",
@@ -38,6 +39,7 @@ _READ = frozenset(
         b"authorization",
         b"cookie",
         _TOKEN,
+        _SITE,
         b"content-length",
         b"transfer-encoding",
         _PREFLIGHT,
@@ -106,7 +108,7 @@ class Gate:
                 if scope.get("method") == "OPTIONS" and _PREFLIGHT in headers:
                     await _answer_preflight(headers, send)
                     return
-            caller = self._authenticate(scope, headers, is_foreign=origin is not None)
+            caller = self._authenticate(scope, headers)
             self._check_length(headers)
         except RequestRefused as refused:
             await refuse(refused, scope, receive, send, unread)
@@ -174,12 +176,12 @@ class Gate:
             )
         return None
 
-    def _authenticate(self, scope: Scope, headers: Headers, *, is_foreign: bool) -> str:
+    def _authenticate(self, scope: Scope, headers: Headers) -> str:
         """Return the name of the key; empty if the path needs none."""
         path = scope["path"]
         if self._is_keyless(scope):
             name = ""
-        elif not is_foreign and self._has_session(scope, headers):
+        elif self._has_session(scope, headers):
             name = KEY_NAME
         else:
             name = self._check_key(headers)
@@ -204,6 +206,8 @@ class Gate:
         for a write without the token of that session."""
         header = headers.get(b"cookie")
         if self._pages is None or header is None or b"authorization" in headers:
+            return False
+        if not _is_own_page(scope, headers):
             return False
         cookie = read_cookie(scope, header)
         session = None if cookie is None else self._pages.find(cookie)
@@ -248,6 +252,16 @@ def _headers(scope: Scope) -> Headers:
                 )
             headers[name] = value
     return headers
+
+
+def _is_own_page(scope: Scope, headers: Headers) -> bool:
+    """Return whether the request can come from our own page. A cookie does not tell: browsers send
+    it for pages of every port of this host."""
+    if headers.get(_SITE, b"same-origin") not in (b"same-origin", b"none"):
+        return False
+    origin = headers.get(b"origin")
+    own = origins.build_origin(scope["scheme"], headers.get(b"host", b""))
+    return origin is None or origins.normalize(origin.decode("latin-1")) == own
 
 
 def _unread(headers: Headers) -> int | None:

@@ -1,5 +1,6 @@
 """Background jobs over REST: read, run, pause and resume them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -50,7 +51,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     async def resume_job(name: str) -> Response:
         return await change(jobs.resume, name)
 
-    async def change(act: Any, name: str) -> Response:
+    async def change(act: Callable[[str], str | None], name: str) -> Response:
         def apply() -> Response:
             if (error := act(name)) is not None:
                 raise NotFound(error)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from agent_memory.features.index.model import documents, queries, term_vectors
-from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
+from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind, Owner
 from agent_memory.features.index.model.queries import IndexHit, SearchScope, TermStatistics
 from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.features.index.ports import LexicalIndex
@@ -84,7 +84,7 @@ class UnindexedDocuments:
         self._reading = threading.Lock()
         self._end = 0
         self._indexed: int | None = None
-        self._vectors: dict[Document, TermVector] = {}
+        self._vectors: dict[tuple[DocumentKey, int], TermVector] = {}
         self._vector_chars = 0
         self._parts: dict[type[OutboxEntry], _Part] = {
             EventChanged: _Part(frozenset({DocumentKind.EVENT})),
@@ -128,15 +128,17 @@ class UnindexedDocuments:
 
     def build_vector(self, document: Document) -> TermVector:
         """Build the term vector of a document that has none yet. Recent ones are kept: the next
-        question finds many of the same documents."""
+        question finds many of the same documents. Their texts are not kept: they may be
+        forgotten."""
+        name = document.key, hash(document)
         with self._reading:
-            vector = self._vectors.get(document)
+            vector = self._vectors.get(name)
         if vector is None:
             vector = term_vectors.build(document)
             with self._reading:
                 if self._vector_chars > _KEPT_CHARS:
                     self._vectors, self._vector_chars = {}, 0
-                self._vectors[document] = vector
+                self._vectors[name] = vector
                 self._vector_chars += len(document.text)
         return vector
 
