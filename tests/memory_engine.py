@@ -8,7 +8,7 @@ from agent_memory.kernel.errors import FeatureUnavailable, StorageClosed
 from agent_memory.kernel.status import FamilyStats, StoreStats
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
-from agent_memory.platform.store.committer import UnknownFamily
+from agent_memory.platform.store.submissions import UnknownFamily
 
 
 class MemoryEngine:

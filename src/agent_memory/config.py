@@ -26,6 +26,7 @@ from agent_memory.platform.files import read_regular
 
 PROJECT_FILE = "memory.toml"
 ENVIRONMENT_PREFIX = "MEMORY_"
+DEFAULT = "default"  # the source of a value that nobody has set
 LEVELS = ("trace", "debug", "info", "warn", "error")
 DETAILS = ("minimal", "standard", "detailed")
 RECORDING = ("all", "opt-in")
@@ -63,6 +64,11 @@ class Rule:
 TIME_ZONE = Rule("empty or the name of a time zone, such as Europe/Berlin", time_zone.is_zone)
 FOLDERS = Rule(
     "a list of folders that begin with /, ~ or **/, such as ~/clients/*", globs.is_folder_glob
+)
+
+TENANT = Rule(
+    "1 to 63 letters, digits, dots, dashes or underscores",
+    lambda name: re.fullmatch(r"[A-Za-z0-9._-]{1,63}", name) is not None,
 )
 
 SWITCH_OFF = ProjectOverride("switch it off", lambda users, own: users and own)
@@ -111,7 +117,19 @@ def port(default: int, doc: str) -> Any:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSettings:
     path: str = setting("", "Folder of the database, relative to the data folder; empty: `db`.")
-    url: str = setting("", "Address of a database server to use instead of `storage.path`.")
+    url: str = setting(
+        "",
+        "Address of a PostgreSQL database to use instead of `storage.path`, such as"
+        " `postgresql://me@db.example/memory`; needs the extra `postgres`. It works only in"
+        " config.toml: your data goes there.",
+        by_hand=True,
+    )
+    tenant: str = setting(
+        "default",
+        "Whose memory this is in the database of `storage.url`; one daemon at a time may use it.",
+        rule=TENANT,
+        by_hand=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -608,7 +626,9 @@ def load(
             if not tighten(key, key.project, value, variable):
                 ignored.append(f"{variable}: a variable may only {key.project.words}")
         elif key.by_hand and value != key.default:
-            ignored.append(f"{variable}: only {user_file} may set {name} to {text}")
+            # Free text may hold a password: that of `storage.url` does.
+            to = f" to {text}" if key.type is bool or key.choices else ""
+            ignored.append(f"{variable}: only {user_file} may set {name}{to}")
         else:
             overlay(name, value, variable)
     for name, value in (flags or {}).items():

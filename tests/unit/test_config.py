@@ -56,6 +56,7 @@ class TestLayers:
             "http.port": 8000,
             "storage.path": "",
             "storage.url": "",
+            "storage.tenant": "default",
             "toc.time_gap_ms": 30 * 60 * 1000,
             "toc.max_tokens": 4096,
             "toc.overlap_ms": 5 * 60 * 1000,
@@ -539,7 +540,15 @@ class TestWords:
         user_file.write_text("summarizer.command = ['claude', '-p']")
         loaded = config.load(environ | {"MEMORY_SUMMARIZER__COMMAND": "sh evil.sh"})
         assert loaded.settings.summarizer.command == ["claude", "-p"]
-        assert "only" in loaded.ignored[0]
+        assert loaded.ignored == (
+            f"MEMORY_SUMMARIZER__COMMAND: only {user_file} may set summarizer.command",
+        )
+
+    def test_a_warning_repeats_no_password(self, environ: dict[str, str], user_file: Path) -> None:
+        address = "postgresql://ada:s3cr3tpass@db.example/memory"
+        loaded = config.load(environ | {"MEMORY_STORAGE__URL": address})
+        assert loaded.settings.storage.url == ""
+        assert loaded.ignored == (f"MEMORY_STORAGE__URL: only {user_file} may set storage.url",)
 
 
 class TestConsent:
@@ -826,6 +835,8 @@ def values_of(key: Key) -> st.SearchStrategy[Any]:
         return st.integers(key.minimum, key.maximum or 2**53)
     if key.type is float:
         return st.floats(key.minimum, key.maximum)
+    if key.rule is config.TENANT:
+        return st.sampled_from(("default", "a", "team-7.eu_west"))
     if key.rule is config.FOLDERS:
         return st.lists(st.sampled_from(("~", "/", "~/clients/*", "/srv/a b", "**/private")))
     if get_origin(key.type) is list:

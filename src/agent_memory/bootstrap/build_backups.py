@@ -10,7 +10,7 @@ from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
-from agent_memory.bootstrap.build_store import log_other_store
+from agent_memory.bootstrap.build_store import OpenStore
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.backups.adapters import restoring
@@ -35,9 +35,6 @@ from agent_memory.kernel.jobs import BACKUP
 from agent_memory.launcher import last_context
 from agent_memory.platform import durable
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.copies import StoreCopies
-from agent_memory.platform.store.rocks import RocksEngine
 
 BACKUP_SECONDS = 6 * 3600.0
 
@@ -65,7 +62,7 @@ def build_backups(
         checkpoints=graphs.checkpoints,
     )
     archiving = FullExport(
-        open_view=lambda: _open_copy(platform.copies),
+        open_view=lambda: _open_view(platform.opened),
         stores=stores,
         ingest=log.ingest,
         capture=memories.capture,
@@ -144,14 +141,10 @@ def _schedule(platform: Platform, memories: MemoriesFeature, scheduler: CronSche
 
 
 @contextmanager
-def _open_copy(copies: StoreCopies) -> Iterator[Stores]:
+def _open_view(opened: OpenStore) -> Iterator[Stores]:
     """Open the store as it is now, for an export that may take long."""
-    with copies.make() as folder:
-        store = CommittedStore(RocksEngine(folder), log_other_store)
-        try:
-            yield _build_stores(store)
-        finally:
-            store.close()
+    with opened.open_view() as store:
+        yield _build_stores(store)
 
 
 def _build_stores(store: OrderedStore) -> Stores:

@@ -10,9 +10,9 @@ from pathlib import Path
 import structlog
 
 from agent_memory.bootstrap.build_secrets import build_secrets
-from agent_memory.bootstrap.build_store import open_for_reading, open_store
+from agent_memory.bootstrap.build_store import OpenStore, open_for_reading, open_store
 from agent_memory.bootstrap.folders import DaemonFolders
-from agent_memory.config import LlamaSettings, Settings
+from agent_memory.config import LlamaSettings, Settings, StorageSettings
 from agent_memory.features.backups.adapters import restore_journal
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.secrets.ports import SecretsFilter
@@ -23,10 +23,7 @@ from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
-from agent_memory.platform.ports import Clock, StoreMaintenance
-from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.copies import StoreCopies
-from agent_memory.platform.store.rocks import RocksEngine
+from agent_memory.platform.ports import Clock, ManagedStore, StoreMaintenance
 from agent_memory.platform.worker.process import ProcessWorker
 
 log = structlog.get_logger()
@@ -42,10 +39,7 @@ class Platform:
     read_only: bool
     clock: Clock
     zone: tzinfo  # of the user
-    store: CommittedStore
-    engine: RocksEngine
-    maintenance: StoreMaintenance
-    copies: StoreCopies
+    opened: OpenStore
     worker: ProcessWorker
     foreground: Foreground
     secrets: SecretsFilter
@@ -54,12 +48,18 @@ class Platform:
     programs: ExitStack  # ends the programs that jobs wait for
     closing: ExitStack  # closes what is loaded late
 
+    @property
+    def store(self) -> ManagedStore:
+        return self.opened.store
+
+    @property
+    def maintenance(self) -> StoreMaintenance:
+        return self.opened.maintenance
+
 
 def build_platform(
     settings: Settings, folders: DaemonFolders, *, read_only: bool = False
 ) -> Platform:
-    if settings.storage.url:
-        raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
     if not read_only and restore_journal.finish(folders.data):
         log.warning("restore.finished", data=str(folders.data))
     secrets = build_secrets(settings.security)
@@ -70,23 +70,19 @@ def build_platform(
         for watcher in watchers:
             watcher(health)
 
-    if read_only:
+    if settings.storage.url:
+        opened = _open_server_store(settings.storage, folders, watch)
+    elif read_only:
         opened = open_for_reading(folders.db_path, watch)
     else:
         opened = open_store(folders.db_path, watch, clock, BackupRecord(folders.data))
-    copies = StoreCopies(opened.maintenance, folders.db_path)
-    if not read_only:
-        copies.remove_leftovers()
     return Platform(
         settings=settings,
         folders=folders,
         read_only=read_only,
         clock=clock,
         zone=time_zone.find_zone(settings.cli.timezone),
-        store=opened.store,
-        engine=opened.engine,
-        maintenance=opened.maintenance,
-        copies=copies,
+        opened=opened,
         worker=ProcessWorker(),
         foreground=Foreground(),
         secrets=secrets,
@@ -95,6 +91,22 @@ def build_platform(
         programs=ExitStack(),
         closing=ExitStack(),
     )
+
+
+def _open_server_store(
+    settings: StorageSettings, folders: DaemonFolders, watch: HealthWatcher
+) -> OpenStore:
+    # Late: the driver takes time to load, and is not installed everywhere.
+    try:
+        from agent_memory.bootstrap.build_server_store import open_server_store
+    except ImportError as exc:
+        if (exc.name or "").startswith("agent_memory"):
+            raise
+        raise FeatureUnavailable(
+            "storage.url needs the driver of PostgreSQL: install the extra,"
+            " `pip install 'agent-memory[postgres]'`"
+        ) from exc
+    return open_server_store(settings.url, settings.tenant, folders.data, watch)
 
 
 def _build_model_server(settings: LlamaSettings) -> LeasedServer:

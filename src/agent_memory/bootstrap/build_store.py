@@ -1,8 +1,8 @@
 """Build the store: open it, mend it, migrate it."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.operations.adapters import salvage
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.kernel.errors import FeatureUnavailable
-from agent_memory.kernel.status import StoreHealth, StoreRepair
+from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
 from agent_memory.platform.clock import SystemClock
-from agent_memory.platform.ports import Clock, StoreMaintenance
+from agent_memory.platform.ports import Clock, ManagedStore, OrderedStore, StoreMaintenance
 from agent_memory.platform.store import damage, schema
 from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.copies import StoreCopies
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import Get, RocksEngine
 
@@ -31,11 +32,20 @@ READ_ONLY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+OnProgress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenStore:
-    store: CommittedStore
-    engine: RocksEngine
+    """A store in use. `location` names it to people, `open_view` shows it as it is at one moment,
+    `check` reads every row, and `list_damages` returns what could not be read so far."""
+
+    location: str
+    store: ManagedStore
     maintenance: StoreMaintenance
+    open_view: Callable[[], AbstractContextManager[OrderedStore]]
+    check: Callable[[OnProgress], StoreCheck]
+    list_damages: Callable[[], Sequence[Damage]]
 
 
 def open_store(
@@ -45,6 +55,17 @@ def open_store(
     history: BackupRecord | None,
 ) -> OpenStore:
     """Open a store. Finish a repair that was cut off, mend the logs, migrate the schema."""
+    opened = _open_rocks(db_path, watch, clock, history)
+    StoreCopies(opened.maintenance, db_path).remove_leftovers()
+    return opened
+
+
+def _open_rocks(
+    db_path: Path,
+    watch: Callable[[StoreHealth], None],
+    clock: Clock,
+    history: BackupRecord | None,
+) -> OpenStore:
     salvage.finish(db_path)
     engine = RocksEngine(db_path, lambda path: _mend(path, clock))
     store = CommittedStore(engine, watch)
@@ -56,7 +77,7 @@ def open_store(
     except BaseException:
         store.close()
         raise
-    return OpenStore(store, engine, maintenance)
+    return _describe(db_path, engine, store, maintenance)
 
 
 def open_for_reading(db_path: Path, watch: Callable[[StoreHealth], None]) -> OpenStore:
@@ -64,7 +85,7 @@ def open_for_reading(db_path: Path, watch: Callable[[StoreHealth], None]) -> Ope
     engine = RocksEngine(db_path, read_only=True)
     store = CommittedStore(engine, watch, StoreHealth(writable=False, reason=READ_ONLY))
     schema.check(store)
-    return OpenStore(store, engine, GuardedMaintenance(engine, store))
+    return _describe(db_path, engine, store, GuardedMaintenance(engine, store))
 
 
 @contextmanager
@@ -72,14 +93,42 @@ def offline_admin(db_path: Path) -> Iterator[Admin]:
     """Open a store that no daemon uses."""
     if not RocksEngine.is_store(db_path):
         raise FeatureUnavailable(f"there is no database at {db_path}")
-    opened = open_store(db_path, log_other_store, SystemClock(), None)
+    opened = _open_rocks(db_path, log_other_store, SystemClock(), None)
     try:
         yield Admin(store=opened.maintenance)
     finally:
         opened.store.close()
 
 
-def repair(db_path: Path, on_progress: Callable[[int], None]) -> StoreRepair:
+def _describe(
+    db_path: Path, engine: RocksEngine, store: CommittedStore, maintenance: StoreMaintenance
+) -> OpenStore:
+    copies = StoreCopies(maintenance, db_path)
+
+    @contextmanager
+    def open_view() -> Iterator[OrderedStore]:
+        with copies.make() as folder:
+            copy = CommittedStore(RocksEngine(folder), log_other_store)
+            try:
+                yield copy
+            finally:
+                copy.close()
+
+    def check(on_progress: OnProgress) -> StoreCheck:
+        with copies.make() as folder:
+            return salvage.check(folder, on_progress)
+
+    return OpenStore(
+        location=str(db_path),
+        store=store,
+        maintenance=maintenance,
+        open_view=open_view,
+        check=check,
+        list_damages=lambda: [*damage.read_reports(db_path), *salvage.describe(engine.gaps)],
+    )
+
+
+def repair(db_path: Path, on_progress: OnProgress) -> StoreRepair:
     """Save what can be read of a store that no daemon uses."""
     repaired = salvage.repair(db_path, SystemClock().now(), on_progress)
     index = folder_beside(db_path, "index")

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
 from agent_memory.kernel.errors import AgentMemoryError, StorageFailed, StorageLocked
+from agent_memory.kernel.status import StoreHealth
 from agent_memory.launcher import command_client, starting
 
 if TYPE_CHECKING:
@@ -137,6 +139,7 @@ class _Daemon:
             self._folders.config,
             (self._sockets, *([] if config_file is None else [config_file])),
         )
+        core.platform.watchers.append(partial(self._end_with_store, asyncio.get_running_loop()))
         commands = CommandServer(core.answer_hook, version=__version__, on_newer=self._stop.set)
         serving: Serving | None = None
         try:
@@ -178,6 +181,12 @@ class _Daemon:
             finally:
                 await asyncio.to_thread(core.close if serving is None else serving.close)
             log.info("daemon.stopped")
+
+    def _end_with_store(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
+        """Stop if only a new start can help: caches may be out of date."""
+        if health.final:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._stop.set)
 
     def _open_log(self) -> None:
         settings = self._settings.log

@@ -72,6 +72,24 @@ def configure(
     )
 
 
+def watch_failures(on_failure: Callable[[str, str], None]) -> None:
+    """Call `on_failure` with the name and the level of each warning and error from now on."""
+    logging.getLogger().addHandler(_FailureHandler(on_failure))
+
+
+class _FailureHandler(logging.Handler):
+    def __init__(self, on_failure: Callable[[str, str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._on_failure = on_failure
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Our own events have constant names. A message of a library may quote its input, so only
+        # the name of its logger counts.
+        own = record.msg.get("event") if isinstance(record.msg, dict) else None
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        self._on_failure(str(own or record.name), level)
+
+
 _stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 

@@ -18,7 +18,7 @@ import structlog
 from agent_memory import __version__, config
 from agent_memory.bootstrap import build_toc, root
 from agent_memory.bootstrap.core import Core
-from agent_memory.daemon import runtime_files
+from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
@@ -82,6 +82,7 @@ class Serving:
         self._http_port = 0
         self._http_scheme = "http"
         self._app = root.build(core)
+        logs.watch_failures(self._app.services.failures.add)
         self._http = self._build_http_server()
         self._grpc = self._app.grpc.build(DaemonControl(get_status=self._get_status, stop=stop))
         self._extra_listeners = ExtraListeners(
@@ -153,13 +154,13 @@ class Serving:
             until,
         )
 
-    def _open_page(self) -> str:
+    def _open_page(self, may_accept: bool) -> str:
         """Return a URL that opens the page once. Raises FeatureUnavailable."""
         if not self._http_addresses:
             raise FeatureUnavailable(
                 "HTTP is not served, so there is no page: `memory-daemon status` says why"
             )
-        code = self._app.http.pages.issue_code()
+        code = self._app.http.pages.issue_code(may_accept=may_accept)
         return f"{self._http_scheme}://localhost:{self._http_port}/#code={code}"
 
     def _warn_of_damage(self) -> None:
@@ -183,7 +184,7 @@ class Serving:
         hosts = listening.resolve_hosts(
             "http.host", web.host, refusal=REFUSAL if tls is None else None
         )
-        gate = self._app.build_http(web, self._get_status)
+        gate = self._app.build_http(self._loaded, self._load_settings, self._get_status)
         inside = listening.bind_path(self._sockets / "http.sock")
         self._http.start(gate.serve_trusted, [inside], self._on_http_socket_end)
         with self._tolerating_busy_ports("http"):
@@ -263,6 +264,11 @@ class Serving:
     def _get_uptime(self) -> float:
         return time.monotonic() - self._started
 
+    def _load_settings(self) -> config.LoadedSettings:
+        """Read the settings as the start of this daemon did."""
+        file, flags = self._start.config_file, self._start.flags
+        return config.load(os.environ, file=Path(file) if file else None, flags=flags)
+
     def _get_status(self) -> DaemonStatus:
         services, platform = self._app.services, self._app.platform
         stats: StoreStats | None = None
@@ -283,7 +289,7 @@ class Serving:
             grpc_addresses=tuple(self._grpc.addresses),
             http_addresses=tuple(self._http_addresses),
             data_dir=str(self._folders.data),
-            db_path=str(platform.folders.db_path),
+            db_path=platform.opened.location,
             log_path=str(self._log_path),
             events=0 if stats is None else stats.entries("events"),
             db_bytes=0 if stats is None else stats.size_bytes,

@@ -151,6 +151,11 @@ class ProcessControl:
 
         folders = config.folders(os.environ)
         settings = config.load(os.environ, file=config_file).settings
+        if settings.storage.url:
+            raise FeatureUnavailable(
+                "the database is on a server: check it with `pg_amcheck`, and restore what is"
+                " damaged from a dump (`pg_restore`) or a replica"
+            )
         # A daemon that starts now waits for this lock.
         lock = runtime_files.lock(folders, 0.0, lambda: True)
         try:
@@ -170,7 +175,13 @@ class ProcessControl:
         folders = config.folders(os.environ)
         name = "db"
         if options.to is None:
-            name = config.load(os.environ, file=options.config).settings.storage.path or name
+            storage = config.load(os.environ, file=options.config).settings.storage
+            if storage.url:
+                raise FeatureUnavailable(
+                    "the database is on a server (storage.url): restore a dump of it with"
+                    " `pg_restore`; --to restores this backup into another data folder"
+                )
+            name = storage.path or name
         else:
             folders = replace(folders, data=options.to)
         pid = runtime_files.find_lock_holder(folders)

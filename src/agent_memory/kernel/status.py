@@ -34,6 +34,7 @@ class StoreHealth:
     writable: bool = True
     readable: bool = True
     reason: str = ""
+    final: bool = False  # only a new start of the daemon can help
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

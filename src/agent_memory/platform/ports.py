@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NewType, Protocol, TypeVar
 
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.status import ModelStatus, StoreStats
+from agent_memory.kernel.status import ModelStatus, StoreHealth, StoreStats
 from agent_memory.platform.store.batches import Batch, CommitOutcome, Row
 
 
@@ -59,6 +60,19 @@ class OrderedStore(Protocol):
 
     def close(self) -> None:
         """Commit what was submitted, then release the store."""
+        ...
+
+
+class ManagedStore(OrderedStore, Protocol):
+    """A store with what the process that opened it needs."""
+
+    @property
+    def health(self) -> StoreHealth:
+        """Whether the store can be read and written now."""
+        ...
+
+    def maintaining(self) -> AbstractContextManager[None]:
+        """Keep the store open for work on it inside the block: `close` waits for its end."""
         ...
 
 

@@ -106,6 +106,19 @@ class TestCheckpoints:
         assert kept.ids(CheckpointScope(T)) == ["b", "a"]
         assert kept.ids() == ["e", "d", "c", "b", "a"]
 
+    def test_threads_are_counted_with_their_latest(self, kept: Kept) -> None:
+        for thread, ns, name in (
+            ("a", "", "c2"),
+            ("a", "n", "c3"),
+            ("a", "", "c1"),
+            ("b", "", "c0"),
+        ):
+            kept.put(checkpoint(thread, name, ns))
+        assert kept.threads.count_by_thread() == {
+            "a": (3, CheckpointKey(ThreadId("a"), "n", CheckpointId("c3"))),
+            "b": (1, CheckpointKey(ThreadId("b"), "", CheckpointId("c0"))),
+        }
+
     def test_one_that_is_put_again_is_replaced_and_counted_once(self, kept: Kept) -> None:
         kept.put(checkpoint(run_id="before"), checkpoint(blob=b"again", run_id="after"))
         found = kept.graphs.get(T, "", None)

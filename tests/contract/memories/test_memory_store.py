@@ -302,6 +302,19 @@ class TestOutlines:
             assert each.find_newest(lambda _: True, limit=9) == order
             assert each.find_newest(lambda found: found.created_ms < 300, limit=2) == order[1:3]
 
+    def test_what_is_superseded_is_found_by_what_superseded_it(self, store: OrderedStore) -> None:
+        outlines = MemoryOutlines(store)
+        found = StoredMemories(store, outlines)
+        new, old, gone = (memory(name) for name in ("new", "old", "gone"))
+        found.write([MemoryChange(None, each, HOME) for each in (new, old, gone)])
+        assert outlines.find_superseded(new.domain) == {}
+        after = replace(old, superseded_by=new.id)
+        forgotten = replace(tombstone(gone), superseded_by=new.id)
+        found.write([MemoryChange(old, after, HOME), MemoryChange(gone, forgotten, HOME)])
+        for each in (outlines, MemoryOutlines(store)):
+            assert each.find_superseded(new.domain) == {new.id: [old.key]}
+            assert each.find_superseded(Domain("project:other")) == {}
+
     def test_more_than_a_page_is_read(self, store: OrderedStore) -> None:
         kept(store, *(memory(f"{number}") for number in range(5_001)))
         assert counted(MemoryOutlines(store)).total() == 5_001

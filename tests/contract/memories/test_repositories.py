@@ -4,6 +4,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pygit2
@@ -13,7 +14,7 @@ from pygit2.enums import ConfigLevel
 from agent_memory.features.memories.adapters.git import origins
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.model.projects import RepositoryInfo
+from agent_memory.features.memories.model.projects import CloneInfo, RepositoryInfo
 from agent_memory.features.memories.ports import Repositories
 from agent_memory.kernel.errors import GitFailed, InvalidInput
 from agent_memory.kernel.ids import USER
@@ -115,6 +116,24 @@ class TestLocating:
         inner = located(repositories, app.folder / "part")
         assert inner.home != located(repositories, app.folder).home
         assert (inner.name, inner.commit) == ("part", part.head)
+
+    def test_where_the_files_of_a_clone_are(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        part, app = make_repository(tmp_path / "part"), make_repository(tmp_path / "app")
+        app.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(part.folder))
+        inner = located(repositories, app.folder / "part").home
+        found = repositories.find_clone(inner, "origin")
+        assert found == CloneInfo(folder=str(app.folder / "part"), has_remote=True)
+        assert repositories.find_clone(inner, "backup") == replace(found, has_remote=False)
+        assert repositories.find_clone(app.home, "origin") == CloneInfo(folder=str(app.folder))
+        address = repositories.find_clone(app.home, "https://example.org/app.git")
+        assert address == CloneInfo(folder=str(app.folder), has_remote=True)
+        bare = clone_repository(part, tmp_path / "bare.git", "--bare")
+        assert repositories.find_clone(bare.home, "backup") == CloneInfo()
+        assert repositories.find_clone(repositories.get_private_home("user.git"), "origin") is None
+        app.git("config", "core.worktree", str(part.folder))  # which is not its own
+        assert repositories.find_clone(app.home, "origin") == CloneInfo()
 
     @pytest.mark.parametrize(
         ("folder", "name"), [("app.git", "app"), ("app", "app"), ("app/.bare", "app")]

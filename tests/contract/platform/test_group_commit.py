@@ -14,13 +14,8 @@ from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Absent, Append, Batch, Committed, Conflict, Put, Row
-from agent_memory.platform.store.committer import (
-    GROUP_BATCHES,
-    PENDING_BYTES,
-    CommittedStore,
-    Engine,
-    Stalled,
-)
+from agent_memory.platform.store.committer import CommittedStore, Engine, Stalled
+from agent_memory.platform.store.submissions import GROUP_BATCHES, PENDING_BYTES
 from tests.contract.engines import (
     HeldEngine,
     RefusingEngine,

@@ -10,6 +10,7 @@ import tarfile
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,8 @@ def test_restored_elsewhere_everything_is_there_and_nothing_names_the_old_place(
             lambda: other.status()["indexes"]["words"]["documents"] >= 21, "all is indexed anew"
         )
         for path in other.data.rglob("*"):
-            assert path.is_symlink() or not path.stat().st_mode & 0o077, path
+            with suppress(FileNotFoundError):  # the index replaces its files meanwhile
+                assert path.is_symlink() or not path.stat().st_mode & 0o077, path
 
 
 def test_a_second_snapshot_shares_its_tables_with_the_first(home: Home) -> None:

@@ -14,14 +14,18 @@ import pytest
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event
 from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
-from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Row
 from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.postgres import PostgresDatabase
 from agent_memory.platform.store.rocks import RocksEngine
+from agent_memory.platform.store.transacted import open_transacted
 from agent_memory.proto import memory_pb2 as pb
+from tests.contract.stores import unexpected
 from tests.daemon_process import Daemon
 from tests.memory_client import Client, assert_unavailable, message
+from tests.postgres_server import name_tenant, share_server
 
 SEED = 20260130
 ACKNOWLEDGEMENTS = range(20, 900)
@@ -30,9 +34,12 @@ START_MS = 1_738_281_600_000
 SESSIONS = ("session-001", "a:b", "a%3Ab", "a", "s\u00e9ance")
 
 
+STORES = ("rocks", "postgres")
+
+
 @pytest.mark.parametrize("rounds", [2, pytest.param(12, marks=pytest.mark.soak)])
 def test_killed_again_and_again_it_keeps_each_acknowledged_event_exactly_once(
-    daemon: Daemon, rounds: int
+    daemon: Daemon, tmp_path: Path, rounds: int
 ) -> None:
     moments = random.Random(SEED)
     acknowledged: set[str] = set()
@@ -58,15 +65,18 @@ def test_killed_again_and_again_it_keeps_each_acknowledged_event_exactly_once(
             acknowledged |= set(unanswered)
             assert _ids_of_intact_events(client) == acknowledged
     daemon.kill()
-    _assert_indexes_agree(daemon, acknowledged)
+    _assert_indexes_agree(_open_store(daemon, tmp_path), acknowledged)
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
+@pytest.fixture(params=STORES)
+def daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Daemon]:
     """Without background jobs, which would trim the outbox: all of it is looked at here."""
+    storage = ""
+    if request.param == "postgres":
+        storage = f'[storage]\nurl = "{share_server().url}"\ntenant = "{name_tenant(tmp_path)}"\n'
     folder = tmp_path / "config" / "agent-memory"
     folder.mkdir(parents=True)
-    (folder / "config.toml").write_text("[scheduler]\nenabled = false\n")
+    (folder / "config.toml").write_text(f"{storage}[scheduler]\nenabled = false\n")
     with Daemon(tmp_path) as running:
         yield running
 
@@ -184,10 +194,17 @@ def _ids_of_intact_events(client: Client) -> set[str]:
     return set(ids)
 
 
-def _assert_indexes_agree(daemon: Daemon, expected: set[str]) -> None:
-    """Opens the store without a daemon: each event has one entry in every index, and no more."""
-    failures: list[StoreHealth] = []
-    store = CommittedStore(RocksEngine(daemon.db_path), watch=failures.append)
+def _open_store(daemon: Daemon, home: Path) -> OrderedStore:
+    """Open the store of a daemon that was killed."""
+    if daemon.db_path.exists():
+        return CommittedStore(RocksEngine(daemon.db_path), watch=unexpected)
+    database = PostgresDatabase(share_server().url, name_tenant(home))
+    holder = (daemon.data_dir / "writer-id").read_text()  # whose lease has not ended yet
+    return open_transacted(database, unexpected, holder=holder, label="the next one")
+
+
+def _assert_indexes_agree(store: OrderedStore, expected: set[str]) -> None:
+    """Each event has one entry in every index, and no more."""
     try:
         log = StoredEventLog(store)
         events = _read_all(log)
@@ -214,10 +231,9 @@ def _assert_indexes_agree(daemon: Daemon, expected: set[str]) -> None:
             assert _read_session(log, session_id) == members
     finally:
         store.close()
-    assert not failures
 
 
-def _rows(store: CommittedStore, family: str) -> list[Row]:
+def _rows(store: OrderedStore, family: str) -> list[Row]:
     return store.scan(family, b"", b"\xff", limit=1_000_000)
 
 

@@ -12,7 +12,6 @@ read.
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -21,34 +20,16 @@ from typing import Protocol
 
 import structlog
 
-from agent_memory.kernel.errors import Overloaded, StorageClosed, StorageFailed, StorageUnwritable
+from agent_memory.kernel.errors import StorageFailed, StorageUnwritable
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.store import families
-from agent_memory.platform.store.batches import (
-    Absent,
-    Append,
-    Batch,
-    CommitOutcome,
-    Committed,
-    Conflict,
-    Delete,
-    DeleteRange,
-    Expectation,
-    Put,
-    Row,
-)
+from agent_memory.platform.store.batches import Batch, CommitOutcome, Put, Row
+from agent_memory.platform.store.gates import ReaderGate
+from agent_memory.platform.store.plans import Plan, SequenceName, Write, read_counter
+from agent_memory.platform.store.submissions import Submission, SubmissionQueue, UnknownFamily
 
 log = structlog.get_logger()
 
-SEQUENCES = families.META  # has the last number of each sequence
-GROUP_BATCHES = 1024
-GROUP_BYTES = 8 << 20
-PENDING_BYTES = 256 << 20
-# Callers often come in crowds, each waiting for its answer. After a group of several, the next one
-# waits a moment while it grows. A single caller never waits.
-CROWD = 4
-GATHER_PAUSE = 0.002
-GATHER_SECONDS = 0.015
 STALL_PAUSE = 0.002
 STALL_LIMIT = 60.0
 # Seconds between two attempts to reopen the files after a failed write.
@@ -59,10 +40,6 @@ PROBE = Put(families.META, b"probe", b"")  # written to check whether writes suc
 
 class Stalled(Exception):
     """The engine cannot write now and has written nothing; try again."""
-
-
-class UnknownFamily(StorageFailed):
-    """A batch names a family that the store does not have; nothing was written."""
 
 
 class Engine(Protocol):
@@ -88,7 +65,7 @@ class Engine(Protocol):
         """Return the rows next to each key, from one stable view."""
         ...
 
-    def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
+    def write(self, operations: Sequence[Write], /) -> None:
         """Apply all operations atomically, not yet durable. Raises Stalled instead of blocking."""
         ...
 
@@ -126,14 +103,12 @@ class CommittedStore:
         self._engine = engine
         self._on_health_change = watch
         self._health = health or StoreHealth()
-        self._gate = _Gate()
-        self._users = _Gate()  # closed only to close or reopen: a scan would keep the file lock
-        self._sequences: dict[tuple[str, bytes], int] = {}
-        self._wake = threading.Condition()
-        self._waiting: deque[_Submission] = deque()
-        self._waiting_bytes = 0
-        self._crowd = 0
-        self._closing = False
+        self._gate = ReaderGate()
+        self._users = (
+            ReaderGate()
+        )  # closed only to close or reopen: a scan would keep the file lock
+        self._sequences: dict[SequenceName, int] = {}
+        self._queue = SubmissionQueue(self._find_refusal)
         self._thread = threading.Thread(target=self._run, name="store-committer", daemon=True)
         self._thread.start()
 
@@ -160,35 +135,21 @@ class CommittedStore:
             return self._engine.get_neighbors(family, keys, reach=reach)
 
     def submit(self, batches: Sequence[Batch], /) -> "Future[list[CommitOutcome]]":
-        submission = _Submission(tuple(batches))
-        with self._wake:
-            if self._closing:
-                raise StorageClosed("the store is closed")
-            if not self._health.writable:
-                raise _unwritable_error(self._health)
-            if self._waiting_bytes > PENDING_BYTES:
-                raise Overloaded(
-                    f"{self._waiting_bytes >> 20} MiB are waiting to be written; try again"
-                )
-            self._waiting.append(submission)
-            self._waiting_bytes += submission.size
-            self._wake.notify()
+        submission = Submission(tuple(batches))
+        self._queue.put(submission)
         return submission.future
 
     def get_sequence(self, family: str, prefix: bytes, /) -> int:
         with self._reading():
-            return _read_counter(self._engine, family, prefix)
+            return read_counter(self._engine, family, prefix)
 
     @property
     def health(self) -> StoreHealth:
         return self._health
 
     def close(self) -> None:
-        with self._wake:
-            if self._closing:
-                return
-            self._closing = True
-            self._wake.notify()
+        if not self._queue.close():
+            return
         self._thread.join()
         try:
             self._engine.interrupt()
@@ -210,7 +171,7 @@ class CommittedStore:
             yield
 
     def _run(self) -> None:
-        while submissions := self._next_group():
+        while submissions := self._queue.take_group():
             try:
                 self._commit(submissions)
             except BaseException as exc:
@@ -222,7 +183,7 @@ class CommittedStore:
 
     def _recover(self) -> None:
         """Reopen the files until a write succeeds or the store is closed."""
-        self._refuse_waiting()
+        self._queue.fail_waiting(unwritable_error(self._health))
         for pause in chain(REOPEN_PAUSES, repeat(LONGEST_REOPEN_PAUSE)):
             with suppress(Exception):
                 self._engine.interrupt()  # a compaction would delay the reopening
@@ -232,9 +193,8 @@ class CommittedStore:
             self._report_change(before)
             if self._health.writable:
                 return
-            with self._wake:
-                if self._wake.wait_for(lambda: self._closing, pause):
-                    return
+            if self._queue.wait_for_close(pause):
+                return
 
     def _reopen(self) -> StoreHealth:
         try:
@@ -259,42 +219,10 @@ class CommittedStore:
         except Exception:  # this thread must not end: all writes wait for it
             log.exception("store.watcher_failed")
 
-    def _refuse_waiting(self) -> None:
-        with self._wake:
-            refused = list(self._waiting)
-            self._waiting.clear()
-            self._waiting_bytes = 0
-        for submission in refused:
-            submission.fail(_unwritable_error(self._health))
+    def _find_refusal(self) -> Exception | None:
+        return None if self._health.writable else unwritable_error(self._health)
 
-    def _next_group(self) -> "list[_Submission]":
-        """Wait for submissions and take up to one group; an empty list means that we close."""
-        with self._wake:
-            while not self._waiting and not self._closing:
-                self._wake.wait()
-        if self._crowd >= CROWD and not self._closing:
-            self._gather()
-        with self._wake:
-            group: list[_Submission] = []
-            batches = size = 0
-            while self._waiting and batches < GROUP_BATCHES and size < GROUP_BYTES:
-                submission = self._waiting.popleft()
-                group.append(submission)
-                batches += len(submission.batches)
-                size += submission.size
-            self._waiting_bytes -= size
-            # A single writer among them, such as a job, does not end the crowd.
-            self._crowd = max(len(group), self._crowd // 2)
-            return group
-
-    def _gather(self) -> None:
-        """Wait while more arrive: all of them share one flush and two thread switches."""
-        seen, until = 0, time.monotonic() + GATHER_SECONDS
-        while seen < len(self._waiting) and time.monotonic() < until:
-            seen = len(self._waiting)
-            time.sleep(GATHER_PAUSE)
-
-    def _commit(self, submissions: "list[_Submission]") -> None:
+    def _commit(self, submissions: list[Submission]) -> None:
         plan, planned = self._plan(submissions)
         operations = plan.operations()
         if operations:
@@ -304,14 +232,14 @@ class CommittedStore:
             submission.future.set_result(outcomes)
 
     def _plan(
-        self, submissions: "list[_Submission]"
-    ) -> "tuple[_Plan, list[tuple[_Submission, list[CommitOutcome]]]]":
+        self, submissions: list[Submission]
+    ) -> tuple[Plan, list[tuple[Submission, list[CommitOutcome]]]]:
         """Plan a group. An unreadable row fails only the submission that reads it, as a whole.
 
         The others are planned again without it.
         """
-        plan = _Plan(self._engine, self._sequences)
-        planned: list[tuple[_Submission, list[CommitOutcome]]] = []
+        plan = Plan(self._engine, self._sequences)
+        planned: list[tuple[Submission, list[CommitOutcome]]] = []
         for submission in submissions:
             try:
                 planned.append((submission, [plan.add(batch) for batch in submission.batches]))
@@ -320,7 +248,7 @@ class CommittedStore:
                 return self._plan([other for other in submissions if other is not submission])
         return plan, planned
 
-    def _write(self, operations: Sequence[Put | Delete | DeleteRange]) -> None:
+    def _write(self, operations: Sequence[Write]) -> None:
         deadline = time.monotonic() + STALL_LIMIT
         while True:
             try:
@@ -343,166 +271,5 @@ class CommittedStore:
                 time.sleep(STALL_PAUSE)
 
 
-def _unwritable_error(health: StoreHealth) -> StorageUnwritable:
+def unwritable_error(health: StoreHealth) -> StorageUnwritable:
     return StorageUnwritable(f"the store cannot be written now: {health.reason}")
-
-
-class _Submission:
-    __slots__ = ("batches", "future", "size")
-
-    def __init__(self, batches: tuple[Batch, ...]) -> None:
-        self.batches = batches
-        self.future: Future[list[CommitOutcome]] = Future()
-        # Running from the start: a waiter that gives up cannot cancel a write in progress.
-        self.future.set_running_or_notify_cancel()
-        # Keys and values; a range or a deletion counts its keys.
-        self.size = sum(
-            len(operation[1]) + len(operation[-1])
-            for batch in batches
-            for operation in batch.operations
-        )
-
-    def fail(self, exc: BaseException) -> None:
-        if not self.future.done():
-            self.future.set_exception(exc)
-
-
-_Pending = dict[bytes, bytes | None]
-
-
-class _Plan:
-    """A group under construction: its operations, and the state that later batches see."""
-
-    def __init__(self, engine: Engine, sequences: dict[tuple[str, bytes], int]) -> None:
-        self.sequences = dict(sequences)
-        self._engine = engine
-        self._operations: list[Put | Delete | DeleteRange] = []
-        self._pending: dict[str, _Pending] = {}  # only of families that were read
-        self._cleared: list[DeleteRange] = []
-        self._advanced: set[tuple[str, bytes]] = set()
-
-    def add(self, batch: Batch) -> CommitOutcome:
-        for expectation in batch.expectations:
-            if not self._holds(expectation):
-                return Conflict(expectation)
-        # Numbers first: reading a counter may fail, and a batch must not be written in part.
-        numbers = [
-            self._advance(operation.family, operation.prefix)
-            for operation in batch.operations
-            if isinstance(operation, Append)
-        ]
-        assigned = iter(numbers)
-        for operation in batch.operations:
-            if isinstance(operation, Append):
-                family, prefix, value = operation
-                self._apply(Put(family, prefix + b"%020d" % next(assigned), value))
-            else:
-                self._apply(operation)
-        return Committed(tuple(numbers))
-
-    def operations(self) -> list[Put | Delete | DeleteRange]:
-        counters = [put_counter(*name, self.sequences[name]) for name in sorted(self._advanced)]
-        return [*self._operations, *counters]
-
-    def _apply(self, operation: Put | Delete | DeleteRange) -> None:
-        self._operations.append(operation)
-        pending = self._pending.get(operation.family)
-        if pending is not None:
-            self._note(operation, pending)
-
-    def _note(self, operation: Put | Delete | DeleteRange, pending: _Pending) -> None:
-        """Record an operation for the expectations of later batches."""
-        if isinstance(operation, Put):
-            pending[operation.key] = operation.value
-        elif isinstance(operation, Delete):
-            pending[operation.key] = None
-        else:
-            for key in pending:
-                if operation.start <= key < operation.end:
-                    pending[key] = None
-            self._cleared.append(operation)
-
-    def _holds(self, expectation: Expectation) -> bool:
-        value = self._read(expectation.family, expectation.key)
-        if isinstance(expectation, Absent):
-            return value is None
-        return value == expectation.value
-
-    def _read(self, family: str, key: bytes) -> bytes | None:
-        pending = self._pending.get(family)
-        if pending is None:
-            pending = self._pending[family] = {}
-            for operation in self._operations:
-                if operation.family == family:
-                    self._note(operation, pending)
-        if key in pending:
-            return pending[key]
-        if any(r.family == family and r.start <= key < r.end for r in self._cleared):
-            return None
-        return self._engine.get(family, key)
-
-    def _advance(self, family: str, prefix: bytes) -> int:
-        name = family, prefix
-        last = self.sequences.get(name)
-        if last is None:
-            last = _read_counter(self._engine, *name)
-        self.sequences[name] = last + 1
-        self._advanced.add(name)
-        return last + 1
-
-
-class _Gate:
-    """A lock that blocks readers while a group is written but not yet durable.
-
-    Readers pass freely while it is open. The writer closes it only after all readers that waited
-    the last time have passed, so that neither side can starve the other.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._closed = False
-        self._inside = 0
-        self._held_back = 0
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        with self._changed:
-            if self._closed:
-                self._held_back += 1
-                self._changed.wait_for(lambda: not self._closed)
-                self._held_back -= 1
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._inside -= 1
-                if not self._inside:
-                    self._changed.notify_all()
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._held_back)
-            self._closed = True
-            self._changed.wait_for(lambda: not self._inside)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._closed = False
-                self._changed.notify_all()
-
-
-def put_counter(family: str, prefix: bytes, number: int) -> Put:
-    """Return the operation that stores the last number of a sequence."""
-    return Put(SEQUENCES, _counter_key(family, prefix), b"%020d" % number)
-
-
-def _read_counter(engine: Engine, family: str, prefix: bytes) -> int:
-    stored = engine.get(SEQUENCES, _counter_key(family, prefix))
-    return int(stored) if stored else 0
-
-
-def _counter_key(family: str, prefix: bytes) -> bytes:
-    return b"sequence:" + family.encode() + b":" + prefix

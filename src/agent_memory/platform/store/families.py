@@ -49,3 +49,8 @@ ALL = (
     INJECTIONS,
     META,
 )
+
+# Only in databases that processes share, and no part of the memory: lease:{name} -> holder,
+# lease-end:{name} -> ms, commit:{writer} -> token of its last group
+LEASES = "leases"
+SHARED = (*ALL, LEASES)

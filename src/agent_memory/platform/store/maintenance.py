@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from agent_memory.kernel.status import StoreStats
-from agent_memory.platform.ports import StoreMaintenance
-from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.ports import ManagedStore, StoreMaintenance
 
 
 class GuardedMaintenance:
     """StoreMaintenance that a concurrent `close` of the store waits for."""
 
-    def __init__(self, engine: StoreMaintenance, store: CommittedStore) -> None:
+    def __init__(self, engine: StoreMaintenance, store: ManagedStore) -> None:
         self._engine = engine
         self._store = store
 

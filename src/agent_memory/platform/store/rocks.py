@@ -31,7 +31,8 @@ from agent_memory.kernel.status import FamilyStats, StoreStats
 from agent_memory.platform import durable
 from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
-from agent_memory.platform.store.committer import Stalled, UnknownFamily
+from agent_memory.platform.store.committer import Stalled
+from agent_memory.platform.store.submissions import UnknownFamily
 
 MIB = 1 << 20
 CACHE_BYTES = 32 * MIB

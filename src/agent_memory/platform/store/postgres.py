@@ -1,0 +1,635 @@
+"""The rows of a tenant in PostgreSQL, the only module that uses the driver.
+
+All tenants share two tables in a schema of our own. `kv` has the rows, by tenant, family and key.
+`head` has one row for each tenant, which every writing transaction locks.
+
+- An entry of a B-tree has at most 2,704 bytes. A key of LONG_KEY bytes or more is stored as its
+  first KEPT_BYTES and a digest, with the whole key beside it. Such keys are in order up to there;
+  those that begin alike are put in order when they are read, so a scan is exact.
+- A client that stops inside a transaction would keep the lock for good: the server ends its
+  session. It does so only between messages, and not inside a pipeline of them. A group therefore is
+  two messages of several statements each, lock and read, then write and commit, with all values
+  written out in hexadecimal: such messages have no parameters.
+- A statement sees what was committed before it began (READ COMMITTED). What a group expects is
+  therefore read in a statement of its own, after the one that waits for the lock.
+- COMMIT answers "ROLLBACK" without an error if the transaction had failed: we check the answer.
+- The planner knows nothing of a table that has just been filled: we allow only index scans.
+"""
+
+import hashlib
+import logging
+import select
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import conninfo, errors, sql
+
+from agent_memory.kernel.errors import ConfigError, FeatureUnavailable, StorageClosed, StorageFailed
+from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.status import FamilyStats, StoreStats
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
+from agent_memory.platform.store.database import DatabaseLost, Head, TransactionRefused
+from agent_memory.platform.store.plans import Place, Write
+from agent_memory.platform.store.submissions import UnknownFamily
+
+LONG_KEY = 2048
+KEPT_BYTES = LONG_KEY - hashlib.sha256().digest_size
+PAGE = 1_000
+READERS = 8
+SAMPLE = 5_000  # rows of a family that are counted; more are estimated
+
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "agent-memory",
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+_SESSION = (
+    "SET enable_seqscan = off",
+    "SET enable_bitmapscan = off",
+    "SET jit = off",
+    "SET standard_conforming_strings = on",
+    # A process that stops inside a transaction loses its lock before others give up waiting.
+    "SET idle_in_transaction_session_timeout = '5s'",
+    "SET lock_timeout = '10s'",
+)
+_CREATE = (
+    "CREATE SCHEMA IF NOT EXISTS agent_memory",
+    """CREATE TABLE IF NOT EXISTS agent_memory.kv (
+        tenant text COLLATE "C" NOT NULL,
+        family text COLLATE "C" NOT NULL,
+        key bytea NOT NULL,
+        value bytea NOT NULL,
+        whole_key bytea,
+        PRIMARY KEY (tenant, family, key)
+    )""",
+    # Room for new versions of a row beside the old one, which then need no index entry.
+    """CREATE TABLE IF NOT EXISTS agent_memory.head (
+        tenant text COLLATE "C" PRIMARY KEY,
+        outbox bigint NOT NULL DEFAULT 0
+    ) WITH (fillfactor = 20)""",
+)
+_READ_HEAD = """
+    SELECT outbox, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+    FROM agent_memory.head WHERE tenant = %s
+"""
+_BEGIN = """
+    BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+    {head} FOR UPDATE;
+    SELECT place.number, kv.value
+    FROM unnest({families}, {keys}) WITH ORDINALITY AS place(family, key, number)
+    JOIN agent_memory.kv
+    ON kv.tenant = {tenant} AND kv.family = place.family AND kv.key = place.key
+"""
+_READ_KEYS = """
+    SELECT place.number, kv.value
+    FROM unnest(%b::bytea[]) WITH ORDINALITY AS place(key, number)
+    JOIN agent_memory.kv ON kv.tenant = %s AND kv.family = %s AND kv.key = place.key
+"""
+_SCAN = """
+    SELECT coalesce(whole_key, key), value FROM agent_memory.kv
+    WHERE tenant = %s AND family = %s AND key >= %b AND key < %b
+    ORDER BY key
+"""
+_NEIGHBORS = """
+    SELECT place.number, near.key, near.value
+    FROM unnest(%b::bytea[]) WITH ORDINALITY AS place(key, number)
+    CROSS JOIN LATERAL (
+        (SELECT coalesce(whole_key, kv.key) AS key, kv.value FROM agent_memory.kv
+         WHERE tenant = %s AND family = %s AND kv.key < place.key
+         ORDER BY kv.key DESC LIMIT %s)
+        UNION ALL
+        (SELECT coalesce(whole_key, kv.key) AS key, kv.value FROM agent_memory.kv
+         WHERE tenant = %s AND family = %s AND kv.key >= place.key
+         ORDER BY kv.key LIMIT %s)
+    ) AS near
+"""
+_DELETE_RANGE = """
+    DELETE FROM agent_memory.kv
+    WHERE tenant = {tenant} AND family = {family} AND key >= {low} AND key < {high}
+    AND coalesce(whole_key, key) >= {start} AND coalesce(whole_key, key) < {end};
+"""
+_WRITE = """
+    WITH removed AS (
+        DELETE FROM agent_memory.kv
+        USING unnest({removed_families}, {removed}) AS place(family, key)
+        WHERE kv.tenant = {tenant} AND kv.family = place.family AND kv.key = place.key
+    ), put AS (
+        INSERT INTO agent_memory.kv (tenant, family, key, value, whole_key)
+        SELECT {tenant}, row.* FROM unnest({families}, {keys}, {values}, {whole_keys}) AS row
+        ON CONFLICT (tenant, family, key) DO UPDATE SET value = excluded.value
+    )
+    UPDATE agent_memory.head SET outbox = {outbox} WHERE tenant = {tenant};
+    COMMIT
+"""
+_SAMPLE = """
+    SELECT name, sample.rows, sample.bytes
+    FROM unnest(%s::text[]) AS name
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS rows, coalesce(sum(octet_length(key) + octet_length(value)), 0) AS bytes
+        FROM (
+            SELECT key, value FROM agent_memory.kv WHERE tenant = %s AND family = name LIMIT %s
+        ) AS sampled
+    ) AS sample
+"""
+_ESTIMATE = "EXPLAIN (FORMAT JSON) SELECT FROM agent_memory.kv WHERE tenant = %s AND family = %s"
+
+_Connection = psycopg.Connection[tuple[Any, ...]]
+# The server undoes a transaction with one of these, and the same may succeed later.
+_REPEATABLE = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
+# Classes of error codes after which the connection is gone: 08 connection, 57P shutdown, 25P03 idle
+_LOST_CODES = ("08", "57P", "25P03")
+
+
+class _TenantRows:
+    """Reads of one tenant over connections that are borrowed for each."""
+
+    def __init__(
+        self, tenant: str, borrow: Callable[[], AbstractContextManager[_Connection]]
+    ) -> None:
+        self._tenant = tenant
+        self._borrow = borrow
+
+    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
+        _check_family(family)
+        values: list[bytes | None] = [None] * len(keys)
+
+        def read(connection: _Connection) -> list[bytes | None]:
+            parameters = ([_shorten(key) for key in keys], self._tenant, family)
+            for number, value in connection.execute(_READ_KEYS, parameters, binary=True):
+                values[number - 1] = value
+            return values
+
+        with self._borrow() as connection:
+            return read(connection) if keys else values
+
+    def scan(
+        self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
+    ) -> list[Row]:
+        _check_family(family)
+        with self._borrow() as connection:
+            if start >= end or limit <= 0:
+                return []
+            if limit <= PAGE and not _is_long(start, end):
+                statement = f"{_SCAN} {'DESC' if reverse else ''} LIMIT %s"
+                parameters = (self._tenant, family, start, end, limit)
+                rows = connection.execute(statement, parameters, binary=True).fetchall()
+                if not _is_long(*(key for key, _ in rows)):
+                    return [(key, value) for key, value in rows]
+            with _snapshot(connection):
+                return self._read(connection, family, start, end, limit=limit, reverse=reverse)
+
+    def get_neighbors(
+        self, family: str, keys: Sequence[bytes], /, *, reach: int
+    ) -> list[list[Row]]:
+        _check_family(family)
+        with self._borrow() as connection:
+            if not keys:
+                return []
+            near: list[list[Row]] = [[] for _ in keys]
+            if not _is_long(*keys):
+                side = (self._tenant, family)
+                parameters = (list(keys), *side, reach, *side, reach + 1)
+                for number, key, value in connection.execute(_NEIGHBORS, parameters, binary=True):
+                    near[number - 1].append((key, value))
+            if _is_long(*keys, *(key for rows in near for key, _ in rows)):
+                with _snapshot(connection):
+                    near = [self._read_around(connection, family, key, reach) for key in keys]
+            return [_choose(rows, key, reach) for key, rows in zip(keys, near, strict=True)]
+
+    def read_head(self) -> Head:
+        with self._borrow() as connection:
+            return _to_head(connection.execute(_READ_HEAD, (self._tenant,)).fetchone())
+
+    def _read_around(
+        self, connection: _Connection, family: str, key: bytes, reach: int
+    ) -> list[Row]:
+        last = b"\xff" * (LONG_KEY + 1)
+        before = self._read(connection, family, b"", key, limit=reach, reverse=True)
+        after = self._read(connection, family, key, last, limit=reach + 1, reverse=False)
+        return [*before, *after]
+
+    def _read(
+        self,
+        connection: _Connection,
+        family: str,
+        start: bytes,
+        end: bytes,
+        *,
+        limit: int,
+        reverse: bool,
+    ) -> list[Row]:
+        with closing(self._iterate(connection, family, start, end, reverse=reverse)) as rows:
+            return list(islice(rows, limit))
+
+    def _iterate(
+        self, connection: _Connection, family: str, start: bytes, end: bytes, *, reverse: bool
+    ) -> Generator[Row, None, None]:
+        """Yield rows in the order of their whole keys, by pages, inside a transaction."""
+        statement = f"{_SCAN} {'DESC' if reverse else ''}"
+        with closing(connection.cursor("scan", withhold=False)) as cursor:
+            cursor.itersize = PAGE
+            cursor.execute(statement, (self._tenant, family, *_widen(start, end)), binary=True)
+            for _, alike in groupby(cursor, lambda row: row[0][:KEPT_BYTES]):
+                rows = sorted(alike, reverse=reverse)
+                yield from ((key, value) for key, value in rows if start <= key < end)
+
+
+class PostgresDatabase(_TenantRows):
+    """A TenantDatabase in PostgreSQL."""
+
+    def __init__(self, url: str, tenant: str) -> None:
+        """Connect, and create what is missing.
+
+        Raises ConfigError if the address is not one, DatabaseLost and StorageFailed.
+        """
+        try:
+            given = conninfo.conninfo_to_dict(url)
+        except psycopg.Error as exc:  # which repeats the address, with its password
+            raise ConfigError(
+                "storage.url is not an address of PostgreSQL, such as"
+                " postgresql://me@db.example/memory"
+            ) from exc
+        # The driver logs what it also raises.
+        logging.getLogger("psycopg").setLevel(logging.CRITICAL)
+        self._parameters = {**_DEFAULTS, **given, "client_encoding": "utf8"}
+        self.path = _describe(given, tenant)
+        self._quoted_tenant = sql.Literal(tenant).as_string()
+        self._closed = False
+        self._pool = _Pool(self._connect, READERS)
+        self._writing: _Connection | None = None
+        super().__init__(tenant, self._lend)
+        self._create()
+
+    def begin(self, places: Sequence[Place], /) -> "_PostgresTransaction":
+        for family, _ in places:
+            _check_family(family)
+        connection = self._get_writer()
+        try:
+            with self._translating(connection):
+                statement = _BEGIN.format(
+                    head=_READ_HEAD.replace("%s", self._quoted_tenant),
+                    tenant=self._quoted_tenant,
+                    families=_quote_names([family for family, _ in places]),
+                    keys=_quote_all([_shorten(key) for _, key in places]),
+                )
+                begun = connection.execute(statement.encode(), prepare=False)
+                begun.nextset()
+                head = _to_head(begun.fetchone())
+                begun.nextset()
+                values: dict[Place, bytes | None] = dict.fromkeys(places)
+                for number, value in begun:
+                    values[places[number - 1]] = value
+                return _PostgresTransaction(self, connection, head, values)
+        except BaseException:
+            self.end(connection)
+            raise
+
+    def write(self, connection: _Connection, operations: Sequence[Write], outbox: int) -> None:
+        """Send the operations of a transaction and its COMMIT."""
+        for operation in operations:
+            _check_family(operation.family)
+        puts, removed, ranges = condense(operations)
+        statement = "".join(self._delete_range(each) for each in ranges) + _WRITE.format(
+            tenant=self._quoted_tenant,
+            removed_families=_quote_names([family for family, _ in removed]),
+            removed=_quote_all([_shorten(key) for _, key in removed]),
+            families=_quote_names([family for family, _ in puts]),
+            keys=_quote_all([_shorten(key) for _, key in puts]),
+            values=_quote_all(list(puts.values())),
+            whole_keys=_quote_all([key if len(key) >= LONG_KEY else None for _, key in puts]),
+            outbox=int(outbox),
+        )
+        with self._translating(connection):
+            done = connection.execute(statement.encode(), prepare=False)
+            while done.nextset():
+                pass
+            if done.statusmessage != "COMMIT":
+                raise TransactionRefused(f"{self.path} has rolled back a transaction")
+
+    def end(self, connection: _Connection) -> None:
+        """Roll back what is open on the writing connection, or close it."""
+        status = connection.info.transaction_status
+        idle = psycopg.pq.TransactionStatus.IDLE
+        if status != idle and not connection.closed:
+            with suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+        if connection.closed or connection.info.transaction_status != idle:
+            connection.close()
+            self._writing = None
+
+    @contextmanager
+    def view(self) -> Iterator[_TenantRows]:
+        """Show the rows as they are now for the length of a `with` block."""
+        with self._translating(None):
+            connection = self._connect()
+        try:
+            with self._translating(connection):
+                connection.execute("SET idle_in_transaction_session_timeout = 0")
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+            @contextmanager
+            def borrow() -> Iterator[_Connection]:
+                with self._translating(connection):
+                    yield connection
+
+            yield _TenantRows(self._tenant, borrow)
+        finally:
+            connection.close()
+
+    def stats(self) -> StoreStats:
+        """Return the sizes of the tenant. Families of many rows are estimated."""
+        with self._borrow() as connection:
+            rows = connection.execute(_SAMPLE, (list(families.ALL), self._tenant, SAMPLE))
+            sampled = {name: (count, int(size)) for name, count, size in rows}
+            found = []
+            for name in families.ALL:
+                count, size = sampled[name]
+                if count == SAMPLE:
+                    plan = connection.execute(_ESTIMATE, (self._tenant, name)).fetchone()
+                    expected = max(count, int(plan[0][0]["Plan"]["Plan Rows"]) if plan else 0)
+                    count, size = expected, size * expected // count
+                found.append(FamilyStats(name=name, entries=count, size_bytes=size))
+        return StoreStats(
+            path=self.path,
+            size_bytes=sum(family.size_bytes for family in found),
+            families=tuple(found),
+            pending_compactions=0,
+            wal_bytes=0,
+        )
+
+    def compact(self, family: str, /) -> None:
+        """Let the server remove deleted rows from its pages. It does so for all families at once,
+        so only one of them asks for it."""
+        _check_family(family)
+        if family == families.ALL[0]:
+            with self._borrow() as connection:
+                connection.execute("VACUUM agent_memory.kv")
+
+    def copy_to(self, _path: Path, /) -> None:
+        raise FeatureUnavailable(
+            "the database is on a server (storage.url): back it up there, with"
+            " `pg_dump --schema=agent_memory`"
+        )
+
+    def close(self) -> None:
+        self._closed = True
+        self._pool.close()
+        if self._writing is not None:
+            self._writing.close()
+
+    def _delete_range(self, operation: DeleteRange) -> str:
+        family, start, end = operation
+        low, high = _widen(start, end)
+        return _DELETE_RANGE.format(
+            tenant=self._quoted_tenant,
+            family=sql.Literal(family).as_string(),
+            low=_quote(low),
+            high=_quote(high),
+            start=_quote(start),
+            end=_quote(end),
+        )
+
+    def _create(self) -> None:
+        """Create the tables and the tenant's head row, unless they exist: a role may be allowed to
+        use them but not to create any."""
+        connection = self._get_writer()
+        with self._translating(connection):
+            (known,) = connection.execute(
+                "SELECT to_regclass(%s)", ("agent_memory.head",)
+            ).fetchone() or (None,)
+            if known is None:
+                for statement in _CREATE:
+                    # Another daemon may create it at the same moment.
+                    with suppress(errors.UniqueViolation, errors.DuplicateTable):
+                        connection.execute(statement)
+            connection.execute(
+                "INSERT INTO agent_memory.head (tenant) VALUES (%s) ON CONFLICT DO NOTHING",
+                (self._tenant,),
+            )
+
+    def _get_writer(self) -> _Connection:
+        if self._closed:
+            raise StorageClosed("the store is closed")
+        if self._writing is None or not _is_alive(self._writing):
+            with self._translating(None):
+                self._writing = self._connect()
+        return self._writing
+
+    def _connect(self) -> _Connection:
+        connection = psycopg.connect(**self._parameters, autocommit=True)
+        try:
+            connection.execute("; ".join(_SESSION))
+            # Otherwise a crash of the server would lose what was acknowledged.
+            if connection.execute("SHOW synchronous_commit").fetchone() == ("off",):
+                connection.execute("SET synchronous_commit = on")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _lend(self) -> Iterator[_Connection]:
+        """Borrow a connection. One that the server has closed meanwhile is replaced first."""
+        if self._closed:
+            raise StorageClosed("the store is closed")
+        with self._translating(None):
+            connection = self._pool.take()
+        try:
+            with self._translating(connection):
+                yield connection
+        finally:
+            self._pool.give_back(connection)
+
+    @contextmanager
+    def _translating(self, connection: _Connection | None) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as exc:
+            code, reason = exc.sqlstate, " ".join(str(exc).split())
+            if isinstance(exc, _REPEATABLE):
+                raise TransactionRefused(
+                    f"{self.path} has rolled back a transaction: {reason}"
+                ) from exc
+            if connection is None or connection.closed or code is None:
+                lost = True
+            else:
+                lost = code.startswith(_LOST_CODES)
+            if not lost:
+                raise StorageFailed(f"{self.path}: {reason}") from exc
+            if connection is not None:
+                connection.close()
+            raise DatabaseLost(f"{self.path} does not answer: {reason}") from exc
+
+
+class _PostgresTransaction:
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        connection: _Connection,
+        head: Head,
+        values: dict[Place, bytes | None],
+    ) -> None:
+        self.head = head
+        self._database = database
+        self._connection = connection
+        self._values = values
+
+    def get(self, family: str, key: bytes, /) -> bytes | None:
+        return self._values[family, key]
+
+    def commit(self, operations: Sequence[Write], outbox: int, /) -> None:
+        self._database.write(self._connection, operations, outbox)
+
+    def roll_back(self) -> None:
+        self._database.end(self._connection)
+
+
+class _Pool:
+    """Connections for readers: at most so many, each used by one thread at a time."""
+
+    def __init__(self, connect: Callable[[], _Connection], most: int) -> None:
+        self._connect = connect
+        self._free = threading.Semaphore(most)
+        self._idle: deque[_Connection] = deque()
+
+    def take(self) -> _Connection:
+        self._free.acquire()
+        try:
+            with suppress(IndexError):
+                while True:
+                    connection = self._idle.pop()
+                    if _is_alive(connection):
+                        return connection
+            return self._connect()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def give_back(self, connection: _Connection) -> None:
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            connection.close()
+        if not connection.closed:
+            self._idle.append(connection)
+        self._free.release()
+
+    def close(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+
+def condense(
+    operations: Sequence[Write],
+) -> tuple[dict[Place, bytes], list[Place], list[DeleteRange]]:
+    """Reduce operations to puts, deletions and ranges that have the same result when the ranges are
+    removed first, then the places deleted, then the rows put: one statement writes a row once."""
+    final: dict[Place, bytes | None] = {}
+    ranges: list[DeleteRange] = []
+    for operation in operations:
+        if isinstance(operation, Put):
+            final[operation.family, operation.key] = operation.value
+        elif isinstance(operation, Delete):
+            final[operation.family, operation.key] = None
+        elif operation.start < operation.end:
+            family, start, end = operation
+            for place in [p for p in final if p[0] == family and start <= p[1] < end]:
+                del final[place]
+            ranges.append(operation)
+    puts = {place: value for place, value in final.items() if value is not None}
+    return puts, [place for place, value in final.items() if value is None], ranges
+
+
+def _quote(value: bytes) -> str:
+    return f"'\\x{value.hex()}'::bytea"
+
+
+def _quote_all(values: Sequence[bytes | None]) -> str:
+    items = ("NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values)
+    return f"'{{{','.join(items)}}}'::bytea[]"
+
+
+def _quote_names(names: Sequence[str]) -> str:
+    """Quote families, which are known and plain words."""
+    return f"'{{{','.join(names)}}}'::text[]"
+
+
+def _shorten(key: bytes) -> bytes:
+    """Return a key as it is stored: short enough for an index."""
+    if len(key) < LONG_KEY:
+        return key
+    return key[:KEPT_BYTES] + hashlib.sha256(key).digest()
+
+
+def _is_long(*keys: bytes) -> bool:
+    """Tell whether the order of some of these keys may differ from that of the stored ones."""
+    return any(len(key) > KEPT_BYTES for key in keys)
+
+
+def _widen(start: bytes, end: bytes) -> tuple[bytes, bytes]:
+    """Return bounds of stored keys that include every key between `start` and `end`."""
+    if len(end) > KEPT_BYTES:
+        end = end[:KEPT_BYTES] + b"\xff" * (LONG_KEY - KEPT_BYTES + 1)
+    return start[:KEPT_BYTES], end
+
+
+def _choose(rows: list[Row], key: bytes, reach: int) -> list[Row]:
+    """Choose the neighbors of a key among rows around it."""
+    rows.sort()
+    before = [row for row in rows if row[0] < key]
+    own = [row for row in rows if row[0] == key]
+    after = [row for row in rows if row[0] > key]
+    return [*before[max(0, len(before) - reach) :], *own, *after[:reach]]
+
+
+def _check_family(family: str) -> None:
+    if family not in families.SHARED:
+        raise UnknownFamily(f"no family {family!r}")
+
+
+@contextmanager
+def _snapshot(connection: _Connection) -> Iterator[None]:
+    """Show one moment to all statements of the block, unless a transaction does so already."""
+    if connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS:
+        yield
+        return
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    yield
+    connection.execute("COMMIT")
+
+
+def _is_alive(connection: _Connection) -> bool:
+    """Tell whether the server has kept an idle connection open, and close it if not.
+
+    The server sends nothing unasked but the news of its end.
+    """
+    if connection.closed:
+        return False
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if not poll.poll(0):
+        return True
+    connection.close()
+    return False
+
+
+def _to_head(row: tuple[Any, ...] | None) -> Head:
+    if row is None:
+        raise StorageFailed("the row of the tenant in agent_memory.head is missing")
+    return Head(row[0], Millis(row[1]))
+
+
+def _describe(given: dict[str, Any], tenant: str) -> str:
+    """Name the database without the password."""
+    host = given.get("host") or "localhost"
+    port = f":{given['port']}" if given.get("port") else ""
+    return f"postgresql://{host}{port}/{given.get('dbname') or ''} (tenant {tenant})"

@@ -1,0 +1,241 @@
+"""Real daemons on a real PostgreSQL server: every day, a server that crashes, two at once."""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from itertools import count
+from pathlib import Path
+
+import grpc
+import psycopg
+import pytest
+
+from agent_memory.platform.store import families, keys
+from agent_memory.platform.store.postgres import PostgresDatabase
+from bench.postgres_server import PostgresServer
+from tests.command_runner import Home, wait_until
+from tests.daemon_process import Daemon
+from tests.memory_client import message
+from tests.memory_commands import CONFIG, OK, STORAGE, MemoryCommand, assert_refused
+from tests.postgres_server import start_server
+from tests.processes import wait_for_end
+
+START_MS = 1_738_281_600_000
+CRASHES = 2
+PER_CRASH = 150  # acknowledgements before each crash
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server of this module's own: its tests stop it."""
+    server = start_server()
+    yield server
+    server.remove()
+
+
+def configure(server: PostgresServer, tenant: str) -> str:
+    return f'[storage]\nurl = "{server.url}"\ntenant = "{tenant}"\n'
+
+
+@pytest.fixture(scope="module")
+def home(server: PostgresServer) -> Iterator[Home]:
+    with Home() as home:
+        home.configure(configure(server, "day"))
+        home.serve()
+        yield home
+
+
+@pytest.fixture(scope="module")
+def memory(home: Home) -> MemoryCommand:
+    return MemoryCommand(home, home.work)
+
+
+class TestEveryDay:
+    def test_hooks_capture_and_recall_survive_a_kill(
+        self, home: Home, memory: MemoryCommand
+    ) -> None:
+        spoken = {
+            "hook_event_name": "UserPromptSubmit",
+            "session_id": "s-1",
+            "cwd": str(home.work),
+            "prompt": "The lighthouse keeper prefers marmalade on Tuesdays",
+        }
+        assert memory("hook", "auto", given=json.dumps(spoken).encode()).code == OK
+        name = memory.capture("decisions", "We store tide tables in Parquet files")
+        os.kill(home.serve(), signal.SIGKILL)
+        wait_until(lambda: home.pid() is None, "it has ended")
+        home.serve()
+        assert memory.show(name)["summary"] == "We store tide tables in Parquet files"
+        found = memory.json("recall", "marmalade")
+        assert "marmalade" in json.dumps(found["results"])
+
+    def test_the_status_names_the_server_and_no_file(self, home: Home) -> None:
+        status = home.run("memory-daemon", "status", "--format", "json").json()
+        assert status["db_path"].startswith("postgresql://")
+        assert status["db_path"].endswith("(tenant day)")
+        assert not (home.data / "db").exists()
+        stats = home.run("memory-daemon", "admin", "stats").text
+        assert "  Column Families:\n    events: " in stats
+        assert "RocksDB" not in stats
+
+    def test_an_export_has_everything(self, memory: MemoryCommand, tmp_path: Path) -> None:
+        target = tmp_path / "all.jsonl"
+        memory.capture("decisions", "The foghorn sounds in B flat")
+        assert memory("export", "--all", "--output", str(target)).code == OK
+        assert "The foghorn sounds in B flat" in target.read_text()
+
+    def test_it_verifies_compacts_and_forgets(self, home: Home, memory: MemoryCommand) -> None:
+        verified = home.run("memory-daemon", "admin", "verify", "--format", "json").json()
+        assert verified["sound"]
+        assert verified["rows"] > 3
+        assert home.run("memory-daemon", "admin", "compact").code == OK
+        name = memory.capture("learnings", "Cormorants nest on the northern buoy")
+        forgotten = memory("forget", name, "--yes")
+        assert forgotten.code == OK, forgotten
+        assert "ormorants" not in memory.text("recall", "cormorants buoy")
+
+    def test_what_needs_files_says_what_to_use_instead(self, home: Home, tmp_path: Path) -> None:
+        backup = home.run("memory-daemon", "admin", "backup", str(tmp_path / "b"))
+        assert_refused(backup, CONFIG, "pg_dump --schema=agent_memory")
+        home.stop()
+        repair = home.run("memory-daemon", "admin", "verify", "--repair")
+        assert_refused(repair, CONFIG, "pg_amcheck", "pg_restore")
+        restore = home.run("memory-daemon", "admin", "restore", str(tmp_path / "b"))
+        assert_refused(restore, CONFIG, "pg_restore")
+        home.serve()
+
+
+class TestTwoDaemons:
+    def test_a_second_one_is_refused_and_told_by_whom(
+        self, home: Home, server: PostgresServer
+    ) -> None:
+        pid = home.serve()
+        with Home() as other:
+            other.configure(configure(server, "day"))
+            refused = other.fail_to_serve()
+            assert refused.code == STORAGE
+            assert f"PID {pid}, data folder {home.data}" in refused.errors
+            assert "(tenant day): another daemon uses it" in refused.errors
+            other.configure(configure(server, "night"))
+            other.serve()
+            night = MemoryCommand(other, other.work)
+            assert night.json("list", "--domain", "project")["memories"] == []
+
+    def test_one_that_was_paused_is_fenced_and_stops(
+        self, server: PostgresServer, tmp_path: Path
+    ) -> None:
+        one, two = tmp_path / "one", tmp_path / "two"
+        for each in (one, two):
+            (each / "config/agent-memory").mkdir(parents=True)
+            (each / "config/agent-memory/config.toml").write_text(configure(server, "paused"))
+        with Daemon(one) as paused:
+            with paused.client() as client:
+                assert client.ingest(message("before", START_MS)).created
+            os.kill(paused.pid, signal.SIGSTOP)
+            try:
+                _end_lease(server, "paused")
+                with Daemon(two) as next_one:
+                    with next_one.client() as client:
+                        assert client.ingest(message("meanwhile", START_MS)).created
+                    os.kill(paused.pid, signal.SIGCONT)
+                    with paused.client() as client, pytest.raises(grpc.RpcError):
+                        client.ingest(message("after", START_MS))
+                    wait_for_end(paused.pid)
+                    paused.kill()  # reaps it
+                    assert "another daemon has taken over" in paused.log()
+                    with next_one.client() as client:
+                        ids = {event.event_id for event in client.all_events()}
+                    assert ids == {"before", "meanwhile"}
+            finally:
+                with suppress(AssertionError):
+                    os.kill(paused.pid, signal.SIGCONT)
+
+
+def test_a_server_that_crashes_under_load_loses_and_doubles_nothing(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "config/agent-memory"
+    folder.mkdir(parents=True)
+    settings = configure(server, "crash") + "[scheduler]\nenabled = false\n"
+    (folder / "config.toml").write_text(settings)
+    created: Counter[str] = Counter()
+    turn, numbers, enough = threading.Lock(), count(), threading.Event()
+    ending = threading.Event()
+
+    def load(daemon: Daemon) -> None:
+        """Send each event until it is acknowledged, as a careful client does."""
+        with daemon.client() as client:
+            while not ending.is_set():
+                with turn:
+                    name = f"event-{next(numbers)}"
+                while True:
+                    with suppress(grpc.RpcError):
+                        client.ingest(message(name, START_MS))
+                        break
+                with turn:
+                    created[name] += 1
+                    if len(created) % PER_CRASH == 0:
+                        enough.set()
+
+    with Daemon(tmp_path) as daemon, ThreadPoolExecutor(8) as threads:
+        try:
+            senders = [threads.submit(load, daemon) for _ in range(8)]
+            for _ in range(CRASHES):
+                assert enough.wait(60)
+                server.stop("immediate")
+                server.start()
+                enough.clear()
+            assert enough.wait(60)
+        finally:
+            ending.set()
+        for sender in senders:
+            sender.result(60)
+        with daemon.client() as client:
+            stored = [event.event_id for event in client.all_events()]
+        assert sorted(stored) == sorted(created)
+    with closing(PostgresDatabase(server.url, "crash")) as database:
+        outbox = database.scan(families.OUTBOX, b"", keys.LAST, limit=100_000, reverse=False)
+        assert [int(key[-20:]) for key, _ in outbox] == list(range(1, len(stored) + 1))
+        assert database.read_head().outbox == len(stored)
+
+
+def test_an_address_that_is_none_or_does_not_answer_is_named(tmp_path: Path) -> None:
+    with Home() as home:
+        home.configure('[storage]\nurl = "mysql://me:sesame@localhost/memory"\n')
+        answer = home.fail_to_serve()
+        assert (answer.code, "storage.url is not an address" in answer.errors) == (CONFIG, True)
+        assert "sesame" not in answer.errors
+        home.configure(f'[storage]\nurl = "postgresql://me:sesame@/x?host={tmp_path}"\n')
+        answer = home.fail_to_serve()
+        assert (answer.code, "does not answer" in answer.errors) == (STORAGE, True)
+        assert "sesame" not in answer.errors + home.log()
+
+
+def test_without_the_driver_it_says_what_to_install() -> None:
+    without = (
+        "import runpy, sys; sys.modules['psycopg'] = None;"
+        "runpy.run_module('agent_memory.daemon', run_name='__main__')"
+    )
+    with Home() as home:
+        home.configure('[storage]\nurl = "postgresql:///memory"\n')
+        answer = home.run_words([sys.executable, "-c", without])
+        assert (answer.code, answer.text) == (CONFIG, "")
+        assert "pip install 'agent-memory[postgres]'" in answer.errors
+        assert "Traceback" not in answer.errors
+
+
+def _end_lease(server: PostgresServer, tenant: str) -> None:
+    """Let time pass for a lease: its end is a row of its own."""
+    with psycopg.connect(server.url) as connection:
+        found = connection.execute(
+            r"UPDATE agent_memory.kv SET value = '\x01000000000000' WHERE tenant = %s"
+            " AND family = 'leases' AND key = 'lease-end:daemon'",
+            (tenant,),
+        )
+        assert found.rowcount == 1

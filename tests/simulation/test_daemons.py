@@ -1,0 +1,119 @@
+"""Daemons that share a database, under seeds: no promise is broken, and planted faults are found.
+
+A seed that has found a fault stays in `FOUND`.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+
+import pytest
+
+from agent_memory.platform.store.batches import Batch
+from agent_memory.platform.store.database import Head, Transaction
+from agent_memory.platform.store.group_writer import GroupWriter
+from agent_memory.platform.store.plans import Place, Plan
+from tests.memory_database import CommitFate, MemoryDatabase, MemoryTransaction
+from tests.simulation.daemons import Parts, Violation, simulate
+
+SEEDS = 24
+MOST_SEEDS = 300  # within which a planted fault must be found
+FOUND: Sequence[int] = ()
+MINUTES = float(os.environ.get("SIMULATION_MINUTES", "5"))
+
+
+def test_no_promise_is_broken() -> None:
+    met: Counter[str] = Counter()
+    for seed in (*FOUND, *range(SEEDS)):
+        met.update(run(seed))
+    # A simulation in which nothing happens would prove nothing.
+    faults = [fate.value for fate in CommitFate if fate is not CommitFate.ANSWERED]
+    assert not {"crash", "pause", "lease", "fenced", "unknown", *faults} - met.keys()
+
+
+def test_a_seed_replays_exactly() -> None:
+    assert simulate(7).history == simulate(7).history
+    assert simulate(7).history != simulate(8).history
+
+
+@pytest.mark.soak
+def test_no_promise_is_broken_for_as_long_as_one_likes() -> None:
+    """SIMULATION_MINUTES says how long; with SIMULATION_SEED it starts elsewhere."""
+    until = time.monotonic() + MINUTES * 60
+    for seed in count(int(os.environ.get("SIMULATION_SEED", "1000"))):
+        run(seed)
+        if time.monotonic() > until:
+            break
+
+
+def run(seed: int) -> dict[str, int]:
+    try:
+        return simulate(seed).events
+    except Violation as exc:
+        raise AssertionError(f"seed {seed}: {exc}") from exc
+
+
+class UncheckedLease(GroupWriter):
+    """A writer that does not look whether its lease was taken."""
+
+    def _check_lease(self, _plan: Plan) -> None:
+        pass
+
+
+class NoTokenLookup(GroupWriter):
+    """A writer that repeats a group without asking whether it was written."""
+
+    def _is_written(
+        self, _doubt: object, _batches: Sequence[Batch], _transaction: Transaction
+    ) -> bool:
+        return False
+
+
+class EarlyNumbers(MemoryDatabase):
+    """Takes the number of the outbox before the lock."""
+
+    def begin(self, places: Sequence[Place], /) -> MemoryTransaction:
+        outbox = self.read_head().outbox
+        transaction = super().begin(places)
+        transaction.head = Head(outbox, transaction.head.now_ms)
+        return transaction
+
+
+class EarlyReads(MemoryDatabase):
+    """Reads what is expected before the lock: also the token of a lost COMMIT."""
+
+    def begin(self, places: Sequence[Place], /) -> MemoryTransaction:
+        values = {(family, key): self.get_many(family, [key])[0] for family, key in places}
+        transaction = super().begin(places)
+        transaction.values = values
+        return transaction
+
+
+class NoLock(MemoryDatabase):
+    """Does not lock the head row."""
+
+    def lock(self, _transaction: MemoryTransaction) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        Parts(writer=UncheckedLease),
+        Parts(writer=NoTokenLookup),
+        Parts(database=EarlyNumbers),
+        Parts(database=EarlyReads),
+        Parts(database=NoLock),
+        Parts(database=NoLock, leased=False),
+    ],
+    ids=["lease", "token", "numbers", "reads", "lock", "lock without a lease"],
+)
+def test_a_planted_fault_is_found(parts: Parts) -> None:
+    for seed in range(MOST_SEEDS):
+        try:
+            simulate(seed, parts)
+        except Violation:
+            return
+    pytest.fail(f"{MOST_SEEDS} seeds have not found it")
