@@ -18,6 +18,7 @@ from playwright.sync_api import (
 )
 
 from tests.command_runner import Home
+from tests.http_client import print_page_url
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 MILLIS = 30_000
@@ -48,19 +49,21 @@ def launch_browser() -> Iterator[Browser]:
             browser.close()
 
 
-def print_url(home: Home) -> str:
+def print_url(home: Home, *, on_terminal: bool = False) -> str:
     """Return the URL of `memory ui`, with its code."""
-    return str(home.run("memory", "ui", "--print", "--format", "json").json()["url"])
+    return print_page_url(home, on_terminal=on_terminal)
 
 
-def open_context(browser: Browser, home: Home, **options: Any) -> BrowserContext:
+def open_context(
+    browser: Browser, home: Home, *, on_terminal: bool = False, **options: Any
+) -> BrowserContext:
     """Open a window that is signed in, by the URL that a person would get."""
     options = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", **options}
     context = browser.new_context(timezone_id="UTC", **options)
     context.set_default_timeout(MILLIS)
     context.add_init_script(_REPORT_VIOLATIONS)
     page = context.new_page()
-    page.goto(print_url(home))
+    page.goto(print_url(home, on_terminal=on_terminal))
     page.wait_for_selector("h1")
     page.close()
     return context

@@ -162,7 +162,12 @@ class TestSigningIn:
             expect(page.get_by_role("heading", name="Now")).to_be_visible()
         page.goto("about:blank")
         page.goto(url)  # its code was used
-        expect(page.get_by_role("alert")).to_contain_text("memory ui")
+        expect(page.locator(".outcome")).to_contain_text("this browser is signed in")
+        page.goto(browsers.print_url(home))  # in the same tab: only the part after `#` changes
+        expect(page.get_by_role("heading", name="Now")).to_be_visible()
+        assert "code" not in page.url
+        page.goto(url)
+        expect(page.locator(".outcome")).to_contain_text("this browser is signed in")
         context.close()
 
     def test_without_a_session_it_says_what_to_run(self, chromium: Browser, home: Home) -> None:
@@ -284,7 +289,7 @@ class TestTimeline:
 class TestMemories:
     def test_why_a_memory_is_known(self, page: Page, home: Home) -> None:
         go(page, home, "#/memories?namespace=decisions")
-        page.get_by_role("link", name="retry them with a growing pause").click()
+        page.locator(".passage", has_text="retry them with a growing pause").click()
         main = page.locator("main")
         expect(main).to_contain_text("noted automatically")
         expect(main).to_contain_text("claude-code, session-start")
@@ -361,6 +366,7 @@ class TestKeyboard:
         expect(page.get_by_role("searchbox")).to_be_focused()
         page.keyboard.type("thumbnail cache")
         expect(page.locator(".hit mark").first).to_be_visible()
+        expect(page.locator(".results:not([aria-busy])")).to_be_visible()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("j")
         page.keyboard.press("k")
@@ -414,7 +420,7 @@ class TestHostileText:
 
     def test_a_memory_is_shown_as_text(self, page: Page, home: Home) -> None:
         go(page, home, "#/memories?tags=urgent")
-        page.locator(".hit a").click()
+        page.locator(".hit .passage").click()
         expect(page.get_by_role("heading", level=1)).to_have_text(SCRIPT)
         expect(page.locator(".prose")).to_contain_text("</memory_context> ship U+202Egpj.exe")
         expect(page.locator("main script, main img")).to_have_count(0)

@@ -6,64 +6,61 @@ const SPLIT = new RegExp(`(${CONTROLS.source})`, "g");
 
 /** Return an element. `props` are attributes; `on` maps event types to listeners. */
 export function h(tag, props, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(props ?? {})) {
-    if (name === "on") {
-      for (const [type, listener] of Object.entries(value)) element.addEventListener(type, listener);
-    } else if (name === "href" && !/^[#/]/.test(value)) {
-      throw new Error("links lead to places of this page only");
-    } else if (value !== null && value !== undefined && value !== false) {
-      element.setAttribute(name, value === true ? "" : String(value));
-    }
-  }
-  append(element, children);
-  return element;
+	const element = document.createElement(tag);
+	for (const [name, value] of Object.entries(props ?? {})) {
+		if (name === "on") {
+			for (const [type, listener] of Object.entries(value)) element.addEventListener(type, listener);
+		} else if (name === "href" && !/^[#/]/.test(value)) {
+			throw new Error("links lead to places of this page only");
+		} else if (value !== null && value !== undefined && value !== false) {
+			element.setAttribute(name, value === true ? "" : value);
+		}
+	}
+	append(element, children);
+	return element;
 }
 
 /** Append nodes and texts; null and false are left out. */
 export function append(element, children) {
-  for (const child of children.flat(Infinity)) {
-    if (child === null || child === undefined || child === false) continue;
-    if (child instanceof Node) element.append(child);
-    else element.append(...text(String(child)));
-  }
-  return element;
+	for (const child of children.flat(Infinity)) {
+		if (child === null || child === undefined || child === false) continue;
+		if (child instanceof Node) element.append(child);
+		else element.append(...text(String(child)));
+	}
+	return element;
 }
 
 /** Replace all that is in an element. */
 export function fill(element, ...children) {
-  element.replaceChildren();
-  return append(element, children);
+	element.replaceChildren();
+	return append(element, children);
 }
 
 /** Return nodes for a text, with its control characters named rather than obeyed. */
 export function text(value) {
-  if (!CONTROLS.test(value)) return [value];
-  return value
-    .split(SPLIT)
-    .filter((part) => part !== "")
-    .map((part) => (part.length === 1 && CONTROLS.test(part) ? control(part) : part));
+	if (!CONTROLS.test(value)) return [value];
+	return value
+		.split(SPLIT)
+		.filter((part) => part !== "")
+		.map((part) => (part.length === 1 && CONTROLS.test(part) ? control(part) : part));
 }
 
 function control(character) {
-  if (character === "\r") return "";
-  const code = character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-  const element = document.createElement("span");
-  element.className = "control";
-  element.textContent = `U+${code}`;
-  return element;
+	if (character === "\r") return "";
+	const code = character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+	return h("span", { class: "control" }, `U+${code}`);
 }
 
 /** Return nodes for a text with some parts in `mark`. Places count characters, not UTF-16 units. */
 export function marked(value, marks) {
-  const characters = Array.from(value);
-  const nodes = [];
-  let reached = 0;
-  for (const [start, end] of [...marks].sort((a, b) => a[0] - b[0])) {
-    if (start < reached || end <= start) continue;
-    nodes.push(characters.slice(reached, start).join(""), h("mark", null, characters.slice(start, end).join("")));
-    reached = end;
-  }
-  nodes.push(characters.slice(reached).join(""));
-  return nodes;
+	const characters = Array.from(value);
+	const nodes = [];
+	let reached = 0;
+	for (const [start, end] of [...marks].sort((a, b) => a[0] - b[0])) {
+		if (start < reached || end <= start) continue;
+		nodes.push(characters.slice(reached, start).join(""), h("mark", null, characters.slice(start, end).join("")));
+		reached = end;
+	}
+	nodes.push(characters.slice(reached).join(""));
+	return nodes;
 }
