@@ -53,7 +53,9 @@ def list_specs(ctx: click.Context) -> Iterator[Offer]:
 
 
 def list_projects(ctx: click.Context) -> Iterator[Offer]:
-    for name in _require_services(ctx).journal.list_projects():
+    services = _require_services(ctx)
+    names = {*services.journal.list_projects(), *services.resolver.list_names()}
+    for name in sorted(names):
         yield name, ""
 
 

@@ -105,10 +105,12 @@ class Indexes:
             vectors = None if embedding is None else embedding.vectors.stats()
         except (IndexFailed, OSError) as exc:
             trouble = trouble or str(exc)
+        # Words first: a record is queued for its vectors before the word index is done with it.
+        words_waiting = self.count_waiting()
         waiting = {} if embedding is None else embedding.queue.count()
         return IndexesStatus(
             words=words,
-            words_waiting=self.count_waiting(),
+            words_waiting=words_waiting,
             model="" if embedding is None else embedding.embedder.model,
             vectors=vectors,
             vectors_waiting=sum(waiting.values()),
