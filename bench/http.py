@@ -1,19 +1,20 @@
 """REST beside the least that could answer: `python -m bench.http`.
 
-`GET /facts/` with 10,000 facts, from a real daemon with its key and limits, against a bare FastAPI
-route that returns the same bytes, both under uvicorn; the same client, by turns. The daemon is in
-each of the states of bench.states.
+`GET /facts/` with 10,000 facts, and `POST /events/` with 500 bytes of text, from a real daemon with
+its key and limits, against bare FastAPI routes that return the same facts and keep no event, both
+under uvicorn; the same client, by turns. The daemon is in each of the states of bench.states.
 """
 
 import argparse
 import asyncio
+import json
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -31,6 +32,7 @@ import sys
 from pathlib import Path
 import uvicorn
 from fastapi import FastAPI, Response
+from pydantic import BaseModel
 
 page = Path(sys.argv[1]).read_bytes()
 app = FastAPI()
@@ -39,9 +41,21 @@ app = FastAPI()
 async def facts() -> Response:
     return Response(page, media_type="application/json")
 
+class Event(BaseModel):
+    session_id: str
+    text: str
+
+@app.post("/events/", status_code=201)
+async def record(event: Event) -> Response:
+    return Response(b'{"event_id": "1", "created": true}', 201, media_type="application/json")
+
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False, loop="uvloop")
 """
 FACTS_PATH = "/api/v1/memories/facts/"
+EVENTS_PATH = "/api/v1/events/"
+TEXT = "The parser keeps its tokens in a queue, and the second try reads them from there. " * 6
+EVENT = json.dumps({"session_id": "bench", "text": TEXT[:500]}).encode()
+WRITERS = (1, 16)  # connections
 GOAL = 0.5
 UNLIMITED = {"MEMORY_HTTP__BURST": "0"}  # what is measured is how fast, not how often
 BARE_NAME = "bare FastAPI route"
@@ -71,32 +85,49 @@ def main() -> None:
             found = measure(options, subjects, bare_port)
             end = states.describe_end(subjects)
     title = f"GET /facts/, {len(page):,} bytes, {options.connections} connections"
-    by_state = {state: list(chain(*found[f"daemon, {state}"])) for state in subjects}
-    rows, groups = states.compare({"GET /facts/": by_state})
+    compared = {
+        "GET /facts/": _in_states(found, subjects, "daemon"),
+        **{_name_writing(n): _in_states(found, subjects, _name_writing(n)) for n in WRITERS},
+    }
+    rows, groups = states.compare(compared)
     shown = [
         Table(title, ("", "requests/s", "x bare", "goal"), list_rows(found, options.seconds)),
-        Table(f"{title}; {end}", states.HEAD, rows),
+        Table(f"{title}; POST /events/, {len(EVENT)} bytes; {end}", states.HEAD, rows),
     ]
-    results.report(options, "http", shown, [states.plot("http", "GET /facts/", groups)])
+    results.report(options, "http", shown, [states.plot("http", "REST", groups)])
+
+
+def _name_writing(connections: int) -> str:
+    return f"POST /events/, {connections} connection{'s' * (connections > 1)}"
+
+
+def _in_states(
+    found: Mapping[str, Rounds], subjects: Iterable[str], name: str
+) -> dict[str, list[float]]:
+    return {state: list(chain(*found[f"{name}, {state}"])) for state in subjects}
 
 
 def measure(
     options: argparse.Namespace, subjects: Mapping[str, states.Subject], bare_port: int
 ) -> dict[str, Rounds]:
-    names = (BARE_NAME, *(f"daemon, {state}" for state in subjects), *OTHER_PATHS)
-    found: dict[str, Rounds] = {name: [] for name in names}
+    found: dict[str, Rounds] = {}
 
-    def ask(name: str, port: int, path: str, key: str) -> None:
-        found[name].append(
-            asyncio.run(answers(port, path, key, options.connections, options.seconds))
-        )
+    def ask(name: str, request: bytes, port: int, connections: int = options.connections) -> None:
+        took = asyncio.run(answers(port, request, connections, options.seconds))
+        found.setdefault(name, []).append(took)
 
     for state, daemon in states.take_turns(subjects, options.rounds + 1):
-        ask(f"daemon, {state}", daemon.http_port, FACTS_PATH, daemon.key)
-        if state == IDLE:  # which leaves the machine to the bare route too
-            ask(BARE_NAME, bare_port, "/facts/", "")
+        ask(f"daemon, {state}", build_request(FACTS_PATH, daemon.key), daemon.http_port)
+        for count in WRITERS:
+            writing = build_request(EVENTS_PATH, daemon.key, EVENT)
+            ask(f"{_name_writing(count)}, {state}", writing, daemon.http_port, count)
+        if state == IDLE:  # which leaves the machine to the bare routes too
+            ask(BARE_NAME, build_request("/facts/"), bare_port)
             for name, path in OTHER_PATHS.items():
-                ask(name, daemon.http_port, path, daemon.key)
+                ask(name, build_request(path, daemon.key), daemon.http_port)
+            for count in WRITERS:
+                writing = build_request("/events/", body=EVENT)
+                ask(f"{_name_writing(count)}, bare", writing, bare_port, count)
     # Without the first round, in which the daemons load code.
     return {name: rounds[1:] for name, rounds in found.items()}
 
@@ -105,18 +136,24 @@ def list_rows(found: Mapping[str, Rounds], seconds: float) -> list[list[str]]:
     rates = {name: [len(took) / seconds for took in rounds] for name, rounds in found.items()}
     rows = []
     for name, mine in rates.items():
-        ratios = [one / bare for one, bare in zip(mine, rates[BARE_NAME], strict=True)]
-        ratio = statistics.median(ratios)
+        writing, _, _ = name.rpartition(", ")
+        bare = rates.get(f"{writing}, bare", rates[BARE_NAME])
+        ratio = statistics.median(one / least for one, least in zip(mine, bare, strict=True))
         goal = verdict(f">= {GOAL}", ratio >= GOAL) if name == f"daemon, {IDLE}" else ""
         rows.append([name, f"{statistics.median(mine):,.0f}", f"{ratio:.2f}", goal])
     return rows
 
 
-async def answers(port: int, path: str, key: str, connections: int, seconds: float) -> list[float]:
+def build_request(path: str, key: str = "", body: bytes = b"") -> bytes:
+    """Return a request: a GET, or a POST if it has a body."""
+    head = [f"{'POST' if body else 'GET'} {path} HTTP/1.1", "Host: 127.0.0.1"]
+    head += [f"Authorization: Bearer {key}"] * bool(key)
+    head += ["Content-Type: application/json", f"Content-Length: {len(body)}"] * bool(body)
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+async def answers(port: int, request: bytes, connections: int, seconds: float) -> list[float]:
     """Measure the seconds of each answer over so many open connections."""
-    request = (
-        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n\r\n"
-    ).encode()
     end = time.perf_counter() + seconds
     asked = (_asking(port, request, end) for _ in range(connections))
     return [each for took in await asyncio.gather(*asked) for each in took]
@@ -128,7 +165,7 @@ async def _asking(port: int, request: bytes, end: float) -> list[float]:
     while (began := time.perf_counter()) < end:
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
+        if not head.startswith(b"HTTP/1.1 20"):
             raise RuntimeError(head.decode())
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         await reader.readexactly(length)

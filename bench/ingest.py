@@ -172,23 +172,27 @@ def _throughput(
         )
         contenders: dict[str, Measure] = {}
         for callers in CALLERS:
-            contenders[f"echo {callers}"] = _driven(
+            contenders[f"echo {callers}"] = drive_calls(
                 client, echo, echo_port, callers, seconds, fresh=False
             )
-            contenders[f"unary {callers}"] = _driven(client, daemon, daemon.port, callers, seconds)
+            contenders[f"unary {callers}"] = drive_calls(
+                client, daemon, daemon.port, callers, seconds
+            )
         # Next to what it is compared with.
-        contenders[UNFILTERED[f"unary {CALLERS[-1]}"]] = _driven(
+        contenders[UNFILTERED[f"unary {CALLERS[-1]}"]] = drive_calls(
             other, unfiltered, unfiltered.port, CALLERS[-1], seconds
         )
-        contenders[UNFILTERED["stream"]] = _driven(other, unfiltered, unfiltered.port, 0, seconds)
-        contenders["stream"] = _driven(client, daemon, daemon.port, 0, seconds)
+        contenders[UNFILTERED["stream"]] = drive_calls(
+            other, unfiltered, unfiltered.port, 0, seconds
+        )
+        contenders["stream"] = drive_calls(client, daemon, daemon.port, 0, seconds)
         contenders["loop"] = _asked(loop, {"seconds": seconds, "threads": THREADS})
         contenders["sqlite"] = _asked(sqlite, {"seconds": seconds})
 
         if not every:
             compared = {*UNFILTERED, *UNFILTERED.values()}
             contenders = {name: run for name, run in contenders.items() if name in compared}
-        return _race(contenders, count)
+        return race(contenders, count)
 
 
 def _in_states(
@@ -202,7 +206,7 @@ def _in_states(
         port = int(echo.ask({})["port"])
         contenders: dict[str, Measure] = {}
         for callers in STATE_CALLERS:
-            contenders[f"echo {callers}"] = _driven(
+            contenders[f"echo {callers}"] = drive_calls(
                 Client(sender), echo, port, callers, seconds, fresh=False
             )
         subjects = {}
@@ -220,13 +224,13 @@ def _in_states(
             client = Client(sender)
             for callers in STATE_CALLERS:
                 contenders[f"{name} {callers}"] = _in_turn(subjects[name], client, callers, seconds)
-        found = {False: _race(contenders, count)}
+        found = {False: race(contenders, count)}
         with states.busy_cores(os.cpu_count() or 1):
-            found[True] = _race(contenders, count)
+            found[True] = race(contenders, count)
         return found, states.describe_backlog(subjects[BACKLOG])
 
 
-def _race(contenders: Mapping[str, Measure], count: int) -> dict[str, Rounds]:
+def race(contenders: Mapping[str, Measure], count: int) -> dict[str, Rounds]:
     # A first round, not counted: connections, imports and first pages cost once.
     for measure in contenders.values():
         measure()
@@ -243,7 +247,7 @@ def _order(contenders: Mapping[str, Measure], count: int) -> Iterator[str]:
         yield from contenders if number % 2 else reversed(list(contenders))
 
 
-def _driven(
+def drive_calls(
     client: Client, server: Process, port: int, callers: int, seconds: float, *, fresh: bool = True
 ) -> Measure:
     def measure() -> Sample:
@@ -253,7 +257,7 @@ def _driven(
 
 
 def _in_turn(subject: Subject, client: Client, callers: int, seconds: float) -> Measure:
-    measure = _driven(client, subject.daemon, subject.daemon.port, callers, seconds)
+    measure = drive_calls(client, subject.daemon, subject.daemon.port, callers, seconds)
 
     def measure_thawed() -> Sample:
         with subject.turn():
@@ -313,20 +317,20 @@ def _state_rows(found: Mapping[bool, Mapping[str, Rounds]]) -> tuple[list[tables
             label = f"{machine}, {callers} caller{'s' * (callers > 1)}"
             echo, off = rounds[f"echo {callers}"], rounds[f"{OFF} {callers}"]
             goal = None if busy else ECHO_SHARES[callers]
-            rows.append((f"{label}: bare gRPC echo", *_latencies(echo), "", "", "", ""))
-            judged = _judge(off.rate / echo.rate, "unary/echo", at_least=goal)
-            rows.append((f"  {OFF}", *_latencies(off), *judged))
+            rows.append((f"{label}: bare gRPC echo", *show_latencies(echo), "", "", "", ""))
+            judged = judge(off.rate / echo.rate, "unary/echo", at_least=goal)
+            rows.append((f"  {OFF}", *show_latencies(off), *judged))
             for name in (ON, BACKLOG):
                 on = rounds[f"{name} {callers}"]
-                judged = _judge(on.rate / off.rate, "on/off", at_least=STATE_SHARES[busy])
-                rows.append((f"  {name}", *_latencies(on), *judged))
+                judged = judge(on.rate / off.rate, "on/off", at_least=STATE_SHARES[busy])
+                rows.append((f"  {name}", *show_latencies(on), *judged))
             values = {name: rounds[f"{name} {callers}"].rate for name in (OFF, ON, BACKLOG)}
             groups.append(Group(label, values, off.rate * STATE_SHARES[busy]))
         rows.append(())
     return rows[:-1], groups
 
 
-def _latencies(rounds: Rounds) -> tuple[str, str, str]:
+def show_latencies(rounds: Rounds) -> tuple[str, str, str]:
     return _rate(rounds), f"{median(rounds.p50s):.2f}", f"{median(rounds.p99s):.2f}"
 
 
@@ -405,10 +409,10 @@ def _row(
 ) -> tables.Row:  # fmt: skip
     if ratio is None:
         return name, measured, cost, "", to, "", ""
-    return name, measured, cost, *_judge(ratio, to, at_least=at_least, at_most=at_most)
+    return name, measured, cost, *judge(ratio, to, at_least=at_least, at_most=at_most)
 
 
-def _judge(
+def judge(
     ratio: float, to: str, *, at_least: float | None = None, at_most: float | None = None
 ) -> tuple[str, str, str, str]:
     shown = f"{ratio:.2f}" if ratio < 100 else f"{ratio:.0f}"

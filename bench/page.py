@@ -138,6 +138,11 @@ SECTIONS = {
         'complete, nothing is embedded. "flat" means at most 1.2 times the smallest store; '
         "otherwise the factor is shown.",
     ),
+    "postgres": Section(
+        "PostgreSQL",
+        "Recording with `storage.url`, next to RocksDB and to a plain INSERT for each event, on a "
+        "server of its own on the same machine. Every side syncs each event before its answer.",
+    ),
 }
 
 

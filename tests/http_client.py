@@ -1,6 +1,9 @@
 """An HTTP client of a daemon that a test has started."""
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -9,6 +12,17 @@ from tests.command_runner import Home
 
 STATUS = "/api/v1/status/"
 SECONDS = 30.0
+
+
+def print_page_url(home: Home, *, on_terminal: bool = False) -> str:
+    """Return the URL of `memory ui`, with its code. In a pipe, its session may accept nothing."""
+    if not on_terminal:
+        return str(home.run("memory", "ui", "--print", "--format", "json").json()["url"])
+    with home.on_terminal("memory", "ui", "--print", columns=200) as screen:
+        assert screen.finish() == 0
+        found = re.search(r"https?://\S+#code=[\w-]+", screen.text)
+        assert found, screen.text
+        return found.group()
 
 
 class Web:
@@ -30,6 +44,16 @@ class Web:
             trust_env=False,
             **options,
         )
+
+    @contextmanager
+    def open_page(self, *, on_terminal: bool = False) -> Iterator[httpx.Client]:
+        """Provide a client with a session of the page, and without a key."""
+        code = print_page_url(self.home, on_terminal=on_terminal).partition("#code=")[2]
+        with self.client(key="") as client:
+            answer = client.post("/ui/session", json={"code": code})
+            assert answer.status_code == 200, answer.text
+            client.headers["X-CSRF-Token"] = answer.json()["token"]
+            yield client
 
     def over_socket(self) -> httpx.Client:
         transport = httpx.HTTPTransport(uds=self.record["http_socket"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory.bootstrap.build_hooks import HooksFeature
+from agent_memory.bootstrap.build_index import VECTORS_FOLDER
 from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
@@ -66,7 +67,7 @@ def build_forgetting(
             list_folders,
             {families.GRAPH_CHECKPOINTS: [KeySpan(*span) for span in graph_layout.SPANS]},
         ),
-        discard_vectors=lambda: shutil.rmtree(folders.index / "vectors", ignore_errors=True),
+        discard_vectors=lambda: shutil.rmtree(folders.index / VECTORS_FOLDER, ignore_errors=True),
         discard_contexts=hooks.last_contexts.clear,
     )
     memory_forgetting = MemoryForgetting(

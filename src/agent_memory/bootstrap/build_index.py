@@ -18,6 +18,7 @@ from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.store import schema
 
 LEXICAL = "lexical"  # the folder of the index of words
+VECTORS_FOLDER = "vectors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ def build_index(platform: Platform) -> IndexFeature:
 
 
 def _build_vectors(platform: Platform) -> VectorParts | None:
-    folder = platform.folders.index / "vectors"
+    folder = platform.folders.index / VECTORS_FOLDER
     embedder = _build_embedder(platform.settings.embedder, platform.foreground)
     if embedder is None:
         if folder.exists():

@@ -49,6 +49,7 @@ from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
+from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.kernel.status import DaemonStatus
 
 
@@ -99,6 +100,8 @@ def build_services(platform: Platform, features: Features) -> Services:
         reasoning=features.answers.reasoning,
         transfer=features.memories.transfer,
         history=features.memories.history,
+        bulk_editor=features.memories.bulk_editor,
+        versions=features.memories.versions,
         injections=features.injections.injections,
         provenance=features.answers.provenance,
         backfill=features.hooks.backfill,
@@ -120,6 +123,8 @@ def build_services(platform: Platform, features: Features) -> Services:
         graphs=features.graphs,
         changes=features.changes,
         metrics=features.operations.metrics,
+        failures=features.operations.failures,
+        projects=features.operations.projects,
     )
 
 
@@ -236,13 +241,15 @@ class HttpInterface:
     bearer: BearerGuard
     pages: PageSessions
 
-    def build(self, settings: HttpSettings, status: Callable[[], DaemonStatus]) -> Gate:
+    def build(
+        self, settings: HttpSettings, status: Callable[[], DaemonStatus], reader: SettingsReader
+    ) -> Gate:
         """Build what answers on the daemon's own port."""
 
         def load() -> Application:
             from agent_memory.interfaces.http.application import build_app
 
-            return build_app(self.dependencies, status)
+            return build_app(self.dependencies, status, reader)
 
         mounts = {"/mcp": self.mcp.serve_streamable}
         return self._build_gate(load, _build_policy(settings), mounts, self.pages)

@@ -22,6 +22,7 @@ from agent_memory.features.memories.adapters.memory_store import (
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.ports import Reasoner
+from agent_memory.features.memories.services.bulk_editing import BulkEditor
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
 from agent_memory.features.memories.services.editing import MemoryEditor
@@ -34,6 +35,7 @@ from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import Sync
 from agent_memory.features.memories.services.transfer import Transfer
 from agent_memory.features.memories.services.undo import ChangeHistory
+from agent_memory.features.memories.services.versions import MemoryVersions
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.kernel.errors import GitFailed
 
@@ -57,6 +59,8 @@ class MemoriesFeature:
     transfer: Transfer
     change_log: StoredChangeLog
     history: ChangeHistory
+    bulk_editor: BulkEditor
+    versions: MemoryVersions
     reasoner: Reasoner | None
 
 
@@ -113,6 +117,14 @@ def build_memories(
     )
     transfer = Transfer(memories=memories, repositories=repositories, capture=capture)
     change_log = StoredChangeLog(store)
+    history = ChangeHistory(
+        log=change_log,
+        capture=capture,
+        editor=editor,
+        transfer=transfer,
+        consolidation=consolidation,
+        clock=clock,
+    )
     return MemoriesFeature(
         store=memories,
         uses=uses,
@@ -128,14 +140,9 @@ def build_memories(
         consolidation=consolidation,
         transfer=transfer,
         change_log=change_log,
-        history=ChangeHistory(
-            log=change_log,
-            capture=capture,
-            editor=editor,
-            transfer=transfer,
-            consolidation=consolidation,
-            clock=clock,
-        ),
+        history=history,
+        bulk_editor=BulkEditor(history),
+        versions=MemoryVersions(editor),
         reasoner=reasoner,
     )
 

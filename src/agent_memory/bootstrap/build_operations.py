@@ -1,15 +1,17 @@
 """Build what runs the daemon: background jobs, keys, metrics, verification."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
+from agent_memory.bootstrap import build_secrets
 from agent_memory.bootstrap.build_answers import AnswersFeature
 from agent_memory.bootstrap.build_forgetting import ForgettingFeature
 from agent_memory.bootstrap.build_hooks import HooksFeature
-from agent_memory.bootstrap.build_index import IndexFeature
+from agent_memory.bootstrap.build_index import LEXICAL, VECTORS_FOLDER, IndexFeature
 from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
@@ -17,21 +19,24 @@ from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.bootstrap.build_toc import TocFeature
+from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
-from agent_memory.features.operations.adapters import salvage
+from agent_memory.features.memories.services.project_resolver import OWN_REPOSITORIES
+from agent_memory.features.operations.adapters import folder_sizes
 from agent_memory.features.operations.adapters.cron import CronScheduler, ScheduledJob
 from agent_memory.features.operations.adapters.job_store import StoredJobs
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.operations.services.failures import RecentFailures
 from agent_memory.features.operations.services.jobs import Check, Jobs, JobTasks
 from agent_memory.features.operations.services.metrics import Metrics
+from agent_memory.features.operations.services.projects import ProjectOverview
 from agent_memory.features.operations.services.verification import VECTORS, WORDS, Verification
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS
-from agent_memory.kernel.status import StoreCheck
 
 logger = structlog.get_logger()
 
@@ -42,6 +47,8 @@ class OperationsFeature:
     admin: Admin
     jobs: Jobs
     metrics: Metrics
+    failures: RecentFailures
+    projects: ProjectOverview
     verification: Verification
 
 
@@ -57,14 +64,11 @@ def build_operations(
     answers: AnswersFeature,
     hooks: HooksFeature,
 ) -> OperationsFeature:
-    jobs = Jobs(scheduler=scheduler)
+    settings, jobs = platform.settings, Jobs(scheduler=scheduler)
+    clean = build_secrets.build_strict_cleaner(settings.security)
     index_checks = {WORDS: index.lexical.list_damaged_files}
     if index.vectors is not None:
         index_checks[VECTORS] = index.vectors.index.list_damaged_files
-
-    def check_store(on_progress: Callable[[int], None]) -> StoreCheck:
-        with platform.copies.make() as folder:
-            return salvage.check(folder, on_progress)
 
     return OperationsFeature(
         access=Access(
@@ -81,15 +85,43 @@ def build_operations(
             store=platform.maintenance,
             get_health=lambda: platform.store.health,
             jobs=jobs,
+            folders=_list_folders(platform.folders),
+            measure=folder_sizes.measure,
+        ),
+        failures=RecentFailures(platform.clock),
+        projects=ProjectOverview(
+            projects=memories.projects,
+            resolver=memories.resolver,
+            outlines=memories.editor.outlines,
+            notes=memories.note_queue,
+            knowledge=knowledge.store,
+            log=log.events,
+            consent=hooks.consent,
+            remote=clean(settings.memories.remote),
+            user_remote=clean(settings.memories.user_remote),
+            org_remote=clean(settings.memories.org_repository),
         ),
         verification=Verification(
-            check_store=check_store,
+            check_store=platform.opened.check,
             index_checks=index_checks,
             memory_stats=answers.memory_stats,
             indexes=recall.indexes,
             rebuild=toc.rebuild,
         ),
     )
+
+
+def _list_folders(folders: DaemonFolders) -> dict[str, Sequence[Path]]:
+    return {
+        "store": [folders.db_path],
+        "word_index": [folders.index / LEXICAL],
+        "vector_index": [folders.index / VECTORS_FOLDER],
+        "notes": [folders.data / name for name in OWN_REPOSITORIES],
+        "logs": [folders.logs],
+        "spool": [folders.spool],
+        "last_contexts": [folders.last_contexts],
+        "summarizer": [folders.summarizer],
+    }
 
 
 def build_scheduler(

@@ -1,6 +1,7 @@
 """Build the secrets filters: one for what is stored, one for the log."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -9,6 +10,7 @@ from agent_memory.features.secrets.adapters import factory
 from agent_memory.features.secrets.model.secrets import WITHHELD, Incident
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import ContentBlocked
+from agent_memory.kernel.text.addresses import hide_credentials
 
 log = structlog.get_logger()
 
@@ -29,6 +31,13 @@ def build_log_cleaner(settings: SecuritySettings) -> Callable[[str], str]:
             return WITHHELD
 
     return clean
+
+
+def build_strict_cleaner(settings: SecuritySettings) -> Callable[[str], str]:
+    """Build what takes secrets out of settings that are shown to others, also those of addresses
+    that look like any name. It works however `security.secrets` is set."""
+    clean = build_log_cleaner(replace(settings, secrets="redact"))
+    return lambda text: clean(hide_credentials(text))
 
 
 def _log_incident(incident: Incident) -> None:

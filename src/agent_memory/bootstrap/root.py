@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory import __version__
+from agent_memory.bootstrap import build_secrets
 from agent_memory.bootstrap.build_answers import build_answers
 from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
@@ -33,9 +34,8 @@ from agent_memory.bootstrap.build_streaming import build_streaming
 from agent_memory.bootstrap.build_toc import build_toc
 from agent_memory.bootstrap.core import Core, build_core
 from agent_memory.bootstrap.folders import folder_beside
-from agent_memory.config import HttpSettings, Settings
+from agent_memory.config import LoadedSettings, Settings
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.features.operations.adapters import salvage
 from agent_memory.features.operations.adapters.cron import CronScheduler
 from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
@@ -47,6 +47,7 @@ from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.services import Services
+from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.kernel.errors import (
     EmbedderFailed,
     FeatureUnavailable,
@@ -55,7 +56,6 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.status import DaemonStatus, Damage
 from agent_memory.platform.linked_copy import link_files
-from agent_memory.platform.store import damage
 from agent_memory.platform.store.rocks import RocksEngine
 
 LINK_TRIES = 3
@@ -80,15 +80,13 @@ class App:
         return self.core.platform
 
     def list_damages(self) -> Sequence[Damage]:
-        platform = self.platform
-        reports = damage.read_reports(platform.folders.db_path)
-        return [*reports, *salvage.describe(platform.engine.gaps)]
+        return self.platform.opened.list_damages()
 
     def build_runner(
         self,
         status: Callable[[], DaemonStatus],
         serve: Serve | None,
-        open_page: Callable[[], str] | None = None,
+        open_page: Callable[[bool], str] | None = None,
     ) -> Runner:
         """Build what runs the commands that launchers send."""
         backend = Backend(
@@ -102,9 +100,18 @@ class App:
         )
         return Runner(PROGRAMS, backend, __version__, self.core.observer)
 
-    def build_http(self, settings: HttpSettings, status: Callable[[], DaemonStatus]) -> Gate:
+    def build_http(
+        self,
+        loaded: LoadedSettings,
+        load: Callable[[], LoadedSettings],
+        status: Callable[[], DaemonStatus],
+    ) -> Gate:
+        """Build what answers over HTTP. `load` reads the settings again."""
         self.services.access.list()  # read the keys here, where waiting for the store is harmless
-        return self.http.build(settings, status)
+        settings = loaded.settings
+        clean = build_secrets.build_strict_cleaner(settings.security)
+        reader = SettingsReader(running=loaded, load=load, clean=clean)
+        return self.http.build(settings.http, status, reader)
 
     async def serve_pipe(
         self,
@@ -211,6 +218,11 @@ def build_reader(
 ) -> App:
     """Build the services of a daemon that cannot be connected to, over links to its files in an
     empty folder. They show the state at this moment, and nothing can be written."""
+    if settings.storage.url:
+        raise FeatureUnavailable(
+            "this sandbox does not let commands connect to the daemon, and the database is on a"
+            " server: use the MCP tools of memory"
+        )
     if not RocksEngine.is_store(db_path):
         raise FeatureUnavailable(f"there is no database at {db_path}")
     linked = folder / str(tries) / "db"

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+MAX_INLINE_SCAN_CHARS = 16 << 10  # characters to scan for secrets on the event loop itself
+
 T = TypeVar("T")
 
 
@@ -19,6 +21,10 @@ class Bridge:
 
     async def run(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    async def run_if_long(self, work: Callable[[], T], characters: int) -> T:
+        """Run work on a text of so many characters, off the event loop if the text is long."""
+        return work() if characters <= MAX_INLINE_SCAN_CHARS else await self.run(work)
 
     async def wait(self, future: "Future[T]") -> T:
         """Wait for a future. One wake-up of the loop serves all that settle at once."""

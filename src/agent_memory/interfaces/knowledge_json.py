@@ -43,6 +43,8 @@ def fact_json(fact: Fact) -> dict[str, Any]:
         "access_count": fact.access_count,
         "created_at": format_time(fact.created_ms),
         "updated_at": format_time(fact.updated_ms),
+        "session_id": fact.session_id,
+        "event_id": fact.event_id,
     }
 
 
@@ -54,6 +56,8 @@ def former_json(former: Former) -> dict[str, Any]:
         "times_confirmed": former.times_confirmed,
         "held_from": format_time(former.since_ms),
         "held_until": format_time(former.until_ms),
+        "session_id": former.session_id,
+        "event_id": former.event_id,
     }
 
 
@@ -104,7 +108,7 @@ def user_json(user: User) -> dict[str, Any]:
     }
 
 
-def session_json(session: Session) -> dict[str, Any]:
+def session_json(session: Session, now: Millis) -> dict[str, Any]:
     return {
         "session_id": session.session_id,
         "episode_id": session.episode_id,
@@ -116,4 +120,5 @@ def session_json(session: Session) -> dict[str, Any]:
         "started_at": format_time(session.started_ms),
         "last_event_at": format_time(session.last_ms),
         "ended": session.ended,
+        "running": session.is_running(now),
     }

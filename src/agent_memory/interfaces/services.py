@@ -18,6 +18,7 @@ from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.log.services.timeline import Timeline
+from agent_memory.features.memories.services.bulk_editing import BulkEditor
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
 from agent_memory.features.memories.services.editing import MemoryEditor
@@ -25,10 +26,13 @@ from agent_memory.features.memories.services.project_resolver import ProjectReso
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.transfer import Transfer
 from agent_memory.features.memories.services.undo import ChangeHistory
+from agent_memory.features.memories.services.versions import MemoryVersions
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.operations.services.failures import RecentFailures
 from agent_memory.features.operations.services.jobs import Jobs
 from agent_memory.features.operations.services.metrics import Metrics
+from agent_memory.features.operations.services.projects import ProjectOverview
 from agent_memory.features.operations.services.verification import Verification
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.indexes import Indexes
@@ -75,6 +79,8 @@ class Services:
     reasoning: Reasoning
     transfer: Transfer
     history: ChangeHistory
+    bulk_editor: BulkEditor
+    versions: MemoryVersions
     injections: Injections
     provenance: Provenance
     backfill: Backfill
@@ -96,3 +102,5 @@ class Services:
     graphs: Graphs
     changes: ChangeFeed
     metrics: Metrics
+    failures: RecentFailures
+    projects: ProjectOverview

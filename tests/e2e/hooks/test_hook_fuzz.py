@@ -29,6 +29,7 @@ from tests.hook_inputs import SAMPLES, encode_input
 from tests.hook_mutations import HOOKS, mutate
 
 MUTATIONS = 2_000
+SOME = 400  # of them, where there is no time for all
 SPAWNED = range(660, 710)  # of them; one is large
 FEW = 10  # of these, to each hook, where there is no time for all
 SPOOLED = range(100)
@@ -55,13 +56,14 @@ class Case:
         return cls(hook=hook, given=mutate(hook, number), name=name)
 
 
+@pytest.mark.parametrize("count", [SOME, pytest.param(MUTATIONS, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("hook", HOOKS)
-def test_two_thousand_mutations_are_answered_by_a_server_that_lives_on(
-    hook: str, server: "Server"
+def test_mutations_are_answered_by_a_server_that_lives_on(
+    hook: str, count: int, server: "Server"
 ) -> None:
-    refused = server.ask_all(Case.of(hook, number) for number in range(MUTATIONS))
+    refused = server.ask_all(Case.of(hook, number) for number in range(count))
 
-    assert len(refused) < MUTATIONS, "nothing was taken: it is not the mutations that are tested"
+    assert len(refused) < count, "nothing was taken: it is not the mutations that are tested"
     real = [Case(hook=AUTO, given=encode_input(SAMPLES[name]), name=name) for name in SAMPLES]
     assert server.ask_all(iter(real)) == []
 

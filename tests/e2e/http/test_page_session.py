@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.command_runner import Home
+from tests.command_runner import Home, wait_until
 from tests.http_client import Web
 
 SESSION = "/ui/session"
@@ -48,6 +49,22 @@ def sign_in(home: Home, browser: httpx.Client) -> str:
     return str(answer.json()["token"])
 
 
+class TestOpening:
+    def test_the_browser_of_the_caller_opens_the_url(self, home: Home, tmp_path: Path) -> None:
+        program, opened = tmp_path / "browser", tmp_path / "opened"
+        program.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
+        program.chmod(0o700)
+        told = home.run("memory", "ui", env={"BROWSER": str(program)})
+        assert "Opened the page" in told.text
+        wait_until(opened.exists, "the browser starts")
+        assert "/#code=" in opened.read_text()
+
+    def test_an_agent_cannot_open_it(self, home: Home) -> None:
+        refused = home.run("memory", "ui", "--print", env={"CLAUDECODE": "1"})
+        assert refused.code == 11
+        assert "only you can open the page" in refused.errors
+
+
 class TestExchange:
     def test_a_code_becomes_a_cookie_that_is_another_value(
         self, home: Home, browser: httpx.Client
@@ -81,7 +98,7 @@ class TestExchange:
     ) -> None:
         assert browser.get(SESSION).status_code == 401
         token = sign_in(home, browser)
-        assert browser.get(SESSION).json() == {"token": token}
+        assert browser.get(SESSION).json() == {"token": token, "may_accept": False}
 
     def test_signing_out_ends_it(self, home: Home, browser: httpx.Client) -> None:
         token = sign_in(home, browser)

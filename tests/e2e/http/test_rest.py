@@ -85,6 +85,7 @@ class TestFacts:
         assert list(fact) == [
             *("id", "scope", "agent_id", "user_id", "key", "value", "fact_type", "confidence"),
             *("times_confirmed", "access_count", "created_at", "updated_at"),
+            *("session_id", "event_id"),
         ]
         assert fact["user_id"] is None
         assert (fact["confidence"], fact["times_confirmed"], fact["access_count"]) == (0.95, 1, 0)
@@ -287,7 +288,7 @@ class TestCheckpoints:
         newest = listed["items"][0]
         assert list(newest) == [
             *("thread_id", "checkpoint_ns", "checkpoint_id", "parent_checkpoint_id"),
-            *("step", "source", "blob_size"),
+            *("step", "source", "blob_size", "timestamp_ms"),
         ]
         assert (newest["parent_checkpoint_id"], newest["step"], newest["source"]) == (
             ids[1],
@@ -295,6 +296,12 @@ class TestCheckpoints:
             "loop",
         )
         assert newest["blob_size"] > 0
+        (mine,) = [
+            each
+            for each in api.get(f"{CHECKPOINTS}threads/").json()["items"]
+            if each["thread_id"] == thread
+        ]
+        assert (mine["checkpoints"], mine["latest"]) == (3, newest)
         one = api.post(f"{CHECKPOINTS}batch-delete/", json={"checkpoint_ids": [ids[0], "unknown"]})
         assert one.status_code == 204
         assert api.get(CHECKPOINTS, params={"thread_id": thread}).json()["total"] == 2

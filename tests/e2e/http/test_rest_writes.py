@@ -194,7 +194,7 @@ class TestUnknownParameters:
             ("/api/v1/search/", "kind", "did you mean 'kinds'?"),
             ("/api/v1/memories/", "namspace", "did you mean 'namespace'?"),
             ("/api/v1/toc/", "limit", "it takes none"),
-            ("/api/v1/sessions/", "zebra", "it takes limit, offset"),
+            ("/api/v1/sessions/", "zebra", "it takes session_id, limit, offset"),
         ],
     )
     def test_they_are_refused_with_the_nearest_name(
@@ -208,11 +208,6 @@ class TestUnknownParameters:
     def test_known_ones_pass_by_the_names_of_the_reference(self, api: httpx.Client) -> None:
         known = {"query": "x", "from_timestamp_ms": "0", "min_score": "0.5", "kinds": "event"}
         assert api.get("/api/v1/search/", params=known).status_code == 200
-
-
-def test_the_inbox_can_be_read_and_not_decided(api: httpx.Client) -> None:
-    assert api.get("/api/v1/inbox/").json() == {"memories": [], "total": 0}
-    assert api.post("/api/v1/inbox/", json={}).status_code == 405
 
 
 class TestMemories:

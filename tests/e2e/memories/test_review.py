@@ -241,7 +241,7 @@ class TestAgents:
         (name,) = project.note(SAID)
         for words in (("--accept", name), ("--accept-all",)):
             refused = project.memory("review", *words)
-            assert_refused(refused, INVALID, "only you can accept", "is no terminal")
+            assert_refused(refused, INVALID, "only you can accept", "is not a terminal")
         with project.review("--accept", name, env={"CLAUDECODE": "1"}) as screen:
             assert "this is the shell of Claude Code" in finish(screen, INVALID)
         agent = {"CLAUDECODE": "1"}

@@ -1,6 +1,7 @@
 """Graph checkpoints: limits, what pruning leaves, and the pages of the service."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.checkpoint.base.id import uuid6
 
 from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
@@ -233,3 +235,23 @@ class TestSecrets:
     def test_what_holds_none_stays_as_it_was(self, careful: Graphs) -> None:
         made = replace(checkpoint(), metadata='{"a":  "é", "b": 1.0}')
         assert careful.clean(made) == made
+
+
+class TestThreads:
+    def test_they_are_listed_by_their_latest_checkpoint(self, graphs: Graphs) -> None:
+        for thread, name in (("a", "c1"), ("b", "c2"), ("a", "c3"), ("c", "c0")):
+            graphs.put(graphs.clean(checkpoint(thread, name))).result(TIMEOUT)
+        threads, total = graphs.list_threads(limit=2, offset=0)
+        assert total == 3
+        assert [(each.thread_id, each.checkpoints) for each in threads] == [("a", 2), ("b", 1)]
+        assert threads[0].latest.place.checkpoint_id == "c3"
+        rest, _ = graphs.list_threads(limit=2, offset=2)
+        assert [each.thread_id for each in rest] == ["c"]
+
+    def test_ids_of_langgraph_tell_the_time(self) -> None:
+        before = time.time_ns() // 1_000_000
+        told = rules.read_time(str(uuid6()))
+        assert told is not None
+        assert before <= told <= time.time_ns() // 1_000_000
+        assert rules.read_time("6f1c1f6e-6c0e-4f0f-9b0e-0d2a9a1f5a11") is None
+        assert rules.read_time("c1") is None

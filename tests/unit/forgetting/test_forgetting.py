@@ -37,7 +37,7 @@ from agent_memory.features.toc.model.summaries import (
 )
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.ports import Summarizer
-from agent_memory.kernel.errors import Cancelled, InvalidInput
+from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
@@ -519,6 +519,24 @@ class TestBrokenOff:
         assert report.events == len(HARBOUR)
         assert report.proof.found_in == ()
         assert not keeping.forgetting.plan.list_events()
+
+    def test_what_is_not_there_gets_no_report_of_another_call(
+        self, keeping: ForgettingHarness
+    ) -> None:
+        keeping.take_in(*HARBOUR)
+        selection = Selection(event_id=DOOMED.event_id)
+
+        def done(phase: str, _: int) -> None:
+            if phase == CONTENTS:
+                raise Cancelled
+
+        with pytest.raises(Cancelled):
+            keeping.forgetting.forget_once(selection, done)
+        unknown = Selection(event_id=EventId("nobody"))
+        with pytest.raises(NotFound):
+            keeping.forgetting.forget_once(unknown, lambda _phase, _count: None)
+        report = keeping.forgetting.forget_once(selection, done)  # finished by the call before
+        assert report.events == 1
 
     def test_of_what_was_never_forgotten_there_is_no_report(
         self, keeping: ForgettingHarness

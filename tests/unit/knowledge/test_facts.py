@@ -87,3 +87,17 @@ def test_scope_agent_user_and_key_make_it_what_it_is() -> None:
 def test_what_no_fact_can_be_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         facts.apply_claim(None, Claim(**({"key": "k", "value": "v"} | wrong)), NOW)  # type: ignore[arg-type]
+
+
+def test_where_a_value_was_said_goes_with_it() -> None:
+    fact = first(session_id="s1", event_id="e1")
+    again = Claim(key="test_command", value="make test", session_id="s2")
+    confirmed, _ = facts.apply_claim(fact, again, LATER)
+    assert (confirmed.session_id, confirmed.event_id) == ("s1", "e1")
+    other = Claim(key="test_command", value="make check")
+    replaced, former = facts.apply_claim(confirmed, other, LATER)
+    assert (replaced.session_id, replaced.event_id) == (None, None)
+    assert former is not None
+    assert (former.session_id, former.event_id) == ("s1", "e1")
+    known, _ = facts.apply_claim(first(), again, LATER)
+    assert known.session_id == "s2"

@@ -15,6 +15,7 @@ from agent_memory.features.log.model.events import (
     EventRole,
     EventType,
 )
+from agent_memory.features.log.services.ingest import count_scanned
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
@@ -144,3 +145,7 @@ class TestMetadata:
     def test_a_lone_surrogate_is_refused(self, metadata: Mapping[str, str]) -> None:
         with pytest.raises(InvalidInput, match=r"^metadata must be valid Unicode"):
             event(metadata=metadata)
+
+
+def test_metadata_counts_as_scanned() -> None:
+    assert count_scanned("said", {"key": "value", "k": ""}) == 4 + 3 + 5 + 1

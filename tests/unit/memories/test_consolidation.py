@@ -10,6 +10,7 @@ import pytest
 
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.memories.adapters.change_log import StoredChangeLog
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
@@ -29,10 +30,12 @@ from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import WRITTEN, Consolidation
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.project_resolver import OrgRepository, ProjectResolver
+from agent_memory.features.memories.services.transfer import Transfer
+from agent_memory.features.memories.services.undo import ChangeHistory
 from agent_memory.features.recall.adapters.reasoner import LlmReasoner
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
-from agent_memory.kernel.errors import Cancelled, NotFound
+from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
 from agent_memory.kernel.ids import USER, Domain, MemoryKey, Millis
 from agent_memory.platform.llm.chat import OpenAiChat
 from agent_memory.platform.ports import OrderedStore
@@ -496,6 +499,78 @@ class TestUndo:
             parts.keep(f"Of long ago, {number}", created_ms=Millis(START - 900 * DAY))
             assert parts.run().moves
         assert parts.service.undo(parts.here) == (1, 0)
+        assert parts.stored(alike[0].key).status is MemoryStatus.ACTIVE
+
+
+class TestHistory:
+    """Undo of what a person did, where it meets the runs of a consolidation."""
+
+    @pytest.fixture
+    def history(self, parts: Parts) -> ChangeHistory:
+        capture = parts.editor.capture
+        repositories = parts.editor.resolver.repositories
+        return ChangeHistory(
+            log=StoredChangeLog(parts.store),
+            capture=capture,
+            editor=parts.editor,
+            transfer=Transfer(
+                memories=parts.editor.memories, repositories=repositories, capture=capture
+            ),
+            consolidation=parts.service,
+            clock=parts.clock,
+        )
+
+    def test_two_who_planned_the_same_undo_one_merge(
+        self, parts: Parts, alike: tuple[Memory, Memory], history: ChangeHistory
+    ) -> None:
+        parts.run()
+        bread = parts.keep("Bake bread on Sundays with rye flour")
+        parts.keep("Bake the bread on Sundays with rye flour")
+        parts.run()
+        first, second = history.find_last(), history.find_last()
+        history.undo(first.name, parts.here)
+        with pytest.raises(InvalidInput, match="another change"):
+            history.undo(second.name, parts.here)
+        assert parts.stored(bread.key).status is MemoryStatus.ACTIVE
+        assert parts.stored(alike[0].key).status is MemoryStatus.ARCHIVED
+
+    def test_a_pair_that_is_merged_and_undone_again_and_again(
+        self, parts: Parts, history: ChangeHistory
+    ) -> None:
+        words = (
+            "Use PostgreSQL as the database of the shop",
+            "Use PostgreSQL as the shop database",
+        )
+        pair = [parts.keep(each, tags=frozenset({each[-4:].strip()})) for each in words]
+        for _ in range(3):
+            done = parts.service.merge(
+                [Cluster(kept=parts.stored(pair[0].key), others=(parts.stored(pair[1].key),))],
+                parts.here,
+                quietly,
+            )
+            assert len(done.superseded) == 1
+            plan = history.undo(history.find_last().name, parts.here)
+            assert plan.left == ()
+            for each in pair:
+                stored = parts.stored(each.key)
+                assert (stored.status, stored.tags) == (MemoryStatus.ACTIVE, each.tags)
+
+    def test_looking_at_it_during_a_merge_costs_no_undo(
+        self, parts: Parts, alike: tuple[Memory, Memory], history: ChangeHistory
+    ) -> None:
+        looked: list[str] = []
+
+        def look(phase: str, _done: int, _of: int) -> None:
+            with pytest.raises(NotFound):  # it has changed nothing so far
+                history.find_last()
+            looked.append(phase)
+
+        parts.service.apply(parts.plan(), parts.here, look)
+        assert looked == ["merging"]
+        plan = history.find_last()
+        assert [each.key for each in history.undo(plan.name, parts.here).restored] == [
+            each.key for each in plan.restored
+        ]
         assert parts.stored(alike[0].key).status is MemoryStatus.ACTIVE
 
 

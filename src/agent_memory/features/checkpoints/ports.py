@@ -61,6 +61,10 @@ class GraphThreads(Protocol):
     """Operations on whole threads and on many checkpoints. Up to a few thousand checkpoints or a
     few MiB they are atomic; beyond that they take several steps."""
 
+    def count_by_thread(self) -> dict[ThreadId, tuple[int, CheckpointKey]]:
+        """Return for each thread the number of its checkpoints, and the latest."""
+        ...
+
     def remove_thread(self, thread_id: ThreadId, /) -> None: ...
 
     def remove(self, places: Sequence[CheckpointKey], /) -> None:

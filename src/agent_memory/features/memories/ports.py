@@ -14,7 +14,12 @@ from agent_memory.features.memories.model.memories import (
     MemoryStatus,
 )
 from agent_memory.features.memories.model.notes import NotebookContents
-from agent_memory.features.memories.model.projects import Project, RepositoryInfo, SyncState
+from agent_memory.features.memories.model.projects import (
+    CloneInfo,
+    Project,
+    RepositoryInfo,
+    SyncState,
+)
 from agent_memory.features.memories.model.reasoning import Evidence, MergedMemory, ReasonedAnswer
 from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
@@ -74,6 +79,10 @@ class Outlines(Protocol):
         self, admits: Callable[[MemoryOutline], bool], /, *, limit: int
     ) -> list[MemoryKey]:
         """Return the newest that are admitted, newest first."""
+        ...
+
+    def find_superseded(self, domain: Domain, /) -> dict[str, list[MemoryKey]]:
+        """Return what the memories of a domain superseded, by their ids, without tombstones."""
         ...
 
 
@@ -142,6 +151,11 @@ class Repositories(Protocol):
 
     def exists(self, home: Home, /) -> bool: ...
 
+    def find_clone(self, home: Home, remote: str, /) -> CloneInfo | None:
+        """Describe a repository of the user, and whether it can be synced with a remote; None for
+        one of our own. Raises GitFailed."""
+        ...
+
     def open_notebook(self, home: Home, domain: Domain, /) -> "SharedNotebook":
         """Open the notes. Raises GitFailed if the repository no longer exists."""
         ...
@@ -195,10 +209,12 @@ class SharedNotebook(Notebook, Protocol):
 class Journal(Protocol):
     """Consolidation runs that can be undone, and the time of the last review of each domain."""
 
-    def add(self, run: ConsolidationRun, /) -> None: ...
+    def add(self, run: ConsolidationRun, /) -> ConsolidationRun:
+        """Add a run, and return it with its number."""
+        ...
 
-    def get_last(self) -> ConsolidationRun | None:
-        """Return the newest run that was not removed."""
+    def get_last(self, *, before: ConsolidationRun | None = None) -> ConsolidationRun | None:
+        """Return the newest run that was not removed, or the newest before another."""
         ...
 
     def remove(self, run: ConsolidationRun, /) -> None: ...
@@ -222,10 +238,12 @@ class Journal(Protocol):
 class ChangeLog(Protocol):
     """What persons changed, for undo. Old entries are dropped."""
 
-    def add(self, entry: ChangeEntry, /) -> None: ...
+    def add(self, entry: ChangeEntry, /) -> ChangeEntry:
+        """Add an entry, and return it with its number."""
+        ...
 
-    def get_last(self) -> ChangeEntry | None:
-        """Return the newest entry that was not removed."""
+    def get_last(self, *, before: ChangeEntry | None = None) -> ChangeEntry | None:
+        """Return the newest entry that was not removed, or the newest before another."""
         ...
 
     def remove(self, entry: ChangeEntry, /) -> None: ...

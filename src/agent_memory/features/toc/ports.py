@@ -43,6 +43,10 @@ class TocReader(Protocol):
         """Return the grips whose id has a prefix, in the order of their ids."""
         ...
 
+    def find_grips(self, at: Position, /) -> list[Grip]:
+        """Return all grips of this event, whether or not a node has them."""
+        ...
+
     def list_segments(
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
     ) -> list[Segment]:
@@ -95,10 +99,6 @@ class TocEditions(Protocol):
 
 class TocEraser(Protocol):
     """Removal of kept versions and grips, for forgetting."""
-
-    def find_grips(self, at: Position, /) -> list[Grip]:
-        """Return all grips of this event, whether or not a node has them."""
-        ...
 
     def erase(self, erasure: Erasure, /) -> None:
         """Apply an erasure atomically; it is durable when this returns."""

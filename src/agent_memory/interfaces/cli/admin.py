@@ -197,12 +197,18 @@ def _stats_text(store: StoreStats) -> str:
                 f" {rendering.size(each.size_bytes)}"
                 for each in store.families
             ),
-            "",
-            "  RocksDB Info:",
-            f"    Compaction: {store.pending_compactions} pending",
-            f"    WAL: {rendering.size(store.wal_bytes)}",
+            *([] if store.path.startswith("postgresql:") else _rocks_lines(store)),
         ]
     )
+
+
+def _rocks_lines(store: StoreStats) -> list[str]:
+    return [
+        "",
+        "  RocksDB Info:",
+        f"    Compaction: {store.pending_compactions} pending",
+        f"    WAL: {rendering.size(store.wal_bytes)}",
+    ]
 
 
 def index_lines(indexes: IndexesStatus) -> Iterator[str]:

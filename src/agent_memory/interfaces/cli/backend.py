@@ -222,7 +222,8 @@ class Backend:
     own_db: Path | None = None
     status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
     serve: Serve | None = None
-    open_page: Callable[[], str] | None = None  # return a URL that opens the page once
+    # Return a URL that opens the page once. The session may accept what awaits review, or not.
+    open_page: Callable[[bool], str] | None = None
 
     def require_services(self) -> Services:
         if self.services is None:

@@ -18,6 +18,7 @@ from agent_memory.features.memories.model.memories import (
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.model.tiers import Tier
+from agent_memory.features.memories.services.bulk_editing import BulkChange
 from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
@@ -25,7 +26,12 @@ from agent_memory.interfaces.cli import editing, filters, listing, rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, find_session, name_agent
 from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 from agent_memory.interfaces.editor_documents import EditorDocument
-from agent_memory.interfaces.wire.memories import capture_json, memory_details_json, memory_json
+from agent_memory.interfaces.wire.memories import (
+    PAGE,
+    capture_json,
+    memory_details_json,
+    memory_json,
+)
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import PROJECT, Domain
 from agent_memory.kernel.tracing import Interface
@@ -40,7 +46,9 @@ _ACTIONS = {
 _INTERFACES = {
     Interface.CLI.value: "on the command line",
     Interface.HOOK.value: "by a hook",
+    Interface.HTTP.value: "over HTTP",
     Interface.MCP.value: "over MCP",
+    PAGE: "in the page",
 }
 # A memory cools with its age, and is warmed by its use: each recall counts.
 TIERS = {
@@ -455,7 +463,7 @@ def edit(
     def save(edit: MemoryEdit) -> CaptureResult:
         with run.services.history.recording(ChangeAction.EDIT, by_user=by_user) as changing:
             by = replace(edit, agent=name_agent(environ), interface=Interface.CLI.value)
-            return changing.editor.edit(memory, by, location)
+            return changing.editor.edit(memory, by, location, by_user=by_user)
 
     if asked.empty:
         editing.require_editor(run, "nothing to change: give --summary, --tags or another option")
@@ -512,14 +520,18 @@ def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None
 
 
 def _set_status(run: Invocation, names: tuple[str, ...], action: ChangeAction) -> None:
-    location = resolve_location(run)
+    location, editor = resolve_location(run), run.services.bulk_editor
     status, verb = _ACTIONS[action]
-    memories = [run.services.editor.find(name, location) for name in names]  # before any change
+    found, unknown = editor.find(names, location)
+    if unknown:  # before any change
+        raise unknown[0].error
     by_user = not find_agent(run.terminal.call.environ)
-    with run.services.history.recording(action, by_user=by_user) as changing:
-        changed = [changing.editor.set_status(memory, status, location) for memory in memories]
+    change = BulkChange(status=status)
+    done = editor.change(found, change, location, by_user=by_user, action=action)
+    if done.refused:
+        raise done.refused[0].error
     run.show(
-        {"memories": [memory_json(memory, content=False) for memory in changed]},
-        lambda: "\n".join(f"\N{CHECK MARK} {verb}: {memory.id}" for memory in changed),
-        essential="\n".join(memory.id for memory in changed),
+        {"memories": [memory_json(memory, content=False) for memory in done.changed]},
+        lambda: "\n".join(f"\N{CHECK MARK} {verb}: {memory.id}" for memory in done.changed),
+        essential="\n".join(memory.id for memory in done.changed),
     )

@@ -1,13 +1,13 @@
 """`memory on`, `off`, `pause` and `resume`: decide what hooks record."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from agent_memory import config
 from agent_memory.features.hooks.model.consent import Consent, ConsentReason, Pause
+from agent_memory.interfaces import recording_settings
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -57,8 +57,7 @@ def pause(run: Invocation, length_ms: int | None) -> None:
 def resume(run: Invocation) -> None:
     """Record again after `memory pause`. Only you can: it refuses in the shell of an agent."""
     check_person(run, "end a pause")
-    was_paused = run.services.consent.resume()
-    run.services.hook_handling.drain_soon()
+    was_paused = recording_settings.resume(run.services.hook_handling)
     here = run.services.consent.check_folder(*_get_place(run))
     run.show(
         {"paused": False, "was_paused": was_paused, "recording": consent_json(here)},
@@ -77,8 +76,10 @@ def off(run: Invocation) -> None:
     It adds the root of this project to `hooks.exclude`, for all worktrees of its repository. What
     was recorded before stays; `memory forget` removes it.
     """
-    root, pattern = run.services.consent.build_pattern(_get_place(run)[0])
-    _revise(run, lambda hooks: {"exclude": _add(hooks.exclude, pattern)})
+    folder, _ = _get_place(run)
+    (root,) = recording_settings.exclude_folders(
+        run.services.consent, run.find_config_file(), [folder]
+    )
     _show_state(run, root)
 
 
@@ -91,42 +92,16 @@ def on(run: Invocation) -> None:
     `hooks.projects`. Only you can: the command refuses in the shell of an agent.
     """
     check_person(run, "allow recording")
-    choice = run.services.consent.choose(*_get_place(run))
-    _revise(
-        run,
-        lambda hooks: {
-            "exclude": [text for text in hooks.exclude if text not in choice.unwanted],
-            "projects": _add(hooks.projects, choice.missing),
-        },
+    folder, environ = _get_place(run)
+    (root,) = recording_settings.allow_folders(
+        run.services.hook_handling, run.find_config_file(), [folder], environ
     )
-    run.services.hook_handling.drain_soon()
-    _show_state(run, choice.root)
+    _show_state(run, root)
 
 
 def _get_place(run: Invocation) -> tuple[str, Mapping[str, str]]:
     call = run.terminal.call
     return str(call.cwd), call.environ
-
-
-def _add(patterns: list[str], pattern: str) -> list[str]:
-    return [*patterns, pattern] if pattern and pattern not in patterns else patterns
-
-
-def _revise(
-    run: Invocation, edit: Callable[[config.HooksSettings], Mapping[str, list[str]]]
-) -> None:
-    """Change lists of folders in the user's file, if they differ."""
-    # Late: loading the TOML editor takes a twentieth of the start time of every command.
-    from agent_memory.interfaces import config_file  # noqa: PLC0415
-
-    def list_changes(settings: config.Settings) -> dict[str, list[str]]:
-        return {
-            f"hooks.{name}": folders
-            for name, folders in edit(settings.hooks).items()
-            if folders != getattr(settings.hooks, name)
-        }
-
-    config_file.revise(run.find_config_file(), list_changes)
 
 
 def _show_state(run: Invocation, root: str) -> None:
@@ -139,13 +114,7 @@ def _show_state(run: Invocation, root: str) -> None:
 
 def consent_json(state: Consent) -> dict[str, Any]:
     """Render a decision for programs."""
-    return {
-        "recorded": state.is_given,
-        "reason": state.reason.value,
-        "detail": state.detail,
-        "until_ms": state.until_ms,
-        "text": describe_consent(state),
-    }
+    return {**recording_settings.decision_json(state), "text": describe_consent(state)}
 
 
 def describe_pause(pause: Pause) -> str:

@@ -5,12 +5,13 @@ from dataclasses import asdict
 
 import click
 
-from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Selection
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.agent_shells import find_agent
 from agent_memory.interfaces.cli.capture import resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation, yes_option
 from agent_memory.interfaces.cli.filters import SINCE, UNTIL, resolve_range, time_option
-from agent_memory.kernel.errors import Cancelled, NotFound
+from agent_memory.kernel.errors import Cancelled
 from agent_memory.kernel.ids import EventId, SessionId
 
 
@@ -94,6 +95,7 @@ def _forget_memories(
             memories,
             location,
             rewrite_notes=rewrite_notes,
+            by_user=not find_agent(run.terminal.call.environ),
             on_progress=lambda _, count: advance(count),
         )
 
@@ -101,8 +103,16 @@ def _forget_memories(
 def _forget_events(run: Invocation, selection: Selection, yes: bool) -> ForgettingReport:
     service = run.services.forgetting
     preview = service.preview(selection)
+    if preview.events:
+        _confirm_events(run, preview, yes)
+    with run.terminal.progress("Forgetting", None) as advance:
+        report = service.forget_once(selection, lambda _, count: advance(count))
     if not preview.events:
-        return _earlier_report(run, selection)
+        run.terminal.warn("note: an earlier call forgot them; this is its report\n")
+    return report
+
+
+def _confirm_events(run: Invocation, preview: Preview, yes: bool) -> None:
     span = ""
     if preview.first_ms is not None and preview.last_ms is not None:
         when = rendering.format_span(preview.first_ms, preview.last_ms)
@@ -113,21 +123,6 @@ def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Forgetti
     )
     run.terminal.inform(f"{events} of {sessions}{span}\n")
     _confirm(run, preview.events, yes)
-    with run.terminal.progress("Forgetting", None) as advance:
-        report = service.forget_events(selection, lambda _, count: advance(count))
-    # None are left if the daemon finished an interrupted call meanwhile.
-    return report if report.events else _earlier_report(run, selection)
-
-
-def _earlier_report(run: Invocation, selection: Selection) -> ForgettingReport:
-    """Return the report of an earlier, identical call. Finish that call if it was interrupted."""
-    service = run.services.forgetting
-    with run.terminal.progress("Forgetting", None) as advance:
-        report = service.earlier(selection, lambda _, count: advance(count))
-    if report is None:
-        raise NotFound("no such event: nothing was forgotten")
-    run.terminal.warn("note: an earlier call forgot them; this is its report\n")
-    return report
 
 
 def _selection(

@@ -21,7 +21,7 @@ from agent_memory.interfaces.cli.capture import (
     resolve_location,
 )
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.wire.memories import WORDS_CHARS, memory_json, pending_json
+from agent_memory.interfaces.wire.memories import WORDS_CHARS, pending_json, review_json
 from agent_memory.kernel.errors import InvalidInput
 
 QUESTION = "[a]ccept  [e]dit  [d]iscard  [s]kip  [b]ack  [q]uit: "
@@ -105,8 +105,8 @@ def _check_user(run: Invocation) -> None:
     check_person(run, _ACCEPT)
     if not run.terminal.call.input_is_terminal:
         raise InvalidInput(
-            f"only you can {_ACCEPT}, and standard input is no terminal: run `memory review` in a"
-            " terminal"
+            f"only you can {_ACCEPT}, and standard input is not a terminal: run `memory review` in"
+            " a terminal"
         )
 
 
@@ -258,11 +258,7 @@ def _carry_out(run: Invocation, decisions: Sequence[ReviewDecision]) -> int:
     for place in result.found_in:
         run.terminal.warn(f"warning: something of a discarded memory is still in {place}\n")
     run.show(
-        {
-            "accepted": [memory_json(memory, content=False) for memory in result.accepted],
-            "discarded": [memory.id for memory in result.discarded],
-            "skipped": list(result.skipped),
-        },
+        review_json(result),
         lambda: "\n".join(_result_lines(result)),
         essential="\n".join(memory.id for memory in result.accepted),
     )

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from agent_memory import config
+from agent_memory.interfaces import setting_list
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.backend import RunningDaemon
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
@@ -121,16 +122,7 @@ def unset_config(run: Invocation, key: str, mend: bool) -> int:
 @invocation
 def list_config(run: Invocation) -> None:
     """List all settings, with their values and where those come from."""
-    loaded = run.loaded
-    rows = [
-        {
-            "key": key.name,
-            "value": loaded.value(key.name),
-            "source": loaded.sources.get(key.name, "default"),
-            "applies": key.applies,
-        }
-        for key in config.KEYS.values()
-    ]
+    rows = setting_list.list_settings(run.loaded)
     width = max(len(str(row["key"])) for row in rows)
     run.show(
         rows,

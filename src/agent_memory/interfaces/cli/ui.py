@@ -28,14 +28,23 @@ def ui(run: Invocation, only_print: bool) -> None:
     until the daemon ends, or until you run `memory-daemon token revoke page`.
 
     On another machine, print the URL and forward the port first: `ssh -L 8000:localhost:8000 HOST`.
+
+    What you change there counts as yours, so the command refuses to run in the shell of an agent.
+    Without a terminal, the page cannot accept what was noted automatically.
     """
     check_person(run, "open the page")
     if run.backend.open_page is None:
         raise FeatureUnavailable("this command needs a running daemon: `memory-daemon start`")
-    url = run.backend.open_page()
+    may_accept = run.terminal.call.input_is_terminal
+    if not may_accept:
+        run.terminal.warn(
+            "note: standard input is not a terminal: this page cannot accept what was noted"
+            " automatically\n"
+        )
+    url = run.backend.open_page(may_accept)
     opened = not only_print and _open_browser(url, run.terminal.call.environ)
     run.show(
-        {"url": url, "opened": opened},
+        {"url": url, "opened": opened, "may_accept": may_accept},
         lambda: (
             "Opened the page in your browser."
             if opened

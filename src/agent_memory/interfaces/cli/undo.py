@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import click
 
-from agent_memory.features.index.model import documents
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.services.undo import UndoPlan
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.capture import resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.wire.memories import undo_json
 
 SHOWN = 20
 
@@ -44,16 +44,9 @@ def undo(run: Invocation, dry_run: bool, yes: bool) -> None:
         if not run.terminal.confirm("Undo this?"):
             run.terminal.write("Nothing was changed.\n")
             return
-    done = plan if dry_run else history.undo(plan, here)
+    done = plan if dry_run else history.undo(plan.name, here)
     run.show(
-        {
-            "action": done.action.value,
-            "changed_at": documents.format_iso(done.at_ms),
-            "undone": not dry_run,
-            "restored": [memory.id for memory in done.restored],
-            "archived": [memory.id for memory in done.archived],
-            "left": [memory.id for memory in done.left],
-        },
+        undo_json(done, undone=not dry_run),
         lambda: "\n".join((*(() if asks else _describe(done)), _conclude(done, dry_run))),
         essential="\n".join(memory.id for memory in (*done.restored, *done.archived)),
     )

@@ -55,8 +55,8 @@ class CheckpointService:
         if not request.HasField("checkpoint"):
             raise InvalidInput("checkpoint is required")
         checkpoint = _parse_checkpoint(request.checkpoint)
-        clean = await handlers.run_if_long(
-            self.bridge, lambda: self.graphs.clean(checkpoint), len(checkpoint.metadata)
+        clean = await self.bridge.run_if_long(
+            lambda: self.graphs.clean(checkpoint), len(checkpoint.metadata)
         )
         await self.bridge.wait(self.graphs.put(clean))
         return pb.PutCheckpointResponse()

@@ -9,7 +9,6 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard
 from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.wire.errors import get_codes
@@ -19,9 +18,6 @@ from agent_memory.kernel.tracing import Interface, TraceContext
 
 log = structlog.get_logger()
 
-MAX_INLINE_SCAN_CHARS = 16 << 10  # characters to scan for secrets on the event loop itself
-
-T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 Context = Any  # grpc.aio.ServicerContext, whose stubs are generic over two types we do not use
 Metadata = Iterable[tuple[str, Any]]
@@ -50,11 +46,6 @@ def build_service(
         **{name: _stream(known[name], call, guard, observer) for name, call in stream.items()},
     }
     return grpc.method_handlers_generic_handler(descriptor.full_name, methods)
-
-
-async def run_if_long(bridge: Bridge, work: Callable[[], T], characters: int) -> T:
-    """Run work on a text of so many characters, off the event loop if the text is long."""
-    return work() if characters <= MAX_INLINE_SCAN_CHARS else await bridge.run(work)
 
 
 def _unary(

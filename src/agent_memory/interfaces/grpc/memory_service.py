@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.operations.services.jobs import Jobs
 from agent_memory.features.recall.services.opening import Opening
@@ -65,8 +65,8 @@ class MemoryService:
         if not request.HasField("event"):
             raise InvalidInput("event is required")
         event = parse_event(request.event)
-        clean = await handlers.run_if_long(
-            self.bridge, lambda: self.ingest.clean(event), len(event.text)
+        clean = await self.bridge.run_if_long(
+            lambda: self.ingest.clean(event), count_scanned(event.text, event.metadata)
         )
         (created,) = await self.bridge.wait(self.ingest.submit([clean]))
         return pb.IngestEventResponse(event_id=clean.event_id, created=created)
@@ -187,10 +187,9 @@ class MemoryService:
                 f"a message holds {len(request.events)} events; the limit is"
                 f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
             )
-        results = await handlers.run_if_long(
-            self.bridge,
+        results = await self.bridge.run_if_long(
             lambda: [self._read(message) for message in request.events],
-            sum(len(message.text) for message in request.events),
+            sum(count_scanned(each.text, each.metadata) for each in request.events),
         )
         events = [result for result in results if not isinstance(result, str)]
         names = [

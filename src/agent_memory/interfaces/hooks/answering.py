@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from agent_memory.features.hooks.model.hooks import HookCall
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.hook_answers import HookAnswer
@@ -33,13 +33,16 @@ class HookAnswerer:
         started = self.observer.begin()
         answered, call = self._answer(delivery)
         answer, problem, _ = answered
-        self.observer.end(
+        outcome = OK if not problem else REFUSED if answer else FAILED
+        seconds = self.observer.end(
             started,
             Interface.HOOK,
             "unread" if call is None else call.kind.value,
-            OK if not problem else REFUSED if answer else FAILED,
+            outcome,
             None if call is None else tracing.from_name(call.session),
         )
+        if call is not None and call.kind is not HookKind.OTHER:
+            self.observer.record_agent(call.about.get("agent", ""), outcome, seconds)
         return answered
 
     def _answer(self, delivery: Delivery) -> tuple[HookAnswer, HookCall | None]:

@@ -12,11 +12,15 @@ from agent_memory import __version__
 from agent_memory.interfaces.http import (
     answers,
     checkpoints,
+    duplicates,
+    health,
     inbox,
     jobs,
     knowledge,
     memories,
     metrics,
+    projects,
+    provenance,
     read_api,
     recording,
     status,
@@ -26,6 +30,7 @@ from agent_memory.interfaces.http import (
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.parameters import refuse_unknown
+from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.status import DaemonStatus
@@ -34,7 +39,11 @@ PREFIX = "/api/v1"
 CHECKS = (Depends(refuse_unknown),)
 
 
-def build_app(dependencies: HttpDependencies, read_status: Callable[[], DaemonStatus]) -> FastAPI:
+def build_app(
+    dependencies: HttpDependencies,
+    read_status: Callable[[], DaemonStatus],
+    settings: SettingsReader,
+) -> FastAPI:
     api = FastAPIOffline(
         title="Agent Memory",
         version=__version__,
@@ -45,10 +54,14 @@ def build_app(dependencies: HttpDependencies, read_status: Callable[[], DaemonSt
         *knowledge.build_routers(dependencies),
         checkpoints.build_router(dependencies),
         recording.build_router(dependencies),
+        provenance.build_router(dependencies),
         *read_api.build_routers(dependencies),
+        duplicates.build_router(dependencies),
         memories.build_router(dependencies),
         inbox.build_router(dependencies),
         jobs.build_router(dependencies),
+        *projects.build_routers(dependencies),
+        health.build_router(dependencies, settings),
         status.build_router(dependencies.bridge, read_status),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS, dependencies=CHECKS)

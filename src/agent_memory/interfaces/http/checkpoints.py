@@ -9,6 +9,8 @@ from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     CheckpointInfo,
     ThreadId,
+    ThreadInfo,
+    read_time,
 )
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.dependencies import HttpDependencies
@@ -18,6 +20,7 @@ from agent_memory.interfaces.http.models import (
     Items,
     Limit,
     Offset,
+    ThreadAnswer,
 )
 from agent_memory.kernel.errors import InvalidInput
 
@@ -35,6 +38,15 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         thread = None if thread_id is None else ThreadId(thread_id)
         page = await run(lambda: graphs.list_infos(thread, limit=limit, offset=offset))
         return answers.render_page(page, _checkpoint_json)
+
+    @routes.get(
+        "/threads/",
+        summary="List the threads of graphs, the latest first",
+        response_model=Items[ThreadAnswer],
+    )
+    async def list_threads(limit: Limit = 50, offset: Offset = 0) -> Response:
+        page = await run(lambda: graphs.list_threads(limit=limit, offset=offset))
+        return answers.render_page(page, _thread_json)
 
     @routes.post(
         "/batch-delete/",
@@ -57,6 +69,14 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     return routes
 
 
+def _thread_json(thread: ThreadInfo) -> dict[str, Any]:
+    return {
+        "thread_id": thread.thread_id,
+        "checkpoints": thread.checkpoints,
+        "latest": _checkpoint_json(thread.latest),
+    }
+
+
 def _checkpoint_json(info: CheckpointInfo) -> dict[str, Any]:
     return {
         "thread_id": info.place.thread_id,
@@ -66,4 +86,5 @@ def _checkpoint_json(info: CheckpointInfo) -> dict[str, Any]:
         "step": info.step,
         "source": info.source,
         "blob_size": info.blob_size,
+        "timestamp_ms": read_time(info.place.checkpoint_id),
     }

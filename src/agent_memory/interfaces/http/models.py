@@ -77,6 +77,8 @@ class FactAnswer(ResponseModel):
     access_count: int
     created_at: str
     updated_at: str
+    session_id: str | None
+    event_id: str | None
 
     model_config = show_example(
         {
@@ -92,6 +94,8 @@ class FactAnswer(ResponseModel):
             "access_count": 12,
             "created_at": "2026-01-15T10:30:00",
             "updated_at": "2026-01-15T12:00:00",
+            "session_id": "support-2026-01-15",
+            "event_id": None,
         }
     )
 
@@ -109,6 +113,8 @@ class FactCreate(RequestModel):
         Name | None, Field(description="The default is the type it has; `fact` for a new one.")
     ] = None
     confidence: Share | None = None
+    session_id: Annotated[OptionalName, Field(description="Where it was said.")] = None
+    event_id: Annotated[OptionalName, Field(description="The event that says it.")] = None
 
     model_config = show_example(
         {"key": "test_command", "value": "make test", "fact_type": "preference"}
@@ -130,6 +136,8 @@ class FormerAnswer(ResponseModel):
     times_confirmed: int
     held_from: str
     held_until: str
+    session_id: str | None
+    event_id: str | None
 
 
 class EpisodeAnswer(ResponseModel):
@@ -268,6 +276,13 @@ class CheckpointAnswer(ResponseModel):
     step: int | None
     source: str | None
     blob_size: int
+    timestamp_ms: Annotated[int | None, Field(description="If its id tells the time.")]
+
+
+class ThreadAnswer(ResponseModel):
+    thread_id: str
+    checkpoints: int
+    latest: CheckpointAnswer
 
 
 class CheckpointIds(RequestModel):
@@ -280,6 +295,8 @@ class CheckpointIds(RequestModel):
 
 
 class SessionAnswer(ResponseModel):
+    """A session. `running` is one that has not ended, and was active within a day."""
+
     session_id: str
     episode_id: str | None
     agent: str | None
@@ -290,6 +307,7 @@ class SessionAnswer(ResponseModel):
     started_at: str
     last_event_at: str
     ended: bool
+    running: bool
 
 
 class Problem(ResponseModel):

@@ -138,7 +138,7 @@ async def _read_code(receive: Receive) -> str:
 
 
 async def _send_session(send: Send, session: PageSession, *headers: tuple[bytes, bytes]) -> None:
-    body = json.dumps({"token": session.token}).encode()
+    body = json.dumps({"token": session.token, "may_accept": session.may_accept}).encode()
     await send_json(send, 200, body, (b"cache-control", b"no-store"), *headers)
 
 

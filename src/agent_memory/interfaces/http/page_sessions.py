@@ -2,7 +2,11 @@
 
 The code is in the URL that a browser opens, so it is good for one use within a minute. The cookie
 it is exchanged for is another value, and so is the token that writes must repeat in a header. Of
-all three only hashes are kept, and they end with the daemon, or when the key `page` is revoked.
+the code and the cookie only hashes are kept; the token is kept as it is, for pages that ask again.
+All end with the daemon, or when the key `page` is revoked.
+
+A session stands for the person who opened it. It may accept what awaits review only if its code was
+issued on a terminal, as `memory review --accept` demands.
 """
 
 import hmac
@@ -28,6 +32,7 @@ class PageSession:
     """A browser that may use the page. `token` must be in the header of every write."""
 
     token: str
+    may_accept: bool
     key_created_ms: int
     last_used: float
 
@@ -42,29 +47,36 @@ class PageSessions:
     def __init__(self, access: Access, clock: Callable[[], float]) -> None:
         self._access = access
         self._clock = clock
-        self._codes: OrderedDict[bytes, float] = OrderedDict()
+        self._codes: OrderedDict[bytes, tuple[float, bool]] = OrderedDict()
         self._sessions: OrderedDict[bytes, PageSession] = OrderedDict()
 
-    def issue_code(self) -> str:
-        """Return a code for one new session. The first one creates the key `page`."""
+    def issue_code(self, *, may_accept: bool) -> str:
+        """Return a code for one new session, which may accept what awaits review or not. The first
+        one creates the key `page`."""
         if self._find_key() is None:
             with suppress(InvalidInput):  # another command was quicker
                 self._access.create(KEY_NAME)  # its secret is not used
         code = secrets.token_urlsafe(32)
-        self._codes[hash_secret(code)] = self._clock() + CODE_SECONDS
+        self._codes[hash_secret(code)] = self._clock() + CODE_SECONDS, may_accept
         while len(self._codes) > MAX_CODES:
             self._codes.popitem(last=False)
         return code
 
     def exchange(self, code: str) -> tuple[str, PageSession] | None:
         """Return the cookie of a new session, or None if the code is unknown, used or too old."""
-        deadline = self._codes.pop(hash_secret(code), None)
+        issued = self._codes.pop(hash_secret(code), None)
         key = self._find_key()
-        if deadline is None or self._clock() > deadline or key is None:
+        if issued is None or key is None:
+            return None
+        deadline, may_accept = issued
+        if self._clock() > deadline:
             return None
         cookie = secrets.token_urlsafe(32)
         session = PageSession(
-            token=secrets.token_urlsafe(32), key_created_ms=key, last_used=self._clock()
+            token=secrets.token_urlsafe(32),
+            may_accept=may_accept,
+            key_created_ms=key,
+            last_used=self._clock(),
         )
         self._sessions[hash_secret(cookie)] = session
         while len(self._sessions) > MAX_SESSIONS:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.injections.model.injections import LedgerScope
+from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.log.services.timeline import MAX_EVENTS
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
@@ -16,19 +17,26 @@ from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEX
 from agent_memory.interfaces import knowledge_json
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING, ThreadRunner
+from agent_memory.interfaces.http.callers import Rights
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import Items, Limit, Offset, SessionAnswer
 from agent_memory.interfaces.http.questions import SearchParameters
 from agent_memory.interfaces.search_request import SearchRequest
 from agent_memory.interfaces.services import Services
-from agent_memory.interfaces.wire.events import event_json, page_json
+from agent_memory.interfaces.wire.events import event_json, page_json, session_page_json
 from agent_memory.interfaces.wire.injections import ledger_page_json
 from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.search import Detail, answer_json
-from agent_memory.interfaces.wire.toc import branch_json, expansion_json, node_json, version_json
+from agent_memory.interfaces.wire.toc import (
+    branch_json,
+    expansion_json,
+    node_json,
+    segment_json,
+    version_json,
+)
 from agent_memory.interfaces.wire.tokens import parse_offset, parse_token
 from agent_memory.kernel.errors import InvalidInput, NotFound
-from agent_memory.kernel.ids import MAX_MILLIS, Domain, Millis
+from agent_memory.kernel.ids import MAX_MILLIS, Domain, EventId, Millis
 
 Object = dict[str, Any]
 LevelName = Literal["year", "month", "week", "day", "segment"]
@@ -80,24 +88,86 @@ def _events(services: Services, run: ThreadRunner) -> APIRouter:
     @routes.get(
         "/sessions/", summary="Sessions, the newest first", response_model=Items[SessionAnswer]
     )
-    async def sessions(limit: Limit = 50, offset: Offset = 0) -> Response:
-        page = await run(lambda: services.knowledge.sessions(limit=limit, offset=offset))
-        return answers.render_page(page, knowledge_json.session_json)
+    async def sessions(
+        session_id: Annotated[str, Query(max_length=256, description="Only this one.")] = "",
+        limit: Limit = 50,
+        offset: Offset = 0,
+    ) -> Response:
+        def read() -> tuple[list[Session], int]:
+            if not session_id:
+                return services.knowledge.sessions(limit=limit, offset=offset)
+            found = services.knowledge.find_session(resolve(session_id))
+            return ([] if found is None else [found], int(found is not None))
+
+        now = services.clock.now()
+        return answers.render_page(
+            await run(read), lambda each: knowledge_json.session_json(each, now)
+        )
 
     @routes.get(
         "/sessions/{session_id:path}/events/",
-        summary="The events of a session",
+        summary="The events of a session, from any event or time, in both directions",
         response_model=Object,
+        responses=MISSING,
     )
     async def of_session(
-        session_id: str, limit: EventLimit = 0, continuation_token: Token = None
+        session_id: str,
+        order: Annotated[
+            Literal["asc", "desc"], Query(description="`desc`: the latest first.")
+        ] = "asc",
+        from_event_id: Annotated[
+            str | None, Query(max_length=128, description="Begin at this event.")
+        ] = None,
+        from_timestamp_ms: Annotated[
+            int | None, Query(ge=0, le=MAX_MILLIS, description="Begin at this time.")
+        ] = None,
+        limit: EventLimit = 0,
+        continuation_token: Annotated[
+            str | None,
+            Query(
+                max_length=512,
+                description="That of the page before, or its `reverse_token` for the other order.",
+            ),
+        ] = None,
     ) -> Response:
-        after = None if continuation_token is None else parse_token(continuation_token)
-        return await run(
-            lambda: answers.render_json(
-                page_json(timeline.list_session(resolve(session_id), limit=limit, after=after))
+        starts = [each for each in (from_event_id, from_timestamp_ms) if each is not None]
+        if len(starts) + (continuation_token is not None) > 1:
+            raise InvalidInput(
+                "give one of from_event_id, from_timestamp_ms and continuation_token"
             )
-        )
+        reverse = order == "desc"
+
+        def read() -> Response:
+            name = resolve(session_id)
+            after = None if continuation_token is None else parse_token(continuation_token)
+            if from_event_id is not None:
+                after = timeline.find_start(name, EventId(from_event_id), reverse=reverse)
+            elif from_timestamp_ms is not None:
+                after = timeline.find_start(name, Millis(from_timestamp_ms), reverse=reverse)
+            page = timeline.list_session(name, limit=limit, after=after, reverse=reverse)
+            return answers.render_json(session_page_json(page))
+
+        return await run(read)
+
+    @routes.get(
+        "/sessions/{session_id:path}/segments/",
+        summary="The segments of a session, with their bullets and grips",
+        response_model=Object,
+    )
+    async def segments(
+        session_id: str,
+        from_timestamp_ms: Time = 0,
+        to_timestamp_ms: Time = MAX_MILLIS,
+        limit: Limit = 50,
+    ) -> Response:
+        def read() -> Response:
+            found = services.contents.list_segments(
+                resolve(session_id), from_timestamp_ms, to_timestamp_ms, limit=limit + 1
+            )
+            shown = [segment_json(each) for each in found[:limit]]
+            return answers.render_json({"segments": shown, "has_more": len(found) > limit})
+
+        return await run(read)
 
     return routes
 
@@ -234,9 +304,12 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
         response_model=Object,
         responses=MISSING,
     )
-    async def memory(namespace: str, name: str, domain: Word = "") -> Response:
+    async def memory(namespace: str, name: str, rights: Rights, domain: Word = "") -> Response:
+        """With a key, it counts as a use, which keeps a memory from fading. To look at it in the
+        page does not."""
         found = format_memory_name(namespace, name, domain)
-        details = await run(lambda: services.editor.show(found, NO_LOCATION))
+        counted = not rights.is_person
+        details = await run(lambda: services.editor.show(found, NO_LOCATION, counted=counted))
         return answers.render_json(memory_details_json(details))
 
     return routes

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import RequestModel, ResponseModel, show_example
@@ -73,14 +73,17 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         responses={200: {"model": EventOutcome, "description": "It was stored before"}},
     )
     async def record_event(event: EventCreate) -> Response:
-        clean = await bridge.run(lambda: recorder.clean(event))
+        clean = await bridge.run_if_long(lambda: recorder.clean(event), _count(event))
         (created,) = await bridge.wait(recorder.ingest.submit([clean]))
         outcome = {"event_id": clean.event_id, "created": created, "error": None}
         return answers.render_json(outcome, 201 if created else 200)
 
     @routes.post("/batch/", summary="Record events", response_model=BatchOutcome)
     async def record_events(batch: EventBatch) -> Response:
-        results = await bridge.run(lambda: [recorder.try_clean(each) for each in batch.events])
+        results = await bridge.run_if_long(
+            lambda: [recorder.try_clean(each) for each in batch.events],
+            sum(_count(each) for each in batch.events),
+        )
         accepted = [result for result in results if not isinstance(result, str)]
         stored = await bridge.wait(recorder.ingest.submit(accepted))
         created = iter(stored)
@@ -93,6 +96,10 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         return answers.render_json({"outcomes": outcomes})
 
     return routes
+
+
+def _count(event: EventCreate) -> int:
+    return count_scanned(event.text, event.metadata)
 
 
 class _Recorder:

@@ -300,6 +300,7 @@ def forget(request: RequestContext, tool_input: ForgetInput, on_progress: OnProg
         memories,
         here,
         rewrite_notes=tool_input.rewrite_notes,
+        by_user=False,
         on_progress=_ignore_cancel(on_progress),
     )
     return {

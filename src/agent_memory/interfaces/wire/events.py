@@ -107,6 +107,12 @@ def event_json(event: Event) -> dict[str, Any]:
     }
 
 
+def session_page_json(page: EventPage) -> dict[str, Any]:
+    """Render a page that can also be read the other way, from its first event."""
+    first = page.events[0].position if page.events else None
+    return {**page_json(page), "reverse_token": None if first is None else format_token(first)}
+
+
 def page_json(page: EventPage) -> dict[str, Any]:
     return {
         "events": [event_json(event) for event in page.events],

@@ -3,11 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document
 from agent_memory.features.injections.model.injections import DayCount, LedgerEntry, LedgerPage
-from agent_memory.features.injections.services.provenance import Explanation, RecordOrigin
+from agent_memory.features.injections.services.provenance import (
+    DerivedRecords,
+    Explanation,
+    RecordOrigin,
+)
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.interfaces.wire.events import event_json
+from agent_memory.interfaces.wire.toc import grip_json, node_json
 from agent_memory.interfaces.wire.tokens import format_offset
 
 
@@ -54,6 +60,28 @@ def explanation_json(explained: Explanation) -> dict[str, Any]:
             "last_ms": given[0].at_ms if given else None,
             "injections": [_entry_json(entry) for entry in given],
         },
+    }
+
+
+def derivation_json(derived: DerivedRecords) -> dict[str, Any]:
+    """Render what was made from an event."""
+    segment = derived.segment
+    return {
+        "event": event_json(derived.event),
+        "segment": None if segment is None else node_json(segment),
+        "grips": [grip_json(grip) for grip in derived.grips],
+        "memories": [
+            {**_memory_json(each), "status": each.status.value} for each in derived.memories
+        ],
+        "facts": [
+            {
+                "id": fact.id,
+                "uri": documents.format_uri(documents.FACTS, fact.id),
+                "key": fact.key,
+                "value": fact.value,
+            }
+            for fact in derived.facts
+        ],
     }
 
 

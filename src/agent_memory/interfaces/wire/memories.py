@@ -6,18 +6,30 @@ from typing import Any
 
 import msgspec
 
-from agent_memory.features.forgetting.services.review import PendingMemory
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport
+from agent_memory.features.forgetting.services.review import PendingMemory, ReviewResult
 from agent_memory.features.index.model import documents
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.memories.model.consolidations import ConsolidationPlan
+from agent_memory.features.memories.model import differences
+from agent_memory.features.memories.model.changes import ChangeEntry
+from agent_memory.features.memories.model.consolidations import (
+    ConsolidationPlan,
+    ConsolidationRun,
+    Merge,
+)
+from agent_memory.features.memories.model.differences import Comparison
 from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.services.bulk_editing import BulkRefusal
 from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails
 from agent_memory.features.memories.services.remote_sync import DomainSyncOutcome
 from agent_memory.features.memories.services.sync import SyncResult
+from agent_memory.features.memories.services.undo import UndoPlan
+from agent_memory.features.memories.services.versions import MemoryVersion
 from agent_memory.features.recall.services.memory_stats import MemoryCounts
 from agent_memory.interfaces.wire.events import event_json
 
+PAGE = "page"  # the interface of memories that were written in the page
 WORDS_CHARS = 1_200  # shown of the words that a memory comes from
 
 
@@ -136,6 +148,109 @@ def plan_json(plan: ConsolidationPlan, *, applied: bool) -> dict[str, Any]:
             for move in plan.moves
         ],
         "skipped": list(plan.skipped),
+    }
+
+
+def duplicates_json(plan: ConsolidationPlan, limit: int) -> dict[str, Any]:
+    """Render the groups of a plan side by side, with the words that differ from the one to keep."""
+    return {
+        "considered": plan.considered,
+        "total": len(plan.merges),
+        "merges": [_merge_json(merge) for merge in plan.merges[:limit]],
+        "skipped": list(plan.skipped),
+    }
+
+
+def _merge_json(merge: Merge) -> dict[str, Any]:
+    kept = merge.cluster.kept
+    return {
+        "kept": _cut_json(kept),
+        "superseded": [_comparison_json(*pair) for pair in merge.compare()],
+    }
+
+
+def _cut_json(memory: Memory) -> dict[str, Any]:
+    """Render a memory with as much of its content as is compared."""
+    shown = memory_json(memory)
+    return {**shown, "content": memory.content[: differences.COMPARED_CHARS]}
+
+
+def _comparison_json(old: Memory, comparison: Comparison) -> dict[str, Any]:
+    """Render a memory with the places of the words that differ from another, and those of the
+    other, which has other words there."""
+    return {
+        **_cut_json(old),
+        "marks": dict(comparison.old),
+        "kept_marks": dict(comparison.new),
+    }
+
+
+def version_json(version: MemoryVersion) -> dict[str, Any]:
+    """Render a version. `changed` and `marks` compare it with the one that superseded it."""
+    memory, comparison = version.memory, version.comparison
+    return {
+        **(_cut_json(memory) if comparison is None else _comparison_json(memory, comparison)),
+        "changed": list(version.changed),
+        "tag_changes": [
+            {
+                "name": change.name,
+                "at_ms": change.at_ms,
+                "present": change.name in memory.tags,
+            }
+            for change in memory.tag_changes
+        ],
+    }
+
+
+def refusals_json(refused: Sequence[BulkRefusal]) -> list[dict[str, Any]]:
+    return [{"id": each.name, "reason": str(each.error)} for each in refused]
+
+
+def forgetting_json(report: ForgettingReport) -> dict[str, Any]:
+    """Render what was forgotten, what is left of it, and what was searched for it."""
+    proof = report.proof
+    return {
+        "memories": report.memories,
+        "events": report.events,
+        "segments": report.segments,
+        "nodes": report.nodes,
+        "versions": report.versions,
+        "grips": report.grips,
+        "found_in": list(proof.found_in),
+        "unreachable": list(report.unreachable),
+        "searched": {
+            "pieces": proof.needles,
+            "files": proof.files,
+            "bytes": proof.size_bytes,
+            "unreadable": list(proof.unreadable),
+        },
+    }
+
+
+def review_json(result: ReviewResult) -> dict[str, Any]:
+    return {
+        "accepted": [memory_json(memory, content=False) for memory in result.accepted],
+        "discarded": [memory.id for memory in result.discarded],
+        "skipped": list(result.skipped),
+        "found_in": list(result.found_in),
+    }
+
+
+def change_json(change: ChangeEntry | ConsolidationRun | None) -> dict[str, Any]:
+    """Render the name by which a change can be undone; null if nothing was recorded for it."""
+    return {"change": None if change is None else change.name}
+
+
+def undo_json(plan: UndoPlan, *, undone: bool) -> dict[str, Any]:
+    return {
+        **change_json(plan.source),
+        "action": plan.action.value,
+        "changed_at": documents.format_iso(plan.at_ms),
+        "changed_at_ms": plan.at_ms,
+        "undone": undone,
+        "restored": [memory.id for memory in plan.restored],
+        "archived": [memory.id for memory in plan.archived],
+        "left": [memory.id for memory in plan.left],
     }
 
 

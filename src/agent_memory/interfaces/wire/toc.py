@@ -4,7 +4,7 @@ from typing import Any
 
 from agent_memory.features.toc.model.highlights import HighlightKind, Work
 from agent_memory.features.toc.model.toc import Grip, TocNode
-from agent_memory.features.toc.services.contents import Expansion, TocBranch
+from agent_memory.features.toc.services.contents import Expansion, GrippedSegment, TocBranch
 from agent_memory.interfaces.wire.events import event_json, event_to_proto
 from agent_memory.proto import memory_pb2 as pb
 
@@ -15,14 +15,14 @@ def node_to_proto(node: TocNode) -> pb.TocNode:
 
 def expansion_to_proto(expansion: Expansion) -> pb.ExpandGripResponse:
     return pb.ExpandGripResponse(
-        grip=None if expansion.grip is None else pb.Grip(**_grip_json(expansion.grip)),
+        grip=None if expansion.grip is None else pb.Grip(**grip_json(expansion.grip)),
         events_before=[event_to_proto(event) for event in expansion.before],
         excerpt_events=[event_to_proto(event) for event in expansion.excerpt],
         events_after=[event_to_proto(event) for event in expansion.after],
     )
 
 
-def _grip_json(grip: Grip) -> dict[str, Any]:
+def grip_json(grip: Grip) -> dict[str, Any]:
     return {
         "grip_id": grip.grip_id,
         "excerpt": grip.excerpt,
@@ -87,9 +87,13 @@ def branch_json(branch: TocBranch) -> dict[str, Any]:
     return {**node_json(branch.node), "children": [branch_json(child) for child in branch.branches]}
 
 
+def segment_json(segment: GrippedSegment) -> dict[str, Any]:
+    return {**node_json(segment.node), "grips": [grip_json(grip) for grip in segment.grips]}
+
+
 def expansion_json(expansion: Expansion) -> dict[str, Any]:
     return {
-        "grip": None if expansion.grip is None else _grip_json(expansion.grip),
+        "grip": None if expansion.grip is None else grip_json(expansion.grip),
         "events_before": [event_json(event) for event in expansion.before],
         "excerpt_events": [event_json(event) for event in expansion.excerpt],
         "events_after": [event_json(event) for event in expansion.after],

@@ -31,6 +31,15 @@ class StoredGraphThreads:
         self._store = store
         self._tally = tally
 
+    def count_by_thread(self) -> dict[ThreadId, tuple[int, CheckpointKey]]:
+        counts: dict[ThreadId, tuple[int, CheckpointKey]] = {}
+        # In the order of ids within a thread: the last of them is the latest.
+        for at, _ in iter_rows(self._store, layout.prefix(layout.THREAD), ENTRIES):
+            place = layout.parse_place(at)
+            count, _ = counts.get(place.thread_id, (0, place))
+            counts[place.thread_id] = count + 1, place
+        return counts
+
     def remove_thread(self, thread_id: ThreadId, /) -> None:
         with self._tally.removing:
             removal = _Removal(self._store, self._tally)

@@ -4,12 +4,14 @@ They belong to the program that wrote them, and are stored and returned byte for
 """
 
 import json
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, NewType
 
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
 ThreadId = NewType("ThreadId", str)
 CheckpointId = NewType("CheckpointId", str)
@@ -28,6 +30,9 @@ MAX_NAMED = 1_000  # threads, runs or checkpoints per call
 MAX_PAGE = 500
 _MAX_INDEX = (1 << 31) - 1
 RUN_ID = "run_id"
+_UUID_VERSION = 6
+_TICKS_BEFORE_1970 = 0x01B21DD213814000  # since 1582, in steps of 100 ns
+_TICKS_PER_MILLI = 10_000
 _DELTAS = "counters_since_delta_snapshot"
 
 
@@ -50,6 +55,15 @@ class CheckpointInfo:
     step: int | None = None
     source: str | None = None
     run_id: GraphRunId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadInfo:
+    """A thread of a graph: how many checkpoints it has, and the latest of them."""
+
+    thread_id: ThreadId
+    checkpoints: int
+    latest: CheckpointInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +171,20 @@ class Strategy(Enum):
 
     KEEP_LATEST = "keep_latest"
     DELETE = "delete"
+
+
+def read_time(checkpoint_id: str) -> Millis | None:
+    """Return the time in an id that LangGraph made (UUID version 6), or None."""
+    try:
+        parsed = uuid.UUID(checkpoint_id)
+    except ValueError:
+        return None
+    if parsed.version != _UUID_VERSION:
+        return None
+    high, middle, low = parsed.int >> 96, parsed.int >> 80 & 0xFFFF, parsed.int >> 64 & 0xFFF
+    ticks = (high << 28 | middle << 12 | low) - _TICKS_BEFORE_1970
+    millis = ticks // _TICKS_PER_MILLI
+    return Millis(millis) if 0 <= millis <= MAX_MILLIS else None
 
 
 def check_place(place: CheckpointKey) -> None:

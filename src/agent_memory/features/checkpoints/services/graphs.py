@@ -18,6 +18,7 @@ from agent_memory.features.checkpoints.model.graphs import (
     PendingWrite,
     Strategy,
     ThreadId,
+    ThreadInfo,
     WriteKey,
     WritesPage,
 )
@@ -183,6 +184,25 @@ class Graphs:
             scope, after=None, before=None, limit=limit, offset=offset
         )
         return page, total
+
+    def list_threads(self, *, limit: int, offset: int) -> tuple[Sequence[ThreadInfo], int]:
+        """List the threads, the one with the latest checkpoint first, and their number."""
+        _check_limit(limit)
+        if offset < 0:
+            raise InvalidInput(f"offset is {offset}; it must not be negative")
+        counts = self.threads.count_by_thread()
+        ordered = sorted(
+            counts.values(), key=lambda each: (each[1].checkpoint_id, each[1]), reverse=True
+        )
+        threads = []
+        for count, place in ordered[offset : offset + limit]:
+            scope = CheckpointScope(place.thread_id)
+            infos = self.checkpoints.list_infos(scope, after=None, before=None, limit=1)
+            threads += [
+                ThreadInfo(thread_id=place.thread_id, checkpoints=count, latest=info)
+                for info in infos  # none if it was removed meanwhile
+            ]
+        return threads, len(ordered)
 
     def delete_threads(self, thread_ids: Sequence[str]) -> None:
         graphs.check_ids("thread_ids", thread_ids)

@@ -34,6 +34,7 @@ from agent_memory.features.toc.model.toc import Erasure, GripId, TocChange, TocN
 from agent_memory.features.toc.ports import TocEraser, TocReader
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
+from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import Millis, Position, SessionId
 from agent_memory.kernel.progress import OnPhase
 
@@ -104,6 +105,18 @@ class Forgetting:
             self.plan.decide(name)
             report = self._forget(name, on_progress)
             return report if earlier is None else earlier.merge(report)
+
+    def forget_once(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport:
+        """Forget the selected events. If they are gone, return the report of the call that forgot
+        them: its answer may be lost. Raises NotFound if there was no such call."""
+        if self.preview(selection).events:
+            report = self.forget_events(selection, on_progress)
+            if report.events:  # else the daemon finished an interrupted call meanwhile
+                return report
+        earlier = self.earlier(selection, on_progress)
+        if earlier is None:
+            raise NotFound("no such event: nothing was forgotten")
+        return earlier
 
     def earlier(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport | None:
         """Return the report of an earlier call with the same selection, finishing it first."""
@@ -206,7 +219,7 @@ class Forgetting:
                 for version in _list_outdated(reader, node_id)
                 if first in near or derived.covers(version)
             ]
-        dead = {grip.grip_id for at in gone for grip in self.eraser.find_grips(at)}
+        dead = {grip.grip_id for at in gone for grip in reader.find_grips(at)}
         self._erase(erased, dead, tally)
         loose = {grip for node in erased for grip in node.grip_ids()} - dead
         held = _Holders(reader)

@@ -45,20 +45,26 @@ class MemoryForgetting:
         here: MemoryLocation,
         *,
         rewrite_notes: bool,
+        by_user: bool,
         on_progress: OnPhase,
     ) -> ForgettingReport:
+        """Forget these. If a person asks for it, undo knows that their last change is final.
+        Raises InvalidInput if a program chose one that awaits review."""
         found = list({memory.key: memory for memory in chosen}.values())
+        for memory in () if by_user else found:
+            memories.check_reviewed(memory)
         needles = {needle for memory in found for needle in _needles(memory)}
         stones = [self._tombstone(memory, here) for memory in found]
         for memory in found:
             self.uses.forget(memory.key)
         self.journal.forget({memory.key for memory in found})
         self.changes.forget({memory.key for memory in found})
-        self.changes.add(
-            ChangeEntry(
-                at_ms=self.clock.now(), action=ChangeAction.FORGET, changes=(), count=len(found)
+        if by_user:
+            self.changes.add(
+                ChangeEntry(
+                    at_ms=self.clock.now(), action=ChangeAction.FORGET, changes=(), count=len(found)
+                )
             )
-        )
         out_of_reach = list(UNREACHABLE)
         for number, domain in enumerate(dict.fromkeys(stone.domain for stone in stones)):
             on_progress(NOTES, number)

@@ -20,6 +20,7 @@ UNREACHABLE = (
     "older stores that a restore or an upgrade left: `replaced-*`, `upgrades` in the data folder",
     "checkpoints that agents keep of their own state: delete their threads",
     "what was sent to a summarizer, an embedder or a model that is not on this machine",
+    "pages, logs, replicas and dumps of a database server, if `storage.url` names one",
     "blocks of the disk that deleted files have left behind, until they are overwritten",
     "the memory of running processes, until they end",
 )

@@ -101,7 +101,7 @@ class ReviewInbox:
         found_in: tuple[str, ...] = ()
         if gone:
             report = self.forgetting.forget(
-                gone, here, rewrite_notes=False, on_progress=on_progress
+                gone, here, rewrite_notes=False, by_user=True, on_progress=on_progress
             )
             found_in = report.proof.found_in
         return ReviewResult(

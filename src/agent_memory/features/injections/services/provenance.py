@@ -1,13 +1,14 @@
 """Provenance: where a record comes from, and when it was given to an agent."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import CONTENTS, GRIPS
 from agent_memory.features.injections.model.injections import KEPT, LedgerEntry, LedgerScope
 from agent_memory.features.injections.services.injections import Injections
+from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import AUTO_CAPTURED, Memory, get_family
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
@@ -21,9 +22,9 @@ from agent_memory.features.recall.services.opening import (
     OpenedSession,
     Opening,
 )
-from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.model.toc import Grip, TocNode
 from agent_memory.kernel.errors import InvalidInput, NotFound
-from agent_memory.kernel.ids import PROJECT, EventId, Millis
+from agent_memory.kernel.ids import PROJECT, EventId, Millis, Position, SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,18 @@ class Explanation:
     given: tuple[LedgerEntry, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedRecords:
+    """What was made from an event. Forgetting it removes the grips and makes the segment again;
+    the memories and facts stay."""
+
+    event: Event
+    segment: TocNode | None
+    grips: tuple[Grip, ...]
+    memories: tuple[Memory, ...]
+    facts: tuple[Fact, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     opening: Opening
@@ -78,9 +91,48 @@ class Provenance:
             origin = self._trace_memory(opened.memory)
         else:
             origin = _trace(opened)
+            if isinstance(opened, OpenedFact):
+                origin = self._add_words(origin, opened.fact)
         scope = LedgerScope(items=frozenset(origin.uris))
         given = self.injections.list_entries(scope, limit=KEPT).entries
         return Explanation(origin=origin, count=len(given), given=given[:limit])
+
+    def list_derived(self, event_id: str) -> DerivedRecords:
+        """List what was made from an event. Raises NotFound."""
+        event = self.opening.log.get(EventId(event_id))
+        if event is None:
+            raise NotFound(f"there is no event {event_id!r}")
+        toc, at = self.opening.toc, event.position
+        segments = toc.list_segments(event.session_id, at, limit=1, reverse=True)
+        has_segment = bool(segments) and at.order <= segments[0].last.order
+        nodes = toc.get_nodes([segments[0].node_id]) if has_segment else [None]
+        return DerivedRecords(
+            event=event,
+            segment=nodes[0],
+            grips=tuple(toc.find_grips(at)),
+            memories=tuple(
+                each for each in self.opening.editor.list_all() if each.event_id == event.event_id
+            ),
+            facts=tuple(self.opening.facts.list_of_event(event.event_id)),
+        )
+
+    def _add_words(self, origin: RecordOrigin, fact: Fact) -> RecordOrigin:
+        """Add the words of a fact: the event that it names, or else the last in its session before
+        it. Where the event is forgotten, no other words stand in for it."""
+        log = self.opening.log
+        event = log.get(EventId(fact.event_id)) if fact.event_id else None
+        if not fact.event_id and fact.session_id:
+            at = Position(at_ms=Millis(fact.valued_ms + 1), event_id=EventId(""))
+            near = log.list_session(SessionId(fact.session_id), after=at, limit=1, reverse=True)
+            event = near.events[0] if near.events else None
+        if event is None:
+            return replace(origin, session_id=fact.session_id or "")
+        return replace(
+            origin,
+            session_id=event.session_id,
+            project=event.metadata.get("project", ""),
+            words=(event,),
+        )
 
     def _trace_memory(self, memory: Memory) -> RecordOrigin:
         editor, place = self.opening.editor, MemoryLocation(domain=memory.domain, home=NOWHERE)

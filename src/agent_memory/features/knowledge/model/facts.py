@@ -30,6 +30,8 @@ class Fact:
     created_ms: Millis
     updated_ms: Millis
     valued_ms: Millis  # when it got this value
+    session_id: str | None = None  # where its value was said
+    event_id: str | None = None  # the words that its value comes from
 
     def __post_init__(self) -> None:
         limits.check_name("scope", self.scope)
@@ -37,6 +39,8 @@ class Fact:
         limits.check_name("fact_type", self.fact_type)
         limits.check_name("agent_id", self.agent_id or "", required=False)
         limits.check_name("user_id", self.user_id or "", required=False)
+        limits.check_name("session_id", self.session_id or "", required=False)
+        limits.check_name("event_id", self.event_id or "", required=False)
         limits.check_text("value", self.value, limits.VALUE_CHARS)
         limits.check_share("confidence", self.confidence)
 
@@ -54,11 +58,13 @@ class Former:
     times_confirmed: int
     since_ms: Millis
     until_ms: Millis
+    session_id: str | None = None
+    event_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A statement that something is true."""
+    """A statement that something is true. The ids say where it was said."""
 
     scope: str = DEFAULT_SCOPE
     agent_id: str | None = None
@@ -67,6 +73,8 @@ class Claim:
     value: str
     fact_type: str | None = None  # None: unchanged, or the default
     confidence: float | None = None
+    session_id: str | None = None
+    event_id: str | None = None
 
     @property
     def fact_id(self) -> KnowledgeId:
@@ -82,13 +90,14 @@ def apply_claim(fact: Fact | None, claim: Claim, at: Millis) -> tuple[Fact, Form
     if fact.value == claim.value:
         return _confirm_fact(fact, claim, at), None
     fact_type = claim.fact_type or fact.fact_type
-    return replace_value(fact, claim.value, at, fact_type, claim.confidence)
+    changed, former = replace_value(fact, claim.value, at, fact_type, claim.confidence)
+    return replace(changed, session_id=claim.session_id, event_id=claim.event_id), former
 
 
 def replace_value(
     fact: Fact, value: str, at: Millis, fact_type: str, confidence: float | None
 ) -> tuple[Fact, Former]:
-    """Give the fact another value; confidence and confirmations start anew."""
+    """Give the fact another value; confidence, confirmations and source start anew."""
     former = Former(
         id=ids.derive_id("former", fact.id, str(fact.contradictions)),
         fact_id=fact.id,
@@ -99,6 +108,8 @@ def replace_value(
         times_confirmed=fact.times_confirmed,
         since_ms=fact.valued_ms,
         until_ms=at,
+        session_id=fact.session_id,
+        event_id=fact.event_id,
     )
     return replace(
         fact,
@@ -109,6 +120,8 @@ def replace_value(
         contradictions=fact.contradictions + 1,
         updated_ms=at,
         valued_ms=at,
+        session_id=None,
+        event_id=None,
     ), former
 
 
@@ -125,14 +138,17 @@ def _create_fact(claim: Claim, at: Millis) -> Fact:
         created_ms=at,
         updated_ms=at,
         valued_ms=at,
+        session_id=claim.session_id,
+        event_id=claim.event_id,
     )
 
 
 def _confirm_fact(fact: Fact, claim: Claim, at: Millis) -> Fact:
     raised = fact.confidence + GAIN * (1 - fact.confidence)
     confidence = max(fact.confidence, min(CERTAIN, raised))
+    is_known = fact.session_id or fact.event_id  # the first source stays
     return replace(
-        fact,
+        fact if is_known else replace(fact, session_id=claim.session_id, event_id=claim.event_id),
         fact_type=claim.fact_type or fact.fact_type,
         confidence=max(confidence, claim.confidence or 0.0),
         times_confirmed=fact.times_confirmed + 1,

@@ -22,6 +22,7 @@ SUMMARY_CHARS = 200
 NO_ANSWER, TOOL_ERROR = "no_answer", "tool_error"
 CHAT, SUBAGENT = "chat", "subagent"
 _NAMED = 256
+_RECENT_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,10 @@ class Session:
     chains: Mapping[str, ChainTally] = field(default_factory=dict)
     has_runs: bool = False
     beside: NonRunActivity | None = None  # only if it has runs
+
+    def is_running(self, now: Millis) -> bool:
+        """Tell whether it may go on: not every agent says that a session ends."""
+        return not self.ended and now - self.last_ms < _RECENT_MS
 
     @property
     def outside(self) -> NonRunActivity | None:

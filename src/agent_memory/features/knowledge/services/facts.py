@@ -17,6 +17,7 @@ from agent_memory.platform.ports import Clock
 
 TRIES = 100  # if others write the same record at the same time
 _FORMER = 500
+_PAGE = 1_000
 _WHERE = "fact"
 
 S = TypeVar("S", Claim, Fact)
@@ -107,6 +108,15 @@ class Facts:
         fact = self._get_fact(name)
         return self.knowledge.list_page(Former, limit=limit, offset=offset, fact_id=fact.id)
 
+    def list_of_event(self, event_id: str) -> list[Fact]:
+        """List the facts whose value comes from these words."""
+        found: list[Fact] = []
+        last = ""
+        while page := self.knowledge.list_after(Fact, last, limit=_PAGE):
+            found += (fact for fact in page if fact.event_id == event_id)
+            last = page[-1].id
+        return found
+
     def mark_used(self, names: Sequence[str]) -> None:
         """Count these as used by an agent."""
         if names:
@@ -176,7 +186,7 @@ def clean(statement: S, secrets: SecretsFilter) -> S:
     """Return a claim or a fact without its secrets. Raises ContentBlocked."""
     names: dict[str, Any] = {
         field: secrets.clean_name(value, limit=NAME_CHARS, where=_WHERE)
-        for field in ("scope", "agent_id", "user_id", "key", "fact_type")
+        for field in ("scope", "agent_id", "user_id", "key", "fact_type", "session_id", "event_id")
         if (value := getattr(statement, field))
     }
     return replace(statement, **names, value=clean_value(statement.key, statement.value, secrets))

@@ -9,14 +9,14 @@ from typing import Any, Generic, TypeVar
 from agent_memory.features.knowledge.model import procedures, users
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure
-from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.knowledge.model.sessions import Session, derive_id
 from agent_memory.features.knowledge.model.users import User
 from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStore
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel import limits
 from agent_memory.kernel.errors import InvalidInput, NotFound, Overloaded
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import KnowledgeId, SessionId
 from agent_memory.platform.ports import Clock
 
 TRIES = 100  # if others write the same record at the same time
@@ -138,6 +138,10 @@ class Knowledge:
     def sessions(self, *, limit: int, offset: int) -> tuple[list[Session], int]:
         """Return the recorded conversations, newest first."""
         return self.store.list_page(Session, limit=limit, offset=offset)
+
+    def find_session(self, session_id: str) -> Session | None:
+        """Return what is known of a conversation; None before any of it is learned."""
+        return self.store.get(Session, [derive_id(SessionId(session_id))])[0]
 
     def add_episode(self, fields: Mapping[str, Any]) -> Episode:
         now = self.clock.now()

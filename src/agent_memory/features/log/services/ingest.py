@@ -1,6 +1,6 @@
 """Ingest: new events are cleaned of secrets, stored, and acknowledged once durable."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import NewType
@@ -13,6 +13,11 @@ from agent_memory.kernel.ids import EventId, SessionId
 Clean = NewType("Clean", Event)  # an event that has passed the secrets filter
 
 _MARKER = 64  # characters of the longest marker that replaces a secret
+
+
+def count_scanned(text: str, metadata: Mapping[str, str]) -> int:
+    """Count the characters of an event that `Ingest.clean` scans, besides its ids."""
+    return len(text) + sum(len(key) + len(value) for key, value in metadata.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from agent_memory.features.log.model.outlines import SessionOutline
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.log.services import paging
 from agent_memory.kernel.errors import InvalidInput, NotFound
-from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 
 DEFAULT_EVENTS = 50
 MAX_EVENTS = 1_000
+_FIRST = EventId("")  # before all ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +71,44 @@ class Timeline:
         return event
 
     def list_session(
-        self, session_id: str, *, limit: int = 0, after: Position | None = None
+        self,
+        session_id: str,
+        *,
+        limit: int = 0,
+        after: Position | None = None,
+        reverse: bool = False,
     ) -> EventPage:
         """Return a session's events by time, without its titles and summaries; an unknown session
-        has none."""
+        has none. If `reverse`, the latest come first, and `after` is the one to read back from."""
         check_session_id(session_id)
         return _list_talk(
             lambda place: self.log.list_session(
-                SessionId(session_id), after=place, limit=page_size(limit)
+                SessionId(session_id), after=place, limit=page_size(limit), reverse=reverse
             ),
             after,
         )
+
+    def find_start(
+        self, session_id: str, start: EventId | Millis, *, reverse: bool = False
+    ) -> Position | None:
+        """Return the `after` of `list_session` for a page that begins at an event or at a time.
+
+        Both are part of the page. None: it begins at the first event, or at the last.
+        Raises NotFound if the session has no such event.
+        """
+        if not isinstance(start, str):
+            check_millis("from_timestamp_ms", start)
+            at_ms = start + 1 if reverse else start
+            return Position(at_ms=Millis(at_ms), event_id=_FIRST) if at_ms <= MAX_MILLIS else None
+        event = self.get_event(start)
+        if event.session_id != session_id:
+            raise NotFound(f"there is no event {start!r} in the session {session_id!r}")
+        if reverse:
+            return event.position.next
+        before = self.log.list_session(
+            event.session_id, after=event.position, limit=1, reverse=True
+        ).events
+        return before[0].position if before else None
 
 
 def _list_talk(read: Callable[[Position | None], EventPage], after: Position | None) -> EventPage:

@@ -16,7 +16,7 @@ from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.kernel.ids import MemoryKey, Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Append, Batch, Delete, DeleteRange, Put
+from agent_memory.platform.store.batches import Append, Batch, Committed, Delete, DeleteRange, Put
 
 _ENTRY = b"change:"
 _KEPT = 100  # entries
@@ -47,14 +47,16 @@ class StoredChangeLog:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def add(self, entry: ChangeEntry, /) -> None:
+    def add(self, entry: ChangeEntry, /) -> ChangeEntry:
         number = self._store.get_sequence(families.JOURNAL, _ENTRY) + 1
         trim = DeleteRange(families.JOURNAL, _ENTRY, _key(max(0, number - _KEPT)))
         append = Append(families.JOURNAL, _ENTRY, _encode(entry))
-        self._store.submit([Batch((trim, append))]).result()
+        outcomes = self._store.submit([Batch((trim, append))]).result()
+        (assigned,) = (each.sequences[-1] for each in outcomes if isinstance(each, Committed))
+        return replace(entry, number=assigned)
 
-    def get_last(self) -> ChangeEntry | None:
-        end = keys.end_of(_ENTRY)
+    def get_last(self, *, before: ChangeEntry | None = None) -> ChangeEntry | None:
+        end = keys.end_of(_ENTRY) if before is None else _key(before.number)
         rows = self._store.scan(families.JOURNAL, _ENTRY, end, limit=1, reverse=True)
         return _decode(*rows[0]) if rows else None
 

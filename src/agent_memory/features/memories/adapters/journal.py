@@ -12,7 +12,7 @@ from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Append, Batch, Delete, DeleteRange, Put
+from agent_memory.platform.store.batches import Append, Batch, Committed, Delete, DeleteRange, Put
 
 _RUN = b"run:"
 _LOOKED = b"looked:"
@@ -45,14 +45,17 @@ class StoredJournal:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def add(self, run: ConsolidationRun, /) -> None:
+    def add(self, run: ConsolidationRun, /) -> ConsolidationRun:
         number = self._store.get_sequence(families.JOURNAL, _RUN) + 1
         trim = DeleteRange(families.JOURNAL, _RUN, _key(max(0, number - _KEPT)))
         append = Append(families.JOURNAL, _RUN, _encode_run(run))
-        self._store.submit([Batch((trim, append))]).result()
+        outcomes = self._store.submit([Batch((trim, append))]).result()
+        (assigned,) = (each.sequences[-1] for each in outcomes if isinstance(each, Committed))
+        return replace(run, number=assigned)
 
-    def get_last(self) -> ConsolidationRun | None:
-        rows = self._store.scan(families.JOURNAL, _RUN, keys.end_of(_RUN), limit=1, reverse=True)
+    def get_last(self, *, before: ConsolidationRun | None = None) -> ConsolidationRun | None:
+        end = keys.end_of(_RUN) if before is None else _key(before.number)
+        rows = self._store.scan(families.JOURNAL, _RUN, end, limit=1, reverse=True)
         return _decode_run(*rows[0]) if rows else None
 
     def remove(self, run: ConsolidationRun, /) -> None:

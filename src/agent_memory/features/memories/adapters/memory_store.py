@@ -102,6 +102,15 @@ class MemoryOutlines:
             found = (key for _, key in self._newest if admits(known[key]))
             return list(islice(found, limit))
 
+    def find_superseded(self, domain: Domain, /) -> dict[str, list[MemoryKey]]:
+        found: dict[str, list[MemoryKey]] = {}
+        with self._changing:
+            for key, outline in self._load().items():
+                is_there = outline.status is not MemoryStatus.TOMBSTONE
+                if outline.superseded and is_there and key.domain == domain:
+                    found.setdefault(outline.superseded_by, []).append(key)
+        return found
+
     def note_written(self, written: Sequence[MemoryKey]) -> None:
         """Read these memories again. Reading under the lock keeps the last of two writes."""
         with self._changing:
@@ -314,8 +323,8 @@ def _batch(change: MemoryChange) -> Batch:
 
 def _outline(key: MemoryKey, value: bytes, uses: int) -> MemoryOutline:
     record = codec.unpack(value, _MemoryRecord)
-    superseded = bool(record.superseded_by)
-    return MemoryOutline(key, record.status, superseded, Millis(record.created_ms), uses)
+    by = record.superseded_by
+    return MemoryOutline(key, record.status, bool(by), Millis(record.created_ms), uses, by)
 
 
 def _encode_memory(memory: Memory) -> bytes:

@@ -57,6 +57,11 @@ class ChangeEntry:
     number: int = 0  # assigned by the log
 
     @property
+    def name(self) -> str:
+        """The name by which a caller has it undone."""
+        return f"change-{self.number}"
+
+    @property
     def is_final(self) -> bool:
         """Whether it cannot be undone: it forgot memories, or changed too many."""
         return self.action is ChangeAction.FORGET or self.count > MAX_CHANGES

@@ -1,7 +1,10 @@
 """Consolidation plans and runs. A run records what it changes, so that it can be undone."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent_memory.features.memories.model import differences
+from agent_memory.features.memories.model.differences import Comparison
 from agent_memory.features.memories.model.duplicates import Cluster
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.projects import NEVER
@@ -21,6 +24,11 @@ class Merge:
     def superseded(self) -> tuple[Memory, ...]:
         rewritten = () if self.written is None else (self.cluster.kept,)
         return (*rewritten, *self.cluster.others)
+
+    def compare(self) -> Iterator[tuple[Memory, Comparison]]:
+        """Yield the others with what differs from the one that is kept."""
+        for old in self.cluster.others:
+            yield old, differences.compare(old, self.cluster.kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +80,8 @@ class ConsolidationRun:
     number: int = 0  # assigned by the journal
     tiers: tuple[tuple[MemoryKey, Tier], ...] = ()  # before the run
     reviewed: tuple[tuple[Domain, Millis], ...] = ()  # when each domain was, before the run
+
+    @property
+    def name(self) -> str:
+        """The name by which a caller has it undone."""
+        return f"merge-{self.number}"

@@ -175,6 +175,7 @@ class MemoryOutline(NamedTuple):
     superseded: bool
     created_ms: Millis
     uses: int
+    superseded_by: str = ""
 
     @property
     def namespace(self) -> str:
@@ -186,7 +187,8 @@ class MemoryOutline(NamedTuple):
         in their time."""
         day = Millis(self.created_ms - self.created_ms % _DAY_MS)
         key = self.key._replace(digest=Digest(""))
-        return self._replace(key=key, created_ms=day, uses=min(self.uses, OFTEN))
+        uses = min(self.uses, OFTEN)
+        return self._replace(key=key, created_ms=day, uses=uses, superseded_by="")
 
 
 @dataclass(frozen=True, slots=True)

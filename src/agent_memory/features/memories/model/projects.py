@@ -26,6 +26,15 @@ class RepositoryInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloneInfo:
+    """A repository of the user that stores memories. `folder` is its main worktree; it is empty for
+    a bare repository, and if that folder belongs to another one."""
+
+    folder: str = ""
+    has_remote: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """A project. `origin` is empty without a remote. `homes` are its clones on this machine."""
 

@@ -1,9 +1,10 @@
 """Consolidation: merge near-duplicates and update tiers, with a plan first and an undo."""
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.queries import SearchScope
@@ -51,6 +52,16 @@ class ConsolidationOutcome:
     applied: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOutcome:
+    """The memories that a merge superseded, why others were not, and the run that undo takes
+    back, if anything was merged."""
+
+    superseded: tuple[Memory, ...]
+    skipped: tuple[str, ...]
+    run: ConsolidationRun | None
+
+
 @dataclass(frozen=True, slots=True)
 class Consolidation:
     editor: MemoryEditor
@@ -61,6 +72,8 @@ class Consolidation:
     reasoner: Reasoner | None
     worker: Worker
     clock: Clock
+    # Held while a run is applied or undone: undo must not take a run for interrupted that goes on.
+    turn: threading.RLock = field(default_factory=threading.RLock)
 
     def consolidate(
         self,
@@ -81,9 +94,15 @@ class Consolidation:
         )
 
     def plan(
-        self, domains: Sequence[Domain] | None, *, full: bool, on_progress: OnProgress
+        self,
+        domains: Sequence[Domain] | None,
+        *,
+        full: bool,
+        on_progress: OnProgress,
+        rewrite: bool = True,
     ) -> ConsolidationPlan:
-        """Plan the changes among the memories that changed since the last run, or among all."""
+        """Plan the changes among the memories that changed since the last run, or among all. With
+        `rewrite`, a model may write the text of each merge, if there is one."""
         now = self.clock.now()
         chosen = self.editor.memories.list_domains() if domains is None else domains
         found = [each for each in self.editor.list_all(chosen) if not each.is_pending]
@@ -100,12 +119,12 @@ class Consolidation:
         skipped: list[str] = []
         if self.vectors is None:
             skipped.append("duplicates in other words: embedder.provider is none")
-        if self.reasoner is None and clusters:
+        if rewrite and self.reasoner is None and clusters:
             skipped.append("merged summaries: they need an LLM (summarizer.provider)")
         merges = []
         for number, each in enumerate(clusters):
             on_progress("writing", number, len(clusters))
-            merges.append(self._merge(each, number, skipped))
+            merges.append(self._merge(each, number, skipped) if rewrite else Merge(cluster=each))
         return ConsolidationPlan(
             at_ms=now,
             domains=tuple(chosen),
@@ -120,6 +139,12 @@ class Consolidation:
     ) -> tuple[str, ...]:
         """Apply the plan. Return what could not be done, and why. The journal is written first, so
         that an interrupted run can be undone too."""
+        with self.turn:
+            return self._apply_plan(plan, here, on_progress)[0]
+
+    def _apply_plan(
+        self, plan: ConsolidationPlan, here: MemoryLocation, on_progress: OnProgress
+    ) -> tuple[tuple[str, ...], ConsolidationRun]:
         skipped: dict[Domain, list[str]] = defaultdict(list)
         steps: list[_MergeStep] = []
         for merge in plan.merges:
@@ -127,12 +152,12 @@ class Consolidation:
                 steps += self._prepare_steps(merge, here)
         run = _run(steps, self.clock.now(), plan, self.journal.get_review_times())
         if run.changes:
-            self.journal.add(run)
+            run = self.journal.add(run)
         gone: set[MemoryKey] = set()
         for number, step in enumerate(steps):
             on_progress("merging", number, len(steps))
             with _skip_failures(step.merge, skipped):
-                self._apply(step, run.at_ms, here, gone)
+                self._apply_step(step, run.at_ms, here, gone)
         self.journal.set_review_time(
             [each for each in plan.domains if each not in skipped], plan.at_ms
         )
@@ -144,17 +169,55 @@ class Consolidation:
                 if move.memory.key in gone or move.memory.key not in going
             }
         )
-        return tuple(reason for reasons in skipped.values() for reason in reasons)
+        return tuple(reason for reasons in skipped.values() for reason in reasons), run
+
+    def merge(
+        self, chosen: Sequence[Cluster], here: MemoryLocation, on_progress: OnProgress
+    ) -> MergeOutcome:
+        """Merge memories that a caller chose, into the one that each group keeps. Undo takes it
+        back as one run."""
+        skipped: dict[Domain, list[str]] = defaultdict(list)
+        merges = []
+        for merge in (Merge(cluster=cluster) for cluster in chosen):
+            with _skip_failures(merge, skipped):
+                _check_chosen(merge.cluster)
+                merges.append(merge)
+        # Without domains: what was compared before stays to be compared.
+        plan = ConsolidationPlan(
+            at_ms=self.clock.now(), domains=(), considered=0, merges=tuple(merges), moves=()
+        )
+        failed = [reason for reasons in skipped.values() for reason in reasons]
+        with self.turn:
+            not_done, run = self._apply_plan(plan, here, on_progress)
+        failed += not_done
+        superseded = []
+        for merge in merges:
+            for old in merge.superseded:
+                stored = self.editor.memories.get(old.key)
+                if stored is not None and stored.superseded_by == merge.cluster.kept.id:
+                    superseded.append(stored)
+                elif not any(old.id in reason for reason in failed):
+                    failed.append(f"{old.id}: it, or the one that is kept, was changed meanwhile")
+        return MergeOutcome(
+            superseded=tuple(superseded), skipped=tuple(failed), run=run if superseded else None
+        )
 
     def undo(self, here: MemoryLocation) -> tuple[int, int]:
         """Undo the last run. Return how many memories were restored, and how many were left alone
         because they changed since. Raises NotFound if there is no run."""
-        while (run := self.journal.get_last()) is not None:
-            taken = self._undo_run(run, here)
-            self.journal.remove(run)
-            if taken is not None:
-                return taken
+        with self.turn:
+            while (run := self.journal.get_last()) is not None:
+                taken = self.undo_run(run, here)
+                if taken is not None:
+                    return taken
         raise NotFound("there is no consolidation to undo")
+
+    def undo_run(self, run: ConsolidationRun, here: MemoryLocation) -> tuple[int, int] | None:
+        """Undo a run as `undo` does; the caller has the turn. Return None if the run was
+        interrupted before it changed anything."""
+        taken = self._restore(run, here)
+        self.journal.remove(run)
+        return taken
 
     def _near(
         self, seeds: Sequence[Memory], active: Sequence[Memory], on_progress: OnProgress
@@ -236,7 +299,7 @@ class Consolidation:
             ),
         )
 
-    def _apply(
+    def _apply_step(
         self, step: "_MergeStep", at: Millis, here: MemoryLocation, gone: set[MemoryKey]
     ) -> None:
         kept = step.merge.cluster.kept
@@ -272,8 +335,7 @@ class Consolidation:
         stored = self.editor.memories.get(memory.key)
         return stored is not None and stored.updated_ms == memory.updated_ms
 
-    def _undo_run(self, run: ConsolidationRun, here: MemoryLocation) -> tuple[int, int] | None:
-        """Return None if the run was interrupted before it changed anything."""
+    def _restore(self, run: ConsolidationRun, here: MemoryLocation) -> tuple[int, int] | None:
         undone = left = 0
         changed = False
         for change in reversed(run.changes):
@@ -383,6 +445,21 @@ def _skip_failures(merge: Merge, skipped: dict[Domain, list[str]]) -> Iterator[N
         kept = merge.cluster.kept
         names = ", ".join(each.id for each in (kept, *merge.cluster.others))
         skipped[kept.domain].append(f"the merge of {names}: {exc}")
+
+
+def _check_chosen(cluster: Cluster) -> None:
+    """Raise InvalidInput if these cannot become one memory."""
+    kept = cluster.kept
+    for memory in (kept, *cluster.others):
+        memories.check_reviewed(memory)
+        if memory.status not in _PRESENT:
+            raise InvalidInput(
+                f"{memory.id} is {memory.status}: only active and resolved memories can be merged"
+            )
+        if memory.domain != kept.domain:
+            raise InvalidInput(f"{memory.id} is of {memory.domain}, and {kept.id} of {kept.domain}")
+    if any(memory.key == kept.key for memory in cluster.others):
+        raise InvalidInput(f"{kept.id} cannot supersede itself")
 
 
 def _check_written(written: MergedMemory, cluster: Cluster) -> None:

@@ -87,6 +87,21 @@ class MemoryEditor:
                 raise AmbiguousName(f"{name!r} matches {len(matches)} memories: {urns}")
         raise NotFound(f"no memory {name!r}: `memory list` shows all")
 
+    def find_exactly(self, memory_id: str, domain: Domain) -> Memory | None:
+        """Return the memory of this id in a domain, unless it was forgotten."""
+        try:
+            reference = memories.parse_reference(memory_id)
+        except InvalidInput:
+            return None  # an id of another tool
+        return next(
+            (
+                memory
+                for memory in self._find_named(reference.domain or domain, reference)
+                if memory.status is not MemoryStatus.TOMBSTONE
+            ),
+            None,
+        )
+
     def show(self, name: str, here: MemoryLocation, *, counted: bool = True) -> MemoryDetails:
         memory = self.find(name, here)
         if counted:
@@ -156,8 +171,11 @@ class MemoryEditor:
             memory.key, here, lambda stored: memories.accept(stored, self.clock.now())
         )
 
-    def edit(self, memory: Memory, edit: MemoryEdit, here: MemoryLocation) -> CaptureResult:
-        """Apply the edit. New text makes a new memory, which supersedes this one."""
+    def edit(
+        self, memory: Memory, edit: MemoryEdit, here: MemoryLocation, *, by_user: bool = True
+    ) -> CaptureResult:
+        """Apply the edit. New text makes a new memory, which supersedes this one. Words that await
+        review become that memory only if the user edits."""
         memories.check_reviewed(memory)
         if edit.empty:
             raise InvalidInput(
@@ -168,7 +186,9 @@ class MemoryEditor:
         if text == (memory.summary, memory.content, memory.spec):
             cleaned = self.capture.clean(draft)
             return CaptureResult(memory=self._update_names(memory, cleaned, here), created=False)
-        captured = self.capture.capture(draft, self.locate(memory.domain, here))
+        place = self.locate(memory.domain, here)
+        captured = self.capture.capture(draft, place, by_user=by_user)
+        memories.check_reviewed(captured.memory)
         if captured.memory.key != memory.key:  # else the new text differed only by a secret
             self.update(
                 memory.key, here, status=MemoryStatus.ARCHIVED, superseded_by=captured.memory.id

@@ -21,6 +21,8 @@ from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
 USER_REPOSITORY = "user.git"
+PROJECT_REPOSITORIES, ORG_REPOSITORIES = "projects", "org"  # folders of them
+OWN_REPOSITORIES = (USER_REPOSITORY, PROJECT_REPOSITORIES, ORG_REPOSITORIES)
 _GIT = "/.git"
 
 
@@ -162,7 +164,8 @@ class ProjectResolver:
         domain = memories.check_domain(f"{ORG}:{shared.org}")
         if self.remote_of_org():
             return MemoryLocation(
-                domain=domain, home=self.repositories.get_private_home(f"org/{shared.org}.git")
+                domain=domain,
+                home=self.repositories.get_private_home(f"{ORG_REPOSITORIES}/{shared.org}.git"),
             )
         environ = {"GIT_DIR": shared.repository}  # ignore any repository around it
         located = self.repositories.locate(shared.repository, environ)
@@ -294,4 +297,4 @@ class ProjectResolver:
 
 def _private_name(identity: str) -> str:
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
-    return f"projects/{digest[:20]}.git"
+    return f"{PROJECT_REPOSITORIES}/{digest[:20]}.git"

@@ -32,6 +32,12 @@ class ChangingServices:
     capture: Capture
     editor: MemoryEditor
     transfer: Transfer
+    recorder: "_RecordingMemories | None" = None
+
+    @property
+    def entry(self) -> ChangeEntry | None:
+        """What was recorded, once the changes are done; None if there was nothing to change."""
+        return None if self.recorder is None else self.recorder.entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +46,22 @@ class UndoPlan:
     the action made them, and those that stay because they were changed since."""
 
     action: ChangeAction
-    at_ms: Millis
+    source: ChangeEntry | ConsolidationRun
     restored: tuple[Memory, ...] = ()
     archived: tuple[Memory, ...] = ()
     left: tuple[Memory, ...] = ()
-    entry: ChangeEntry | None = None  # None: a consolidation
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def at_ms(self) -> Millis:
+        return self.source.at_ms
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.restored or self.archived or self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +89,11 @@ class ChangeHistory:
                 capture=capture,
                 editor=replace(self.editor, memories=recorder, capture=capture),
                 transfer=replace(self.transfer, memories=recorder, capture=capture),
+                recorder=recorder,
             )
         finally:
             if recorder.count:
-                self.log.add(
+                recorder.entry = self.log.add(
                     ChangeEntry(
                         at_ms=self.clock.now(),
                         action=action,
@@ -87,46 +105,57 @@ class ChangeHistory:
     def plan(self, *, dry_run: bool) -> UndoPlan:
         """Plan to undo the last action. Raises NotFound if there is none, and InvalidInput if it
         cannot be undone; the next call then plans the one before, unless this is a dry run."""
-        entry, journal = self.log.get_last(), self.consolidation.journal
-        while (run := journal.get_last()) is not None and (
-            entry is None or run.at_ms >= entry.at_ms
-        ):
-            plan = self._plan_run(run)
-            if plan.restored or plan.archived or plan.left:
-                return plan
-            journal.remove(run)  # it was interrupted before it changed anything
-        if entry is None:
-            raise NotFound("there is nothing to undo: no change of yours is recorded")
-        if entry.is_final:
+        entry, run = self.log.get_last(), self._find_run()
+        if entry is not None and entry.is_final and (run is None or run.at_ms < entry.at_ms):
             if not dry_run:
                 self.log.remove(entry)
             raise InvalidInput(_explain_final(entry, skipped=not dry_run))
-        found = [(change, self.editor.memories.get(change.key)) for change in entry.changes]
-        return self._build_plan(entry.action, entry.at_ms, found, entry)
+        return self.find_last()
 
-    def undo(self, plan: UndoPlan, here: MemoryLocation) -> UndoPlan:
-        """Carry out the plan, and return what was done."""
-        if plan.entry is None:
-            self._undo_run(here)
+    def find_last(self) -> UndoPlan:
+        """Return the plan for the last action that can be undone. Raises NotFound."""
+        run, entry = self._find_run(), self.log.get_last()
+        while entry is not None and entry.is_final:
+            entry = self.log.get_last(before=entry)
+        if run is not None and (entry is None or run.at_ms >= entry.at_ms):
+            return run
+        if entry is None:
+            raise NotFound("there is nothing to undo: no change of yours is recorded")
+        return self._plan_entry(
+            entry, [(change, self.editor.memories.get(change.key)) for change in entry.changes]
+        )
+
+    def undo(self, name: str, here: MemoryLocation) -> UndoPlan:
+        """Undo the action of this name, and return what was done. Raises InvalidInput if it is not
+        the last one that can be undone: another was made since, or it is undone already."""
+        with self.consolidation.turn:
+            self._remove_interrupted()
+            plan = self.find_last()
+            if plan.name != name:
+                raise InvalidInput("another change was made since: look again at what undo does")
+            if isinstance(plan.source, ChangeEntry):
+                return self._undo_entry(plan.source, here)
+            self._undo_run(plan.source, here)
             return plan
+
+    def _undo_entry(self, entry: ChangeEntry, here: MemoryLocation) -> UndoPlan:
         done: list[tuple[MadeChange, Memory | None]] = []
         undone: dict[tuple[MemoryKey, Millis], Millis] = {}
-        for change in reversed(plan.entry.changes):
+        for change in reversed(entry.changes):
             stored = self.editor.memories.get(change.key)
             done.append((change, stored))
             if stored is not None and stored.status is not MemoryStatus.TOMBSTONE:
                 reverted = self._revert(change, here)
                 if reverted != stored:
                     undone[change.key, change.before_ms] = reverted.updated_ms
-        self.log.remove(plan.entry)
+        self.log.remove(entry)
         self._retime(undone)
-        return self._build_plan(plan.action, plan.at_ms, done[::-1], plan.entry)
+        return self._plan_entry(entry, done[::-1])
 
-    def _undo_run(self, here: MemoryLocation) -> None:
-        run = self.consolidation.journal.get_last()
-        self.consolidation.undo(here)
+    def _undo_run(self, run: ConsolidationRun, here: MemoryLocation) -> None:
+        self.consolidation.undo_run(run, here)
         undone: dict[tuple[MemoryKey, Millis], Millis] = {}
-        for change in () if run is None else run.changes:
+        for change in run.changes:
             memory = self.editor.memories.get(change.key)
             before = (change.status, change.superseded_by, change.tags)
             if memory is not None and before == (
@@ -148,12 +177,8 @@ class ChangeHistory:
             change.key, here, lambda stored: changes.revert(change, stored, self.clock.now())
         )
 
-    def _build_plan(
-        self,
-        action: ChangeAction,
-        at: Millis,
-        found: Sequence[tuple[MadeChange, Memory | None]],
-        entry: ChangeEntry,
+    def _plan_entry(
+        self, entry: ChangeEntry, found: Sequence[tuple[MadeChange, Memory | None]]
     ) -> UndoPlan:
         there = [
             (change, memory)
@@ -162,13 +187,28 @@ class ChangeHistory:
         ]
         as_made = [pair for pair in there if pair[1].updated_ms == pair[0].changed_ms]
         return UndoPlan(
-            action=action,
-            at_ms=at,
+            action=entry.action,
+            source=entry,
             restored=tuple(memory for change, memory in as_made if change.before is not None),
             archived=tuple(memory for change, memory in as_made if change.before is None),
             left=tuple(memory for pair in there if pair not in as_made for memory in pair[1:]),
-            entry=entry,
         )
+
+    def _find_run(self) -> UndoPlan | None:
+        """Return the plan for the last consolidation that changed something. One that did not may
+        have just begun, so it stays in the journal."""
+        journal = self.consolidation.journal
+        run = journal.get_last()
+        while run is not None and (plan := self._plan_run(run)).is_empty:
+            run = journal.get_last(before=run)
+        return None if run is None else plan
+
+    def _remove_interrupted(self) -> None:
+        """Remove the last runs if they changed nothing; the caller has the turn, so none goes
+        on."""
+        journal = self.consolidation.journal
+        while (run := journal.get_last()) is not None and self._plan_run(run).is_empty:
+            journal.remove(run)
 
     def _plan_run(self, run: ConsolidationRun) -> UndoPlan:
         restored, left = [], []
@@ -183,7 +223,7 @@ class ChangeHistory:
         made = [self.editor.memories.get(key) for key in run.made]
         return UndoPlan(
             action=ChangeAction.CONSOLIDATE,
-            at_ms=run.at_ms,
+            source=run,
             restored=tuple(restored),
             archived=tuple(
                 each
@@ -198,6 +238,7 @@ class _RecordingMemories:
     """Memories that remember what is written to them."""
 
     def __init__(self, memories: Memories) -> None:
+        self.entry: ChangeEntry | None = None  # what the log has of it
         self._memories = memories
         self._written: dict[MemoryKey, tuple[Memory | None, Memory]] = {}
 

@@ -1,7 +1,8 @@
 """Figures for monitoring: what is pending, what is stored, which jobs failed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent_memory.features.hooks.ports import Spool
 from agent_memory.features.knowledge.services.learning import Learner
@@ -25,6 +26,8 @@ class Metrics:
     store: StoreMaintenance
     get_health: Callable[[], StoreHealth]
     jobs: Jobs
+    folders: Mapping[str, Sequence[Path]]  # what the daemon keeps on disk, by kind
+    measure: Callable[[Path], int]
 
     def is_writable(self) -> bool:
         """Tell whether the store takes writes."""
@@ -57,6 +60,10 @@ class Metrics:
             "words": status.words.documents,
             "vectors": 0 if status.vectors is None else status.vectors.documents,
         }
+
+    def measure_disk(self) -> Mapping[str, int]:
+        """Return the bytes on disk, by kind."""
+        return {kind: sum(map(self.measure, paths)) for kind, paths in self.folders.items()}
 
     def count_job_failures(self) -> Mapping[str, int]:
         """Count the failures of each job."""

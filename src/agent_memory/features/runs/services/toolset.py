@@ -107,7 +107,7 @@ class ToolsetBuilder:
                 since=self.clock.now(),
                 most=context.most,
             ),
-            Remember(self.facts, context.agent),
+            Remember(self.facts, context.agent, context.session_id),
         ]
         if self.skills is not None:
             tools.append(SkillTool(self.skills))

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import islice
 
-from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.events import Event, check_session_id
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.toc.model import periods, work_figures
 from agent_memory.features.toc.model.periods import Level, Period
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode, to_child
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 
 DEFAULT_CHILDREN = 20
 MAX_CHILDREN = 100
@@ -36,6 +38,14 @@ class Expansion:
     before: tuple[Event, ...] = ()
     excerpt: tuple[Event, ...] = ()
     after: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrippedSegment:
+    """A segment with the grips of its bullets."""
+
+    node: TocNode
+    grips: tuple[Grip, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +108,26 @@ class Contents:
         nodes = tuple(node for node in self.toc.get_nodes(names) if node is not None)
         end = offset + size
         return Children(nodes=nodes, next=end if end < len(parent.child_ids) else None)
+
+    def list_segments(
+        self, session_id: str, start: int, end: int, *, limit: int
+    ) -> list[GrippedSegment]:
+        """Return the segments of a session that have a part in start <= time <= end, by time."""
+        check_session_id(session_id)
+        name, place = SessionId(session_id), Position(at_ms=Millis(start), event_id=EventId(""))
+        earlier = self.toc.list_segments(name, place, limit=1, reverse=True)
+        found = [
+            segment.node_id
+            for segment in (*earlier, *self.toc.list_segments(name, place, limit=limit))
+            if segment.first.at_ms <= end and segment.last.at_ms >= start
+        ]
+        nodes = [node for node in self.toc.get_nodes(found[:limit]) if node is not None]
+        grip_ids = [sorted(node.grip_ids()) for node in nodes]
+        grips = iter(self.toc.get_grips([each for own in grip_ids for each in own]))
+        return [
+            GrippedSegment(node=node, grips=tuple(filter(None, islice(grips, len(own)))))
+            for node, own in zip(nodes, grip_ids, strict=True)
+        ]
 
     def expand(
         self, grip_id: str, *, before: int | None = None, after: int | None = None

@@ -20,14 +20,13 @@ from agent_memory.features.memories.adapters.git import (
 )
 from agent_memory.features.memories.adapters.git.programs import GitResult
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed, InvalidInput, RemoteUnavailable
+from agent_memory.kernel.text.addresses import hide_credentials
 
 SECONDS = 120.0
 MAX_ERROR_CHARS = 500  # of git's messages
 MAX_UNUSED_CHARS = 1000
 
-_USERINFO = re.compile(r"(?<=://)[^/\s'\"]*@")  # up to the last @ before the path
 _AUTHORITY = re.compile(r"[^/:]*://(?P<user>[^/]*)@")
-_QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
 _REJECTED = re.compile(
     r"non-fast-forward|fetch first|failed to update ref|stale info|cannot lock ref"
     r"|incorrect old value|reference already exists|failed to lock|atomic",
@@ -115,7 +114,7 @@ class Remotes:
         known = configured.remotes
         if remote in known:
             urls = (known[remote].url, known[remote].push_url)
-        elif addresses.is_address(remote) and not addresses.is_relative(remote):
+        elif has_remote(configured, remote):
             urls = (remote, "")
         else:
             names = ", ".join(sorted(known)) or "none; add one with git remote add origin ADDRESS"
@@ -304,6 +303,13 @@ def _repository(place: ResolvedRemote, path: Path) -> Path:
     )
 
 
+def has_remote(configured: addresses.GitConfig, remote: str) -> bool:
+    """Tell whether a remote is configured by this name, or is an address."""
+    return remote in configured.remotes or (
+        addresses.is_address(remote) and not addresses.is_relative(remote)
+    )
+
+
 def _has_password(url: str) -> bool:
     match = _AUTHORITY.match(url)
     return "?" in url or (match is not None and ":" in match["user"])
@@ -326,7 +332,7 @@ def _find_secrets(url: str) -> list[str]:
 
 
 def _redact(text: str, secrets: tuple[str, ...]) -> str:
-    text = _QUERY.sub(r"\1", _USERINFO.sub("", text))
+    text = hide_credentials(text)
     for part in secrets:
         if len(part) > 3 and part != "git":
             text = text.replace(part, "***")

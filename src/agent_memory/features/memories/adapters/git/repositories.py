@@ -24,7 +24,7 @@ from agent_memory.features.memories.adapters.git.index import NoteIndexes
 from agent_memory.features.memories.adapters.git.notebook import GitNotebook
 from agent_memory.features.memories.adapters.git.remotes import Remotes
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.model.projects import RepositoryInfo
+from agent_memory.features.memories.model.projects import CloneInfo, RepositoryInfo
 from agent_memory.kernel.errors import GitFailed, InvalidInput
 from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Worker
@@ -95,9 +95,23 @@ class GitRepositories:
     def exists(self, home: Home, /) -> bool:
         return (Path(home) / "HEAD").exists() and (Path(home) / "objects").is_dir()
 
+    def find_clone(self, home: Home, remote: str, /) -> CloneInfo | None:
+        if self._is_own(home):
+            return None
+        with opening.open_repository(home) as repository:
+            try:
+                worktree = _worktree(repository)
+                is_linked = worktree is not None and _is_repository_of(repository, worktree)
+                return CloneInfo(
+                    folder=str(worktree) if is_linked else "",
+                    has_remote=remotes.has_remote(addresses.read_config(repository), remote),
+                )
+            except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+                raise GitFailed(f"{home} cannot be read: {exc}") from exc
+
     def open_notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
         self._check_once(Path(home))
-        if Path(home).is_relative_to(self._data_folder.resolve()):
+        if self._is_own(home):
             self._make(Path(home))
             modes = FileModes(home=Path(home), umask=file_modes.OWNER_ONLY)
         elif self.exists(home):
@@ -121,6 +135,9 @@ class GitRepositories:
     def close(self) -> None:
         """Stop git processes that wait for a remote."""
         self._remotes.close()
+
+    def _is_own(self, home: Home) -> bool:
+        return Path(home).is_relative_to(self._data_folder.resolve())
 
     def _check_once(self, home: Path) -> None:
         """Set truncated objects aside, once per process: a crash left them before this start."""
@@ -196,6 +213,12 @@ def _main_worktree(repository: pygit2.Repository, home: Path) -> Path | None:
 
 def _worktree(repository: pygit2.Repository) -> Path | None:
     return None if repository.is_bare else Path(repository.workdir)
+
+
+def _is_repository_of(repository: pygit2.Repository, worktree: Path) -> bool:
+    """Tell whether a worktree names the repository too: `core.worktree` may name any folder."""
+    found = pygit2.discover_repository(str(worktree))
+    return found is not None and Path(found).resolve() == Path(repository.path).resolve()
 
 
 def _bare_name(home: Path) -> Path:

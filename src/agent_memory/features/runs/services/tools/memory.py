@@ -16,7 +16,7 @@ from agent_memory.features.runs.model.chats import ToolCall
 from agent_memory.features.runs.model.workspaces import escape_hidden
 from agent_memory.kernel import limits
 from agent_memory.kernel.cancellation import CancelToken
-from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.ids import Millis, SessionId
 
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
@@ -77,6 +77,7 @@ class RecallMemory:
 class Remember:
     facts: Facts
     agent: str
+    session: SessionId
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "remember",
         "Store a fact for later conversations. A new value for the same key replaces the old one.",
@@ -99,6 +100,7 @@ class Remember:
                 key=args.text("key").strip(),
                 value=args.text("value"),
                 fact_type=args.text("type").strip() or None,
+                session_id=self.session,
             )
         )
         if fact.times_confirmed > 1:

@@ -1,0 +1,58 @@
+"""Who calls: a session of the page stands for the person who opened it, a key for a program."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request, params
+
+from agent_memory.interfaces.http.page_sessions import PageSession
+
+ONLY_YOU = (
+    "only you can {what}, and a key belongs to a program: use the page (`memory ui`) or `{command}`"
+)
+NO_TERMINAL = (
+    "only you can accept what was noted automatically, and this page was not opened from a"
+    " terminal: run `memory ui` or `memory review` in one"
+)
+
+
+def find_page_session(request: Request) -> PageSession | None:
+    """Return the session of the page that a request has; a key, or the socket, has none."""
+    session = getattr(request.state, "page_session", None)
+    return session if isinstance(session, PageSession) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerRights:
+    """Whether a caller is a person, and may accept what awaits review."""
+
+    is_person: bool
+    may_accept: bool
+
+
+def read_rights(request: Request) -> CallerRights:
+    session = find_page_session(request)
+    return CallerRights(
+        is_person=session is not None, may_accept=session is not None and session.may_accept
+    )
+
+
+Rights = Annotated[CallerRights, Depends(read_rights)]
+
+
+def check_person(request: Request, what: str, command: str) -> PageSession:
+    """Return the session of the page. Refuse a request of a program."""
+    session = find_page_session(request)
+    if session is None:
+        raise HTTPException(403, ONLY_YOU.format(what=what, command=command))
+    return session
+
+
+def require_person(what: str, command: str) -> params.Depends:
+    """Return a dependency that refuses a request of a program."""
+
+    def check(request: Request) -> PageSession:
+        return check_person(request, what, command)
+
+    dependency: params.Depends = Depends(check)
+    return dependency
