@@ -5,6 +5,7 @@ import hmac
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple, Self
 
@@ -40,6 +41,30 @@ class SocketOwner(NamedTuple):
 
     uid: int
     inode: int
+
+
+class Role(StrEnum):
+    """What a caller may do. Each role includes the ones before it."""
+
+    READER = "reader"
+    WRITER = "writer"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who calls. `projects` are the only ones that they see and write; None means every project.
+
+    Without a person it is the owner of this memory, as everyone is who reaches a daemon of their
+    own.
+    """
+
+    person: str = ""
+    role: Role = Role.ADMIN
+    projects: frozenset[str] | None = None
+
+
+OWNER = Principal()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

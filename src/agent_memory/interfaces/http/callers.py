@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, params
 
 from agent_memory.interfaces.http.page_sessions import PageSession
+from agent_memory.kernel.access import OWNER, Principal
 
 ONLY_YOU = (
     "only you can {what}, and a key belongs to a program: use the page (`memory ui`) or `{command}`"
@@ -20,6 +21,15 @@ def find_page_session(request: Request) -> PageSession | None:
     """Return the session of the page that a request has; a key, or the socket, has none."""
     session = getattr(request.state, "page_session", None)
     return session if isinstance(session, PageSession) else None
+
+
+def read_principal(request: Request) -> Principal:
+    """Return who calls, as the gate has found out."""
+    principal = getattr(request.state, "principal", OWNER)
+    return principal if isinstance(principal, Principal) else OWNER
+
+
+CallingPrincipal = Annotated[Principal, Depends(read_principal)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
