@@ -164,6 +164,17 @@ def _options() -> re2.Options:
     return options
 
 
+def _name_glance(lead: str) -> str:
+    """Return the name of the set that a lead is searched with in the quick check."""
+    if lead in patterns.NAME_LEADS:
+        return "names"
+    if lead in (patterns.DISCORD_LEAD, wrappings.BASE64_LEAD):
+        return "runs"  # of any letters
+    if lead.startswith(patterns.START):
+        return "tokens"
+    return "characters" if lead.startswith(("[", "(?:[", "(?:^|[")) else "words"
+
+
 def _allow_nothing(_data: bytes, _span: SecretSpan) -> bool:
     return False
 
@@ -221,7 +232,6 @@ class Scanner:
             ),
         ]
         self._broken = self._build_stage([], [(wrappings.BROKEN, self._scan_joined)]).leads
-        self._quick = (*(stage.leads for stage in self._stages), self._broken)
         self._begins = _join_alternatives(
             rule.begins for rule in patterns.PROVIDER_RULES if rule.begins
         )
@@ -231,11 +241,11 @@ class Scanner:
 
         Texts joined by empty lines can be checked together: no word continues across a line end,
         and a text begins and ends where a line does, so every rule that matches in a text matches
-        here too.
+        here too. A run that is broken over lines ends before an empty one.
         """
-        if not self._glances:  # on first use: cleaning single texts needs none
-            self._glances = self._build_glances()
-        return any(glance.Match(lines) is not None for glance in self._glances)
+        if self._has_lead(lines):
+            return True
+        return self._broken.Match(lines) is not None and self._has_lead(self._join_runs(lines)[1])
 
     def scan(self, data: bytes, spare: IsAllowed = _allow_nothing) -> list[SecretSpan]:
         """Return all secrets, in order, without overlaps.
@@ -243,12 +253,19 @@ class Scanner:
         `spare` decides, with the text around it, that a span is no secret. Raises ContentBlocked
         if encodings are nested too deeply.
         """
-        if len(data) <= SHORT and not any(leads.Match(data) for leads in self._quick):
+        if len(data) <= SHORT and not self.suspects(data):
             return []  # the fast path of most texts
         parts = self._select_parts(data)
         search = ScanContext(_Budget(max(VIEWED * len(data), VIEWED_AT_LEAST)), spare)
         spans = self._run_stages(data, parts, search)
         return [span for span in _merge_spans(spans) if not spare(data, span)] if spans else spans
+
+    def _has_lead(self, lines: bytes) -> bool:
+        """Return whether the lead of a rule or of a view occurs, except of broken lines. It does if
+        any stage selects a part."""
+        if not self._glances:  # on first use: long texts need none
+            self._glances = self._build_glances()
+        return any(glance.Match(lines) is not None for glance in self._glances)
 
     def _select_parts(self, data: bytes) -> list[tuple[_ScanStage, Sequence[_Part]]]:
         """Select the parts to try, by stage."""
@@ -289,15 +306,15 @@ class Scanner:
         return _ScanStage(leads, [run for _, run in runs], [look for _, look in looks], wide)
 
     def _build_glances(self) -> list[re2.Set]:
-        """Build one set of all leads of rules, and one of views: faster than a set per stage."""
-        views = (
-            wrappings.WRAPPING,
-            wrappings.BROKEN,
-            wrappings.BASE64_LEAD,
-            wrappings.HEX_LEAD,
-        )
+        """Build sets that show together whether a lead occurs. All leads in one set, or with their
+        numbers, would be far slower: RE2 builds states as it meets them, and leads that remember
+        many characters multiply the states of all others in their set. The split is measured."""
+        views = (wrappings.WRAPPING, wrappings.BASE64_LEAD, wrappings.HEX_LEAD)
+        groups: dict[str, list[str]] = {}
+        for lead in (*self._leads, *views):
+            groups.setdefault(_name_glance(lead), []).append(lead)
         glances = []
-        for leads in (self._leads, views):
+        for leads in groups.values():
             glance = re2.Set.SearchSet(self._options)
             glance.Add(f"(?m:{_join_alternatives(leads)})".encode())
             glance.Compile()
@@ -365,8 +382,9 @@ class Scanner:
 
     def _scan_joined(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
         """Find tokens and encoded secrets that are broken over lines."""
-        spans = [match.span() for match in self._matches(wrappings.BROKEN_RUN, data)]
-        glance = b"\n".join(wrappings.join_lines(data[start:end]) for start, end in spans)
+        spans, glance = self._join_runs(data)
+        if not self._has_lead(glance):
+            return  # the check below would say so too, for more
         if not (self._shapes.leads.Match(glance) or self._is_wrapped(glance)):
             return
         pieces = [
@@ -398,6 +416,11 @@ class Scanner:
             for span in self._map_to_text(view, joined_spans, search, joined=True):
                 if end := find_end(data, span):
                     yield SecretSpan(span.start, end, span.kind, span.rank)
+
+    def _join_runs(self, data: bytes) -> tuple[list[tuple[int, int]], bytes]:
+        """Return the runs that may be broken over lines, and each as one line."""
+        spans = [match.span() for match in self._matches(wrappings.BROKEN_RUN, data)]
+        return spans, b"\n".join(wrappings.join_lines(data[start:end]) for start, end in spans)
 
     def _scan_view(
         self, view: View, search: ScanContext, *, deeper: bool = True
