@@ -126,6 +126,32 @@ class ScanContext:
         return ScanContext(self.budget, self.spare, self.depth - 1)
 
 
+class LeadSets:
+    """Leads, and which of them occur in a text.
+
+    RE2 builds the states of a set as it meets them, and leads that remember many characters
+    multiply the states of all others in their set. So leads are split into sets whose states stay
+    few. The split is measured.
+    """
+
+    def __init__(self, leads: Sequence[str], options: re2.Options) -> None:
+        groups: dict[str, list[int]] = {}
+        for index, lead in enumerate(leads):
+            groups.setdefault(_name_group(lead), []).append(index)
+        self._groups = list(groups.values())
+        self._sets = [
+            _compile_set([leads[index] for index in group], options) for group in self._groups
+        ]
+
+    def find(self, data: bytes) -> list[int]:
+        """Return the indexes of the leads that occur, in order."""
+        return sorted(
+            group[number]
+            for group, leads in zip(self._groups, self._sets, strict=True)
+            for number in leads.Match(data) or ()
+        )
+
+
 ViewScan = Callable[[bytes, ScanContext], Iterator[SecretSpan]]
 _Part = tuple[int, int, bytes]
 
@@ -136,7 +162,7 @@ class _ScanStage(NamedTuple):
     The first `wide` rules match over many lines, so they see the whole text.
     """
 
-    leads: re2.Set
+    leads: "LeadSets"
     detectors: list[Detector]
     view_scans: list[ViewScan]
     wide: int
@@ -144,10 +170,10 @@ class _ScanStage(NamedTuple):
     def select_parts(self, data: bytes) -> Sequence[_Part]:
         """Return which rules and views to try: their index, the start of the part, the part."""
         if len(data) <= BLOCK:
-            return [(index, 0, data) for index in self.leads.Match(data) or ()]
+            return [(index, 0, data) for index in self.leads.find(data)]
         regions: dict[int, list[tuple[int, int]]] = {}
         for start, end in _blocks(data):
-            for index in self.leads.Match(data[start : end + MARGIN]) or ():
+            for index in self.leads.find(data[start : end + MARGIN]):
                 _add(regions.setdefault(index, []), _lines_around(data, start, end))
         return [
             (index, start, data[start:end])
@@ -164,8 +190,16 @@ def _options() -> re2.Options:
     return options
 
 
-def _name_glance(lead: str) -> str:
-    """Return the name of the set that a lead is searched with in the quick check."""
+def _compile_set(leads: Iterable[str], options: re2.Options) -> re2.Set:
+    compiled = re2.Set.SearchSet(options)
+    for lead in leads:
+        compiled.Add(lead.encode())
+    compiled.Compile()
+    return compiled
+
+
+def _name_group(lead: str) -> str:
+    """Return the name of the set that a lead is searched with."""
     if lead in patterns.NAME_LEADS:
         return "names"
     if lead in (patterns.DISCORD_LEAD, wrappings.BASE64_LEAD):
@@ -231,7 +265,7 @@ class Scanner:
                 wide=len(wide),
             ),
         ]
-        self._broken = self._build_stage([], [(wrappings.BROKEN, self._scan_joined)]).leads
+        self._broken = _compile_set([wrappings.BROKEN], self._options)
         self._begins = _join_alternatives(
             rule.begins for rule in patterns.PROVIDER_RULES if rule.begins
         )
@@ -298,28 +332,20 @@ class Scanner:
     def _build_stage(
         self, runs: list[tuple[str, Detector]], looks: list[tuple[str, ViewScan]], *, wide: int = 0
     ) -> _ScanStage:
-        leads = re2.Set.SearchSet(self._options)
-        for lead in (*(lead for lead, _ in runs), *(lead for lead, _ in looks)):
-            leads.Add(lead.encode())
+        leads = LeadSets([lead for lead, _ in (*runs, *looks)], self._options)
         self._leads += [lead for lead, _ in runs]
-        leads.Compile()
         return _ScanStage(leads, [run for _, run in runs], [look for _, look in looks], wide)
 
     def _build_glances(self) -> list[re2.Set]:
-        """Build sets that show together whether a lead occurs. All leads in one set, or with their
-        numbers, would be far slower: RE2 builds states as it meets them, and leads that remember
-        many characters multiply the states of all others in their set. The split is measured."""
+        """Build sets that show together whether a lead occurs: faster than to find which do."""
         views = (wrappings.WRAPPING, wrappings.BASE64_LEAD, wrappings.HEX_LEAD)
         groups: dict[str, list[str]] = {}
         for lead in (*self._leads, *views):
-            groups.setdefault(_name_glance(lead), []).append(lead)
-        glances = []
-        for leads in groups.values():
-            glance = re2.Set.SearchSet(self._options)
-            glance.Add(f"(?m:{_join_alternatives(leads)})".encode())
-            glance.Compile()
-            glances.append(glance)
-        return glances
+            groups.setdefault(_name_group(lead), []).append(lead)
+        return [
+            _compile_set([f"(?m:{_join_alternatives(leads)})"], self._options)
+            for leads in groups.values()
+        ]
 
     # ---- views ----
 
@@ -385,7 +411,7 @@ class Scanner:
         spans, glance = self._join_runs(data)
         if not self._has_lead(glance):
             return  # the check below would say so too, for more
-        if not (self._shapes.leads.Match(glance) or self._is_wrapped(glance)):
+        if not (self._shapes.leads.find(glance) or self._is_wrapped(glance)):
             return
         pieces = [
             (
@@ -402,7 +428,7 @@ class Scanner:
         ):
             if self._is_continued(data, span):
                 yield span
-        for index in self._shapes.leads.Match(view.data) or ():
+        for index in self._shapes.leads.find(view.data):
             if index >= len(self._shapes.detectors):
                 joined_spans = self._shapes.view_scans[index - len(self._shapes.detectors)](
                     view.data, inner
@@ -489,7 +515,7 @@ class Scanner:
         shapes = self._shapes
         return any(
             span.start == 0
-            for index in shapes.leads.Match(token) or ()
+            for index in shapes.leads.find(token)
             if index < len(shapes.detectors)
             for span in shapes.detectors[index](token)
         )
