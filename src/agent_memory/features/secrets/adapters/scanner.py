@@ -7,6 +7,7 @@ bounded piece of text around each.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import re2
@@ -135,12 +136,19 @@ class LeadSets:
     """
 
     def __init__(self, leads: Sequence[str], options: re2.Options) -> None:
+        self._leads = leads
+        self._options = options
         groups: dict[str, list[int]] = {}
         for index, lead in enumerate(leads):
             groups.setdefault(_name_group(lead), []).append(index)
         self._groups = list(groups.values())
-        self._sets = [
-            _compile_set([leads[index] for index in group], options) for group in self._groups
+
+    @cached_property
+    def _sets(self) -> list[re2.Set]:
+        """Compile the sets on first use: most texts pass the quick check."""
+        return [
+            _compile_set([self._leads[index] for index in group], self._options)
+            for group in self._groups
         ]
 
     def find(self, data: bytes) -> list[int]:
