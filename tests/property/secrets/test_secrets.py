@@ -87,7 +87,12 @@ broken_texts = st.builds(  # a run of letters, cut into lines of one width
     st.integers(3, 30),
     st.sampled_from(["\n", "=\n", "\\\n", " \r\n", "\n\n"]),
 )
-
+assigned_texts = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["password", "DB_PASS", "api_key", "the token", "session", "user"]),
+    st.sampled_from(["=", ": ", '": "', " is ", " "]),
+    st.sampled_from(["Tr0ub4dor9", "hunter2", "a word", "9f86d081884c7d659a2feaa0", "%s"]),
+)
 
 metadata = st.dictionaries(
     st.one_of(st.sampled_from(PARTS), st.text(max_size=8)), texts, max_size=3
@@ -191,7 +196,7 @@ def found(cleaner: Re2Filter, text: str) -> list[Finding] | str:
 
 
 @settings(deadline=None, max_examples=300)
-@given(text=st.one_of(texts, broken_texts))
+@given(text=st.one_of(texts, broken_texts, assigned_texts))
 def test_the_quick_checks_of_the_scanner_change_no_finding(text: str) -> None:
     assert found(CLEANER, text) == found(THOROUGH, text)
 
