@@ -9,7 +9,8 @@ from pathlib import Path
 
 import structlog
 
-from agent_memory.bootstrap.build_store import OnProgress, OpenStore
+from agent_memory.bootstrap.build_store import OnProgress, OpenStore, log_other_store
+from agent_memory.features.operations.services.migration import MigrationSide
 from agent_memory.kernel.errors import StorageFailed, StorageLocked
 from agent_memory.kernel.status import StoreCheck, StoreHealth
 from agent_memory.platform import durable
@@ -17,7 +18,7 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys, schema
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.postgres import PostgresDatabase
-from agent_memory.platform.store.transacted import StoreView, open_transacted
+from agent_memory.platform.store.transacted import StoreView, TransactedStore, open_transacted
 
 log = structlog.get_logger()
 
@@ -29,19 +30,7 @@ def open_server_store(
 ) -> OpenStore:
     """Open the memory of a tenant on a server. Raises StorageLocked if a daemon uses it already."""
     database = PostgresDatabase(url, tenant)
-    try:
-        store = open_transacted(
-            database,
-            watch,
-            holder=_read_holder(data / "writer-id"),
-            label=f"on {socket.gethostname()}, PID {os.getpid()}, data folder {data}",
-        )
-    except StorageLocked as exc:
-        database.close()
-        raise StorageLocked(f"{database.path}: {exc}") from exc
-    except BaseException:
-        database.close()
-        raise
+    store = _open_transacted(database, data, watch)
     try:
         schema.prepare(store, before=lambda number: log.warning("store.migrating", schema=number))
     except BaseException:
@@ -65,6 +54,42 @@ def open_server_store(
         check=check,
         list_damages=lambda: (),
     )
+
+
+@contextmanager
+def open_migration_side(
+    url: str, tenant: str, data: Path, *, is_source: bool
+) -> Iterator[MigrationSide]:
+    """Open the memory of a tenant to copy it, or an empty one to fill it. No daemon may use it.
+
+    A daemon of the same data folder must not run: this takes over its lease.
+    """
+    database = PostgresDatabase(url, tenant, create=not is_source)
+    store = _open_transacted(database, data, log_other_store)
+    try:
+        rows = sum(family.entries for family in database.stats().families)
+        yield MigrationSide(location=database.path, store=store, rows=rows)
+    finally:
+        store.close()
+
+
+def _open_transacted(
+    database: PostgresDatabase, data: Path, watch: Callable[[StoreHealth], None]
+) -> TransactedStore:
+    """Take the lease of a tenant in the name of a data folder. Close the database on failure."""
+    try:
+        return open_transacted(
+            database,
+            watch,
+            holder=_read_holder(data / "writer-id"),
+            label=f"on {socket.gethostname()}, PID {os.getpid()}, data folder {data}",
+        )
+    except StorageLocked as exc:
+        database.close()
+        raise StorageLocked(f"{database.path}: {exc}") from exc
+    except BaseException:
+        database.close()
+        raise
 
 
 def _count_rows(store: OrderedStore, on_progress: OnProgress) -> int:

@@ -89,7 +89,7 @@ LOCAL_WITHOUT_DAEMON = {
 }
 ALWAYS_LOCAL = {
     "memory": ("doctor", "config set", "config unset", "uninstall"),
-    "memory-daemon": ("start", "stop", "restart", "service", "admin restore"),
+    "memory-daemon": ("start", "stop", "restart", "service", "admin restore", "admin migrate"),
     "kontekst": ("start", "stop"),
 }
 REPAIR = ("admin verify", "--repair")  # runs here without a daemon, too

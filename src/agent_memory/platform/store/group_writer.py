@@ -81,7 +81,7 @@ class GroupWriter:
             outcomes = [plan.add(batch) for batch in batches]
             operations = plan.operations(uncounted=frozenset((OUTBOX,)))
             operations += self._renew(transaction.head.now_ms, renewing=renewing)
-            if operations:
+            if operations or plan.sequences[OUTBOX] != transaction.head.outbox:
                 self._finish(
                     transaction, _Doubt(batches, self._new_token(), outcomes), operations, plan
                 )
