@@ -46,6 +46,7 @@ from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
 from agent_memory.platform.store.database import DatabaseLost, Head, TransactionRefused
 from agent_memory.platform.store.plans import Place, Write
 from agent_memory.platform.store.submissions import UnknownFamily
+from agent_memory.platform.store.tables import TableSteps
 
 LONG_KEY = 2048
 KEPT_BYTES = LONG_KEY - hashlib.sha256().digest_size
@@ -249,7 +250,14 @@ class _TenantRows:
 class PostgresDatabase(_TenantRows):
     """A TenantDatabase in PostgreSQL."""
 
-    def __init__(self, url: str, tenant: str, *, create: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        tenant: str,
+        *,
+        create: bool = True,
+        steps: TableSteps = tables.OURS,
+    ) -> None:
         """Connect, and create what is missing unless `create` is False.
 
         Raises ConfigError if the address is not one, StorageTooNew if the tables are those of a
@@ -261,14 +269,19 @@ class PostgresDatabase(_TenantRows):
         self._parameters = {**_DEFAULTS, **given, "client_encoding": "utf8"}
         self.path = _describe(given, tenant)
         self._quoted_tenant = sql.Literal(tenant).as_string()
+        self._steps = steps
         self._closed = False
         self._pool = _Pool(self._connect, READERS)
         self._writing: _Connection | None = None
         super().__init__(tenant, self._lend)
-        if create:
-            self._create()
-        else:
-            self._require_tenant()
+        try:
+            if create:
+                self._create()
+            else:
+                self._require_tenant()
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self, places: Sequence[Place], /) -> "_PostgresTransaction":
         for family, _ in places:
@@ -427,7 +440,9 @@ class PostgresDatabase(_TenantRows):
     def _upgrade(self, connection: _Connection) -> None:
         """Take the steps from the version of the tables to ours, or raise StorageTooNew."""
         deadline = time.monotonic() + UPGRADE_SECONDS
-        while (present := self._read_version(connection, tables.READ_VERSION)) < tables.VERSION:
+        while (
+            present := self._read_version(connection, tables.READ_VERSION)
+        ) < self._steps.version:
             try:
                 self._take_step(connection, present + 1)
             except errors.LockNotAvailable:  # another daemon takes it
@@ -437,7 +452,8 @@ class PostgresDatabase(_TenantRows):
             except errors.InsufficientPrivilege as exc:
                 raise StorageFailed(
                     f"{self.path} has tables of version {present}, and this role may not change"
-                    f" them to {tables.VERSION}: start the daemon once with the role that owns them"
+                    f" them to {self._steps.version}: start the daemon once with the role that owns"
+                    " them"
                 ) from exc
 
     def _take_step(self, connection: _Connection, number: int) -> None:
@@ -451,7 +467,7 @@ class PostgresDatabase(_TenantRows):
             guard.execute("SET idle_in_transaction_session_timeout = 0")
             guard.execute("BEGIN")
             if self._read_version(guard, tables.LOCK_VERSION) == number - 1:
-                for statement in tables.STEPS[number]:
+                for statement in self._steps.get_step(number):
                     _execute_patiently(connection, statement)
                 guard.execute(tables.SET_VERSION, (number,))
             guard.execute("COMMIT")
@@ -461,10 +477,10 @@ class PostgresDatabase(_TenantRows):
         if row is None:
             raise StorageFailed(f"{self.path}: the row in agent_memory.version is missing")
         number = int(row[0])
-        if number > tables.VERSION:
+        if number > self._steps.version:
             raise StorageTooNew(
                 f"{self.path} has tables of version {number}, but this version of Agent Memory"
-                f" supports {tables.VERSION}: upgrade it"
+                f" supports {self._steps.version}: upgrade it"
             )
         return number
 

@@ -16,10 +16,24 @@ own:
 A newer version is refused. New databases start with version 1 and take the same steps.
 """
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
-VERSION = 1
-STEPS: Mapping[int, tuple[str, ...]] = {}  # the statements that lead to each later version
+
+class TableSteps(NamedTuple):
+    """The statements that lead to version 2, those that lead to version 3, and so on."""
+
+    steps: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def version(self) -> int:
+        return 1 + len(self.steps)
+
+    def get_step(self, number: int) -> tuple[str, ...]:
+        """Return the statements that lead to a version from the one before."""
+        return self.steps[number - 2]
+
+
+OURS = TableSteps()
 
 CREATE = (
     "CREATE SCHEMA IF NOT EXISTS agent_memory",
