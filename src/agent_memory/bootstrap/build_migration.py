@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_memory.bootstrap.build_store import loading_driver, log_other_store, open_store
+from agent_memory.bootstrap.build_store import ignore_health, loading_driver, open_store
 from agent_memory.features.operations.services.migration import (
     MigrationReport,
     MigrationSide,
@@ -64,7 +64,7 @@ def _open_source(path: Path) -> Iterator[MigrationSide]:
         inside = path / "db"
         hint = f"; there is one at {inside}" if RocksEngine.is_store(inside) else ""
         raise NotFound(f"there is no database at {path}{hint}")
-    opened = open_store(path, log_other_store, SystemClock(), None)
+    opened = open_store(path, ignore_health, SystemClock(), None)
     try:
         known = frozenset(opened.list_damages())  # reports of damage that was repaired
 
@@ -85,7 +85,7 @@ def _open_target(path: Path) -> Iterator[MigrationSide]:
     if path.exists() and not path.is_dir():
         raise InvalidInput(f"{path} is not a folder")
     engine = RocksEngine(path)
-    store = CommittedStore(engine, log_other_store)
+    store = CommittedStore(engine, ignore_health)
     try:
         yield MigrationSide(
             location=str(path),

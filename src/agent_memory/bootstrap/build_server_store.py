@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from agent_memory.bootstrap.build_store import OnProgress, OpenStore, log_other_store
+from agent_memory.bootstrap.build_store import OnProgress, OpenStore, ignore_health
 from agent_memory.features.operations.services.migration import MigrationSide
 from agent_memory.kernel.errors import StorageFailed, StorageLocked
 from agent_memory.kernel.status import StoreCheck, StoreHealth
@@ -65,7 +65,7 @@ def open_migration_side(
     A daemon of the same data folder must not run: this takes over its lease.
     """
     database = PostgresDatabase(url, tenant, create=not is_source)
-    store = _open_transacted(database, data, log_other_store)
+    store = _open_transacted(database, data, ignore_health)
     try:
         rows = sum(family.entries for family in database.stats().families)
         yield MigrationSide(location=database.path, store=store, rows=rows)

@@ -156,6 +156,10 @@ def log_other_store(health: StoreHealth) -> None:
     log.error("other_store.failing", reason=health.reason)
 
 
+def ignore_health(_health: StoreHealth) -> None:
+    """Say nothing: a command that uses the store fails with the reason."""
+
+
 def _mend(db_path: Path, clock: Clock) -> Callable[[Get], None] | None:
     settle = damage.mend_logs(db_path, clock.now())
     if settle is None:
