@@ -1,9 +1,11 @@
 """The version of the tables in PostgreSQL: steps are taken while others read and write."""
 
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import count
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,6 +15,7 @@ from agent_memory.platform.store import families, tables
 from agent_memory.platform.store.batches import Put
 from agent_memory.platform.store.postgres import PostgresDatabase
 from agent_memory.platform.store.tables import TableSteps
+from bench import postgres_server
 from tests.contract.stores import TIMEOUT
 from tests.postgres_server import share_server
 
@@ -174,3 +177,17 @@ def test_a_source_is_never_created(url: str) -> None:
         PostgresDatabase(url, "ada", create=False).close()
     with pytest.raises(StorageFailed, match="tenant bob"):
         PostgresDatabase(url, "bob", create=False)
+
+
+def test_a_dump_that_is_restored_elsewhere_has_everything(url: str, tmp_path: Path) -> None:
+    programs, dump = next(postgres_server.list_programs()), str(tmp_path / "memory.dump")
+    with start(url, NEXT) as database:
+        put(database, b"kept")
+    for name, *words in (
+        ("pg_dump", "--schema=agent_memory", "--format=custom", f"--file={dump}", url),
+        ("pg_restore", "--clean", "--if-exists", "--no-owner", f"--dbname={url}", dump),
+    ):
+        subprocess.run([programs / name, *words], check=True, timeout=TIMEOUT)
+    with start(url, NEXT) as database:
+        assert list_keys(database) == [b"kept"]
+    assert read_version(url) == 2
