@@ -101,6 +101,8 @@ def test_everything_is_found_there_and_back(home: Home, server: PostgresServer) 
     ships = [hit["id"] for hit in memory.json("recall", "keeper ship 7")["results"]]
     assert ships
     home.stop()
+    canary = home.data / "index/canary"  # goes if the indexes are made anew
+    canary.touch()
 
     report = migrate_all(home, home.data / "db", with_password(server), "--tenant", "there")
     rows = {it["name"]: it["target"]["rows"] for it in report["families"]}
@@ -114,6 +116,7 @@ def test_everything_is_found_there_and_back(home: Home, server: PostgresServer) 
     assert memory.json("list", "--domain", "project") == listed
     assert memory.recall_ids("tide tables") == [name]
     assert [hit["id"] for hit in memory.json("recall", "keeper ship 7")["results"]] == ships
+    assert canary.exists()
     assert "dashboard" in home.run("memory-daemon", "token", "list").text
     with connect(home) as client:
         assert client.ingest(message("on-the-server", START_MS + EVENTS)).created
@@ -127,6 +130,7 @@ def test_everything_is_found_there_and_back(home: Home, server: PostgresServer) 
 
     assert home.status()["db_path"] == str(home.data / "db")
     assert list_events(home) == [*events, "on-the-server"]
+    assert canary.exists()
     assert memory.recall_ids("tide tables") == [name]
     with connect(home) as client:
         assert not client.ingest(message("event-3", START_MS + 3)).created

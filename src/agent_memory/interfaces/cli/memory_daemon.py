@@ -123,7 +123,6 @@ def start(
     "serve-team",
     examples=("memory-daemon serve-team --config /etc/agent-memory/team.toml",),
 )
-@_log_level_option
 @invocation
 def serve_team(run: Invocation) -> int:
     """Serve a memory in PostgreSQL, in the foreground.
