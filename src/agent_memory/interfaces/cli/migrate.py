@@ -53,10 +53,10 @@ HASH_CHARS = 12
 def migrate(run: Invocation, source: str, target: str, tenant: str | None) -> int:
     """Copy a memory to another store, and verify the copy.
 
-    No daemon may use either of them. The source stays as it is. The target must have no memory yet. If the command is cut off, by
-    Ctrl-C or a crash, run it again: it goes on where it was, and no daemon starts on the target
-    before. At the end it reads both sides and compares the number of rows and a hash of each column
-    family; the exit code is 4 if they differ.
+    No daemon may use either of them. The source stays as it is. The target must have no memory yet.
+    If the command is cut off, by Ctrl-C or a crash, run it again: it goes on where it was, and no
+    daemon starts on the target before. At the end it reads both sides and compares the number of
+    rows and a hash of each column family; the exit code is 4 if they differ.
 
     Put the password of a URL into ~/.pgpass: others on this machine can read command lines.
     """

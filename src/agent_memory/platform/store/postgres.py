@@ -733,10 +733,11 @@ def _to_head(row: tuple[Any, ...] | None) -> Head:
 def _parse(url: str) -> dict[str, Any]:
     try:
         return conninfo.conninfo_to_dict(url)
-    except psycopg.Error as exc:  # which repeats the address, with its password
+    except psycopg.Error:
+        # Without the cause, which repeats the address with its password.
         raise ConfigError(
             "storage.url is not an address of PostgreSQL, such as postgresql://me@db.example/memory"
-        ) from exc
+        ) from None
 
 
 def _describe(given: dict[str, Any], tenant: str) -> str:
