@@ -1,5 +1,7 @@
 """Addresses of PostgreSQL are shown without their passwords, and lead to the same database."""
 
+import re
+
 import pytest
 from psycopg import conninfo
 
@@ -27,7 +29,7 @@ def test_a_password_is_left_out(url: str) -> None:
     shown = hide_password(url)
     assert conninfo.conninfo_to_dict(shown) == conninfo.conninfo_to_dict(SHOWN[url])
     assert shown == SHOWN[url] or "password" in url
-    assert "ses" not in shown
+    assert not re.search("ses(ame|%40me|@me)", shown)
     kept = conninfo.conninfo_to_dict(url)
     for name in ("password", "sslpassword"):
         kept.pop(name, None)
