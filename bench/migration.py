@@ -142,7 +142,7 @@ def _migrate_here(source: Place, target: Place, data: Path) -> Migrated:
         if phase == COPYING:
             copied = time.perf_counter()
 
-    report = build_migration.migrate(source, target, data, note)
+    report = build_migration.migrate(source, target, data / "db", data, note)
     if not report.same:
         raise RuntimeError(f"these differ: {report.different}")
     return Migrated(

@@ -88,6 +88,8 @@ class Callers:
                 self._store.submit([batch]).result(PATIENCE)
                 break
             except StorageFailed:
+                if self._ending.is_set():
+                    return
                 if time.monotonic() > deadline:
                     raise
                 with self._changed:
@@ -100,7 +102,7 @@ class Callers:
 
 def run_round(*, durable: bool, synchronous: bool = True) -> Promotion:
     """Crash a primary under load, and promote its standby. One that is not synchronous is cut off
-    before: what is acknowledged after that is lost."""
+    before: what is acknowledged after that is lost, and a daemon that notices this stops."""
     with _open_pair(durable=durable, synchronous=synchronous) as (primary, standby):
         url = (
             f"postgresql:///postgres?host={primary.host},{standby.host}&user=postgres"
@@ -115,16 +117,18 @@ def run_round(*, durable: bool, synchronous: bool = True) -> Promotion:
                 if not synchronous:
                     _cut_off(standby)
                     callers.wait_for(len(callers.acknowledged) + BEFORE)
+                before = len(callers.acknowledged)
                 primary.stop("immediate")
                 down = time.monotonic()
                 standby.promote()
                 promoted = time.monotonic()
-                callers.wait_for(len(callers.acknowledged) + AFTER)
+                if synchronous:
+                    callers.wait_for(before + AFTER)
             finally:
                 callers.end()
             for each in writing:
                 each.result(PATIENCE)
-        first = min(at for at in callers.acknowledged.values() if at > down)
+        first = min((at for at in callers.acknowledged.values() if at > down), default=down)
         with psycopg.connect(standby.url) as connection:
             return _examine(connection, callers, promoted - down, first - down)
 

@@ -1,11 +1,14 @@
 """Build the migration of a memory between files and a database server."""
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory.bootstrap.build_store import ignore_health, loading_driver, open_store
+from agent_memory.bootstrap.folders import folder_beside
+from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.operations.services.migration import (
     MigrationReport,
     MigrationSide,
@@ -29,16 +32,22 @@ class ServerPlace:
 Place = Path | ServerPlace
 
 
-def migrate(source: Place, target: Place, data: Path, on_progress: OnProgress) -> MigrationReport:
+def migrate(
+    source: Place, target: Place, own_db: Path, data: Path, on_progress: OnProgress
+) -> MigrationReport:
     """Copy a memory to an empty place, or go on where that was cut off, and verify it.
 
-    `data` is a data folder that the caller has locked: leases are taken in its name.
+    `data` is a data folder that the caller has locked, with the database `own_db`: leases are taken
+    in its name, and its indexes are made again by the next daemon.
     """
     with (
         _open_side(source, data, is_source=True) as one,
         _open_side(target, data, is_source=False) as other,
     ):
-        return StoreMigration(one, other, clock=SystemClock(), on_progress=on_progress).run()
+        report = StoreMigration(one, other, clock=SystemClock(), on_progress=on_progress).run()
+    if report.same and not report.ended:
+        _empty_indexes(own_db if isinstance(target, ServerPlace) else target)
+    return report
 
 
 def hide_password(url: str) -> str:
@@ -46,6 +55,14 @@ def hide_password(url: str) -> str:
     with loading_driver():  # late: it takes time to load
         from agent_memory.platform.store import postgres
     return postgres.hide_password(url)
+
+
+def _empty_indexes(db_path: Path) -> None:
+    """Remove what was derived from the store that a data folder had before."""
+    for name in ("index", "local"):
+        folder = folder_beside(db_path, name)
+        if os.path.lexists(folder):
+            index_folder.empty(folder)
 
 
 def _open_side(

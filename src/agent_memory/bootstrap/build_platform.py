@@ -12,6 +12,7 @@ import structlog
 from agent_memory.bootstrap.build_secrets import build_secrets
 from agent_memory.bootstrap.build_store import (
     OpenStore,
+    SharedStore,
     loading_driver,
     open_for_reading,
     open_store,
@@ -27,7 +28,13 @@ from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
-from agent_memory.platform.ports import Clock, ManagedStore, StoreMaintenance
+from agent_memory.platform.ports import (
+    Clock,
+    Leadership,
+    ManagedStore,
+    OrderedStore,
+    StoreMaintenance,
+)
 from agent_memory.platform.worker.process import ProcessWorker
 
 log = structlog.get_logger()
@@ -55,6 +62,19 @@ class Platform:
     @property
     def store(self) -> ManagedStore:
         return self.opened.store
+
+    @property
+    def local(self) -> OrderedStore:
+        """The store for what this daemon derives for itself."""
+        return self.opened.local
+
+    @property
+    def leadership(self) -> Leadership:
+        return self.opened.leadership
+
+    @property
+    def sharing(self) -> SharedStore | None:
+        return self.opened.sharing
 
     @property
     def maintenance(self) -> StoreMaintenance:
@@ -102,7 +122,7 @@ def _open_server_store(
 ) -> OpenStore:
     with loading_driver():  # late: it takes time to load
         from agent_memory.bootstrap.build_server_store import open_server_store
-    return open_server_store(settings.url, settings.tenant, folders.data, watch)
+    return open_server_store(settings.url, settings.tenant, folders, watch)
 
 
 def _build_model_server(settings: LlamaSettings) -> LeasedServer:

@@ -224,7 +224,11 @@ class ProcessControl:
 
         try:
             report = build_migration.migrate(
-                to_place(options.source), to_place(options.target), folders.data, on_progress
+                to_place(options.source),
+                to_place(options.target),
+                folders.data / Path(storage.path or "db").expanduser(),
+                folders.data,
+                on_progress,
             )
             _forget_failed_start(folders)
         finally:

@@ -14,6 +14,7 @@ from agent_memory.features.operations.services import migration
 from agent_memory.features.operations.services.migration import (
     COMPARING,
     COPYING,
+    FAMILIES,
     OUTBOX,
     MigrationReport,
     MigrationSide,
@@ -86,7 +87,7 @@ def read_all(store: OrderedStore) -> Rows:
             for row in page
             if migration.is_of_memory(family, row[0])
         ]
-        for family in families.ALL
+        for family in FAMILIES
     }
     return {**found, "outbox number": [(b"%d" % store.get_sequence(*OUTBOX), b"")]}
 
@@ -125,7 +126,7 @@ class TestCopy:
         assert read_all(target) == before == read_all(source)
         assert sum(map(len, before.values())) - 1 == report.copied
         assert [it.source.rows for it in report.families] == [
-            len(before[name]) for name in families.ALL
+            len(before[name]) for name in FAMILIES
         ]
         assert schema.ensure_identity(target) == schema.ensure_identity(source)
 
@@ -202,7 +203,7 @@ class TestInterruption:
         fill(source, sample())
         whole = StoppingStore(stores("memory"), EVER)
         total = migrate(source, whole).copied
-        assert len(whole.submitted) > len(families.ALL)
+        assert len(whole.submitted) > len(FAMILIES)
         for after in range(1, len(whole.submitted)):
             target = stores("memory" if after % 7 else kind)
             with pytest.raises(_Stop):
@@ -351,7 +352,7 @@ VALUES = st.binary(max_size=40)
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    rows=st.dictionaries(st.tuples(st.sampled_from(families.ALL[:-1]), KEYS), VALUES, max_size=40),
+    rows=st.dictionaries(st.tuples(st.sampled_from(FAMILIES[:-1]), KEYS), VALUES, max_size=40),
     outbox=st.integers(0, 2**62),
 )
 def test_there_and_back_again_nothing_changes(

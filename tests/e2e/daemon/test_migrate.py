@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from agent_memory.bootstrap.build_server_store import open_migration_side
 from agent_memory.features.operations.services.migration import OUTBOX
-from agent_memory.platform.store import families, keys, migration_mark, schema
+from agent_memory.kernel.ids import Millis
+from agent_memory.platform.store import codec, families, keys, migration_mark, schema
 from agent_memory.platform.store.batches import Batch, Put, SetCounter
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.migration_mark import MigrationMark
@@ -78,6 +81,23 @@ def take_steps(home: Home, report: dict[str, Any]) -> None:
     home.serve()
 
 
+def end_leases(database: PostgresDatabase) -> None:
+    """Let time pass for all leases of a tenant."""
+    rows = database.scan(families.LEASES, b"lease-end:", b"lease-end;", limit=99, reverse=False)
+    transaction = database.begin([])
+    transaction.commit(
+        [Put(families.LEASES, key, codec.encode_millis(Millis(0))) for key, _ in rows],
+        transaction.head.outbox,
+    )
+
+
+def run_jobs(home: Home) -> None:
+    """Cut segments and fill the indexes now."""
+    for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
+        answer = home.run("memory-daemon", "scheduler", "run", job)
+        assert answer.code == OK, answer
+
+
 def connect(home: Home) -> Client:
     return Client(f"127.0.0.1:{home.status()['grpc_port']}")
 
@@ -96,12 +116,12 @@ def test_everything_is_found_there_and_back(home: Home, server: PostgresServer) 
         )
     name = memory.capture("decisions", "We store tide tables in Parquet files")
     assert home.run("memory-daemon", "token", "create", "dashboard").code == OK
-    home.hold_still()
+    run_jobs(home)
     events, listed = list_events(home), memory.json("list", "--domain", "project")
     ships = [hit["id"] for hit in memory.json("recall", "keeper ship 7")["results"]]
     assert ships
     home.stop()
-    canary = home.data / "index/canary"  # goes if the indexes are made anew
+    canary = home.data / "index/canary"  # goes when the indexes are made anew
     canary.touch()
 
     report = migrate_all(home, home.data / "db", with_password(server), "--tenant", "there")
@@ -114,13 +134,15 @@ def test_everything_is_found_there_and_back(home: Home, server: PostgresServer) 
     assert status["db_path"].endswith("(tenant there)")
     assert (status["events"], list_events(home)) == (EVENTS, events)
     assert memory.json("list", "--domain", "project") == listed
+    run_jobs(home)
     assert memory.recall_ids("tide tables") == [name]
     assert [hit["id"] for hit in memory.json("recall", "keeper ship 7")["results"]] == ships
-    assert canary.exists()
+    assert not canary.exists()
+    canary.touch()
     assert "dashboard" in home.run("memory-daemon", "token", "list").text
     with connect(home) as client:
         assert client.ingest(message("on-the-server", START_MS + EVENTS)).created
-    home.hold_still()
+    run_jobs(home)
     home.stop()
 
     (home.data / "db").rename(home.data / "db-before")
@@ -130,7 +152,9 @@ def test_everything_is_found_there_and_back(home: Home, server: PostgresServer) 
 
     assert home.status()["db_path"] == str(home.data / "db")
     assert list_events(home) == [*events, "on-the-server"]
-    assert canary.exists()
+    run_jobs(home)
+    assert not canary.exists()
+    assert [hit["id"] for hit in memory.json("recall", "keeper ship 7")["results"]] == ships
     assert memory.recall_ids("tide tables") == [name]
     with connect(home) as client:
         assert not client.ingest(message("event-3", START_MS + 3)).created
@@ -215,6 +239,24 @@ class TestRefusal:
             assert_refused(answer, STORAGE, f"PID {pid}, data folder {home.data}", "tenant busy")
             assert SECRET not in answer.errors
             assert not (other.folder / "new").exists()
+
+    def test_of_a_daemon_while_the_memory_is_copied(
+        self, home: Home, server: PostgresServer
+    ) -> None:
+        home.configure(f'[storage]\nurl = "{server.url}"\ntenant = "copied"\n')
+        home.serve()
+        home.stop(signal.SIGKILL)  # its lease goes on
+        other = home.folder / "other"
+        other.mkdir()
+        with closing(PostgresDatabase(server.url, "copied")) as database:
+            end_leases(database)
+        with open_migration_side(server.url, "copied", other, is_source=True) as copied:
+            assert copied.rows > 0
+            refused = home.fail_to_serve()
+            assert refused.code == STORAGE
+            assert f"is being copied by a migration on {socket.gethostname()}" in refused.errors
+            assert f"data folder {other}" in refused.errors
+        home.serve()
 
     def test_of_places_that_do_not_fit(self, home: Home, server: PostgresServer) -> None:
         home.serve()

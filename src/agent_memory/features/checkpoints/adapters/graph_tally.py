@@ -68,6 +68,11 @@ class GraphTally:
             with self._changed:
                 return self._count
 
+    def note_foreign_changes(self) -> None:
+        """Count again: others may have added and removed checkpoints."""
+        with self._changed:
+            self._count, self._counted = 0, layout.prefix(layout.ID)
+
     def _count_page(self) -> None:
         with self._changed:
             self._made = set()

@@ -38,8 +38,8 @@ _MOST = 10_000
 
 
 class StoredKeyRing:
-    """The keys of a store. Use one per store: it reads the keys once and follows only its own
-    changes."""
+    """The keys of a store. Use one per store: it reads the keys once and follows its own changes;
+    call `refresh_soon` when others have changed them."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -85,15 +85,22 @@ class StoredKeyRing:
             self._known = tuple(key for key in known if key.name != name)
             return True
 
+    def refresh_soon(self) -> None:
+        """Read the keys again, on a thread of its own: requests are checked meanwhile."""
+        threading.Thread(target=self._refresh, name="key-ring", daemon=True).start()
+
+    def _refresh(self) -> None:
+        with self._changing:
+            self._known = self._load()
+
     def _read(self) -> tuple[AccessKey, ...]:
         if self._known is None:
-            rows = self._store.scan(
-                families.ACCESS_KEYS, _PREFIX, keys.end_of(_PREFIX), limit=_MOST
-            )
-            self._known = tuple(
-                decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows
-            )
+            self._known = self._load()
         return self._known
+
+    def _load(self) -> tuple[AccessKey, ...]:
+        rows = self._store.scan(families.ACCESS_KEYS, _PREFIX, keys.end_of(_PREFIX), limit=_MOST)
+        return tuple(decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows)
 
     def _commit(self, batch: Batch) -> bool:
         (outcome,) = self._store.submit([batch]).result()

@@ -37,6 +37,8 @@ FIRST_PAGE = 64
 GROWTH = 4  # of a page, compared with the one before
 
 OUTBOX = families.OUTBOX, keys.OUTBOX_PREFIX
+# What daemons derive for their indexes is made again where it is needed.
+FAMILIES = tuple(name for name in families.ALL if name not in families.LOCAL)
 # Rows about the store itself, not about the memory. The number of the outbox is compared apart: it
 # is no row in databases that processes share.
 OWN_ROWS = frozenset(
@@ -185,7 +187,7 @@ class StoreMigration:
         rows."""
         count = 0
         pending: Future[list[CommitOutcome]] | None = None
-        for family in families.ALL:
+        for family in FAMILIES:
             if family in mark.copied:
                 continue
             start = keys.after(mark.after) if mark.family == family and mark.after else b""
@@ -233,7 +235,7 @@ class StoreMigration:
                     source=digest_family(self._source.store, name, count),
                     target=digest_family(self._target.store, name, count),
                 )
-                for name in families.ALL
+                for name in FAMILIES
             ),
         )
 
