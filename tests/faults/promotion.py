@@ -50,6 +50,13 @@ class Promotion(NamedTuple):
         return bool(self.lost or self.doubled or self.gaps)
 
 
+class Attempt(NamedTuple):
+    """When an event was sent the last time, and when it was acknowledged."""
+
+    sent: float
+    answered: float
+
+
 class Callers:
     """Threads that write one event after the other, and repeat each until it is acknowledged."""
 
@@ -58,7 +65,7 @@ class Callers:
         self._numbers = count()
         self._ending = threading.Event()
         self._changed = threading.Condition()
-        self.acknowledged: dict[bytes, float] = {}  # when, by name
+        self.acknowledged: dict[bytes, Attempt] = {}  # by name
         self.failures = 0
 
     def write(self) -> None:
@@ -84,6 +91,7 @@ class Callers:
         )
         deadline = time.monotonic() + PATIENCE
         while True:
+            sent = time.monotonic()
             try:
                 self._store.submit([batch]).result(PATIENCE)
                 break
@@ -96,7 +104,7 @@ class Callers:
                     self.failures += 1
                 time.sleep(TICK)
         with self._changed:
-            self.acknowledged[name] = time.monotonic()
+            self.acknowledged[name] = Attempt(sent, time.monotonic())
             self._changed.notify_all()
 
 
@@ -128,7 +136,8 @@ def run_round(*, durable: bool, synchronous: bool = True) -> Promotion:
                 callers.end()
             for each in writing:
                 each.result(PATIENCE)
-        first = min((at for at in callers.acknowledged.values() if at > down), default=down)
+        attempts = callers.acknowledged.values()
+        first = min((each.answered for each in attempts if each.sent > down), default=down)
         with psycopg.connect(standby.url) as connection:
             return _examine(connection, callers, promoted - down, first - down)
 
