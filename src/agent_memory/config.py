@@ -133,6 +133,22 @@ class StorageSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TeamSettings:
+    enabled: bool = setting(
+        False,
+        "Serve a team: every request needs a key or a token of a person, whose role and projects"
+        " count. It works only in config.toml.",
+        by_hand=True,
+    )
+    audit_reads: bool = setting(
+        False, "Enter reads into the audit log too, not only writes, refusals and administration."
+    )
+    audit_days: int = setting(
+        90, "How long entries of the audit log are kept.", minimum=1, maximum=3650
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcSettings:
     host: str = setting("localhost", "Address to listen on; `localhost` is IPv4 and IPv6 loopback.")
     port: int = port(50051, "Port of all gRPC services; 0 picks a free one.")
@@ -479,6 +495,7 @@ class HooksSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     storage: StorageSettings = field(default_factory=StorageSettings)
+    team: TeamSettings = field(default_factory=TeamSettings)
     grpc: GrpcSettings = field(default_factory=GrpcSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     log: LogSettings = field(default_factory=LogSettings)

@@ -37,6 +37,7 @@ from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.config import LoadedSettings, Settings
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters.cron import CronScheduler
+from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
@@ -190,7 +191,11 @@ def build(core: Core) -> App:
     platform.watchers.append(wake_ups.on_store_health)
 
     services = build_services(platform, features)
-    mcp_dependencies = build_mcp_dependencies(settings, services, core.bridge, core.observer)
+    audit = features.operations.audit
+    auditor = None if audit is None else Auditor(audit, reads=settings.team.audit_reads)
+    mcp_dependencies = build_mcp_dependencies(
+        settings, services, core.bridge, core.observer, auditor
+    )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
     http_dependencies = build_http_dependencies(settings, services, core.bridge, core.observer)
     bearer = BearerGuard(features.operations.access)
@@ -200,9 +205,14 @@ def build(core: Core) -> App:
         scheduler=scheduler,
         services=services,
         http=HttpInterface(
-            platform, http_dependencies, mcp, bearer, PageSessions(services.access, time.monotonic)
+            platform,
+            http_dependencies,
+            mcp,
+            bearer,
+            PageSessions(services.access, time.monotonic),
+            auditor,
         ),
-        grpc=GrpcInterface(platform, features, core.bridge, core.observer),
+        grpc=GrpcInterface(platform, features, core.bridge, core.observer, bearer, auditor),
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )

@@ -156,6 +156,11 @@ class Serving:
 
     def _open_page(self, may_accept: bool) -> str:
         """Return a URL that opens the page once. Raises FeatureUnavailable."""
+        if self._app.services.access.team:
+            raise FeatureUnavailable(
+                "a team server has no page, which shows everything to one person: use the CLI on"
+                " the server, or REST with a key"
+            )
         if not self._http_addresses:
             raise FeatureUnavailable(
                 "HTTP is not served, so there is no page: `memory-daemon status` says why"
@@ -238,6 +243,8 @@ class Serving:
     def _create_first_key(self) -> None:
         """Create the first key for programs, in a file that only its owner can read."""
         path, access = self._folders.data / "key", self._app.services.access
+        if access.team:  # keys belong to people there
+            return
         pending = path.with_name("key.pending")
         # A start that was killed between creating the key and writing it leaves this file.
         cut_off = pending.exists()
