@@ -138,7 +138,7 @@ def get_caller() -> Principal | None:
 
 
 @contextmanager
-def unrestricted() -> Iterator[None]:
+def lift_restrictions() -> Iterator[None]:
     """Work for everyone inside the block: fill a cache that all callers share, say."""
     token = _CALLER.set(None)
     try:

@@ -88,7 +88,7 @@ class Forgetting:
     def forget_events(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport:
         """Forget the selected events, and finish what an earlier run left. Raises Forbidden."""
         access.check_may_manage("forget events")
-        with self.running, access.unrestricted():
+        with self.running, access.lift_restrictions():
             earlier = self._finish(on_progress)
             count = 0
             waiting: list[SessionPosition] = []

@@ -54,7 +54,7 @@ class MemoryForgetting:
         Raises InvalidInput if a program chose one that awaits review, and Forbidden."""
         for memory in chosen:
             _check_may_forget(memory)
-        with access.unrestricted():  # what has traces of them may be for others
+        with access.lift_restrictions():  # what has traces of them may be for others
             return self._forget(
                 chosen,
                 here,

@@ -145,7 +145,7 @@ class UnindexedDocuments:
 
     def _current(self, scope: SearchScope) -> tuple[list[UnindexedDocument], int]:
         # What is kept is for all callers. The scope says who may find it.
-        with self._reading, access.unrestricted():
+        with self._reading, access.lift_restrictions():
             cursor = self._lexical.cursor()
             if cursor is None and self._indexed is not None:
                 self._end = 0  # the index lost its cursor

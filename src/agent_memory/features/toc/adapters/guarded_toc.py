@@ -94,7 +94,7 @@ class GuardedToc(StoredToc):
         after: Position | None = Position(at_ms=begin, event_id=EventId(""))
         read = 0
         while after is not None and read < _MOST_EVENTS:
-            with access.unrestricted():
+            with access.lift_restrictions():
                 page = self._log.list_session(session_id, after=after, limit=_PAGE)
             for event in page.events:
                 if event.at_ms > end:
