@@ -95,6 +95,7 @@ class Serving:
         fails only a start by hand."""
         app = self._app
         self._warn_of_damage()
+        self._warn_of_role()
         app.platform.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
         self._create_first_key()
         self._grpc.listen_on_socket(self._sockets / "grpc.sock")
@@ -174,6 +175,13 @@ class Serving:
         for damage in self._app.list_damages():
             if damage.noticed_ms is not None and damage.noticed_ms >= began:
                 sys.stderr.write(f"warning: {damage_text(damage)}\n")
+
+    def _warn_of_role(self) -> None:
+        if self._settings.team.enabled and self._app.platform.opened.sees_other_tenants():
+            self._warn(
+                "the role of storage.url sees the rows of all tenants: use one without SUPERUSER and"
+                " BYPASSRLS, so that a mistake cannot show one team what belongs to another"
+            )
 
     def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
         """Report the store's health on the loop that answers health checks."""

@@ -232,7 +232,7 @@ def test_without_the_driver_it_says_what_to_install() -> None:
 
 def _end_lease(server: PostgresServer, tenant: str) -> None:
     """Let time pass for a lease: its end is a row of its own."""
-    with psycopg.connect(server.url) as connection:
+    with psycopg.connect(server.superuser_url) as connection:
         found = connection.execute(
             r"UPDATE agent_memory.kv SET value = '\x01000000000000' WHERE tenant = %s"
             " AND family = 'leases' AND key = 'lease-end:daemon'",
