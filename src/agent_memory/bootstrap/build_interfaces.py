@@ -143,7 +143,19 @@ def build_http_dependencies(
         websocket_limit=ConnectionLimit("WebSocket", connections),
         remote=settings.memories.remote,
         environ=_build_environment(),
+        login=_describe_login(settings),
     )
+
+
+def _describe_login(settings: Settings) -> dict[str, str]:
+    team = settings.team
+    if not team.oidc_issuer:
+        return {}
+    return {
+        "issuer": team.oidc_issuer,
+        "audience": team.oidc_audience,
+        "client_id": team.oidc_client_id,
+    }
 
 
 def build_mcp_dependencies(

@@ -16,6 +16,7 @@ from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
 from agent_memory.bootstrap.build_hooks import build_hooks
+from agent_memory.bootstrap.build_identity import build_guard
 from agent_memory.bootstrap.build_index import LEXICAL
 from agent_memory.bootstrap.build_interfaces import (
     Features,
@@ -42,7 +43,6 @@ from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
@@ -198,7 +198,7 @@ def build(core: Core) -> App:
     )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
     http_dependencies = build_http_dependencies(settings, services, core.bridge, core.observer)
-    bearer = BearerGuard(features.operations.access)
+    bearer = build_guard(features.operations.access, settings.team)
     return App(
         core=core,
         features=features,

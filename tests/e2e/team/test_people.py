@@ -28,6 +28,7 @@ CLOSED = {
     ("POST", "/api/v1/recording/resume/"),
     ("GET", "/api/v1/hooks/"),
     ("POST", "/stream/sync"),
+    ("GET", "/.well-known/agent-memory"),  # needs no key
 }
 
 

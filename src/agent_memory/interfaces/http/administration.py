@@ -14,9 +14,10 @@ from agent_memory.interfaces.http.models import Limit, RequestModel, show_exampl
 from agent_memory.interfaces.wire.operations import audit_json, key_json
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.access import MAX_PROJECTS, Principal, Role
-from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.errors import FeatureUnavailable, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
+LOGIN_PATH = "/.well-known/agent-memory"
 Object = dict[str, Any]
 Word = Annotated[str, Query(max_length=256)]
 Time = Annotated[int, Query(ge=0, le=MAX_MILLIS, description="Unix milliseconds.")]
@@ -33,6 +34,19 @@ class KeyCreate(RequestModel):
     ] = None
 
     model_config = show_example({"name": "ada-laptop", "person": "ada", "role": "writer"})
+
+
+def build_login_router(dependencies: HttpDependencies) -> APIRouter:
+    """Build the one route that tells programs without a key how people log in."""
+    routes = APIRouter(tags=["team"])
+
+    @routes.get(LOGIN_PATH, summary="How people log in to this team server", response_model=Object)
+    async def describe_login() -> Response:
+        if not dependencies.login:
+            raise NotFound("people of this server have keys: ask an admin for one")
+        return answers.render_json(dict(dependencies.login))
+
+    return routes
 
 
 def build_router(dependencies: HttpDependencies) -> APIRouter:

@@ -74,6 +74,7 @@ def build_app(
         responses=PROBLEMS,
     )
     api.include_router(streams.build_router(dependencies), responses=PROBLEMS, dependencies=CHECKS)
+    api.include_router(administration.build_login_router(dependencies), responses=PROBLEMS)
     api.include_router(websocket.build_router(dependencies, "/ws"))
     api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # FastAPI's way
     return _add_error_handlers(api)

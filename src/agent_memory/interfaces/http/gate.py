@@ -28,7 +28,7 @@ from agent_memory.kernel.errors import ConfigError, Forbidden, Unauthorized
 
 OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 LONG_LIVED_PATHS = ("/stream", "/ws", "/mcp", "/sse", "/messages")
-KEYLESS = frozenset({"/health", "/docs", "/openapi.json"})
+KEYLESS = frozenset({"/health", "/docs", "/openapi.json", "/.well-known/agent-memory"})
 KEYLESS_FOLDER = "/static-offline-docs/"
 # A key has 256 random bits and cannot be guessed: this limits the cost of wrong keys.
 FAILURES_A_SECOND = 10
