@@ -49,6 +49,7 @@ logger = structlog.get_logger()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoriesFeature:
     store: StoredMemories
+    outlines: MemoryOutlines
     uses: StoredUses
     note_queue: StoredNoteQueue
     projects: StoredProjects
@@ -75,9 +76,11 @@ def build_memories(
     settings, on_change = platform.settings.memories, wake_ups.on_memory_changed
     team = platform.settings.team.enabled
     outlines = GuardedOutlines(store) if team else MemoryOutlines(store)
-    memories = GuardedMemories(store, outlines) if team else StoredMemories(store, outlines)
-    uses = StoredUses(store, outlines)
-    queue, projects, journal = StoredNoteQueue(store), StoredProjects(store), StoredJournal(store)
+    daemon = "" if platform.sharing is None else platform.sharing.daemon
+    kind = GuardedMemories if team else StoredMemories
+    memories = kind(store, outlines, daemon=daemon)
+    uses, queue = StoredUses(store, outlines), StoredNoteQueue(store, daemon=daemon)
+    projects, journal = StoredProjects(store), StoredJournal(store)
     repositories = GitRepositories(platform.folders.data, platform.worker)
     repositories.tidy()
     reasoner = _build_reasoner(platform)
@@ -134,6 +137,7 @@ def build_memories(
     )
     return MemoriesFeature(
         store=memories,
+        outlines=outlines,
         uses=uses,
         note_queue=queue,
         projects=projects,

@@ -40,6 +40,7 @@ from agent_memory.features.operations.services.verification import VECTORS, WORD
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS
+from agent_memory.platform.store import families
 
 logger = structlog.get_logger()
 
@@ -70,6 +71,9 @@ def build_operations(
 ) -> OperationsFeature:
     settings, jobs = platform.settings, Jobs(scheduler=scheduler)
     audit = _build_audit(platform)
+    keys = StoredKeyRing(platform.store)
+    if platform.sharing is not None:
+        platform.sharing.marks.listen(families.ACCESS_KEYS, keys.refresh_soon)
     clean = build_secrets.build_strict_cleaner(settings.security)
     index_checks = {WORDS: index.lexical.list_damaged_files}
     if index.vectors is not None:
@@ -77,7 +81,7 @@ def build_operations(
 
     return OperationsFeature(
         access=Access(
-            keys=StoredKeyRing(platform.store),
+            keys=keys,
             clock=platform.clock,
             new_secret=_new_secret,
             team=settings.team.enabled,
@@ -180,7 +184,12 @@ def build_scheduler(
         rebuild=toc.background_rebuild,
         changes=changes,
         injections=injections.injections,
+        leadership=platform.leadership,
+        readers=platform.sharing,
+        purges=forgetting.purges,
     )
+    if platform.sharing is not None:
+        platform.sharing.report_reached(tasks.count_reached)
 
     def cut_segments(check: Check) -> None:
         tasks.cut_segments(check)
@@ -211,7 +220,7 @@ def build_scheduler(
     }
     return CronScheduler(
         [ScheduledJob(name=name, cron=CRONS[name], work=task) for name, task in work.items()],
-        StoredJobs(platform.store),
+        StoredJobs(platform.local),
         platform.clock,
         enabled=platform.settings.scheduler.enabled,
         foreground=platform.foreground,

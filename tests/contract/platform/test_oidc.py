@@ -5,6 +5,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import jwt
 import pytest
@@ -71,7 +72,7 @@ def test_a_token_of_the_issuer_counts(issuer: IssuerProcess, check: Checking, ki
     ],
 )
 def test_claims_are_checked(
-    issuer: IssuerProcess, check: Checking, claims: dict[str, object], reason: str
+    issuer: IssuerProcess, check: Checking, claims: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(Unauthorized, match=reason):
         check(issuer.sign(**claims))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -54,7 +55,7 @@ def test_a_token_gives_the_role_and_the_projects_that_it_names(
     ],
 )
 def test_others_are_refused(
-    server: TeamServer, issuer: IssuerProcess, claims: dict[str, object]
+    server: TeamServer, issuer: IssuerProcess, claims: dict[str, Any]
 ) -> None:
     caller = server.caller("eve", issuer.sign(sub="eve", **claims))
     caller.get("/api/v1/events/")

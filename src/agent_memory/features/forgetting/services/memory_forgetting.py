@@ -21,7 +21,7 @@ from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import Forbidden, GitFailed, NotFound
 from agent_memory.kernel.ids import Domain
 from agent_memory.kernel.progress import OnPhase
-from agent_memory.platform.ports import Clock
+from agent_memory.platform.ports import Clock, Leadership
 
 NOTES = "notes"
 
@@ -40,6 +40,7 @@ class MemoryForgetting:
     injections: Injections
     purging: Purging
     clock: Clock
+    leadership: Leadership
 
     def forget(
         self,
@@ -54,7 +55,8 @@ class MemoryForgetting:
         Raises InvalidInput if a program chose one that awaits review, and Forbidden."""
         for memory in chosen:
             _check_may_forget(memory)
-        with access.lift_restrictions():  # what has traces of them may be for others
+        # What has traces of them may be for others.
+        with self.leadership.take_over(), access.lift_restrictions():
             return self._forget(
                 chosen,
                 here,
@@ -99,6 +101,7 @@ class MemoryForgetting:
         self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], on_progress)
         self.injections.remove_missing()
         self.purging.purge_files(on_progress)
+        self.purging.announce()
         proof = self.purging.build_proof(needles, {memory.urn for memory in found}, on_progress)
         if any(self._is_there(memory) for memory in found):
             proof = replace(proof, found_in=(*proof.found_in, "memories"))
