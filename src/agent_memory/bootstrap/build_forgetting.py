@@ -20,6 +20,7 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.traces import KeySpan, StoredTraces
+from agent_memory.features.forgetting.ports import ForgettingListener
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.purging import Purging
@@ -43,6 +44,7 @@ def build_forgetting(
     recall: RecallFeature,
     injections: InjectionsFeature,
     hooks: HooksFeature,
+    listener: ForgettingListener,
 ) -> ForgettingFeature:
     folders, store = platform.folders, platform.store
 
@@ -78,6 +80,7 @@ def build_forgetting(
         notes=memories.notes,
         injections=injections.injections,
         purging=purging,
+        listener=listener,
         clock=platform.clock,
     )
     return ForgettingFeature(
@@ -92,6 +95,7 @@ def build_forgetting(
             learning=knowledge.learning,
             injections=injections.injections,
             purging=purging,
+            listener=listener,
             toc_lock=toc.lock,
         ),
         memory_forgetting=memory_forgetting,

@@ -25,6 +25,7 @@ from agent_memory.interfaces.http import (
     recording,
     status,
     streams,
+    upstream,
     websocket,
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
@@ -63,6 +64,7 @@ def build_app(
         *projects.build_routers(dependencies),
         health.build_router(dependencies, settings),
         status.build_router(dependencies.bridge, read_status),
+        upstream.build_router(dependencies),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS, dependencies=CHECKS)
     api.include_router(

@@ -307,7 +307,7 @@ def resolve_namespace(name: str) -> str:
 
 def check_domain(domain: str) -> Domain:
     family, _, name = domain.partition(":")
-    if domain == USER or (family in (PROJECT, ORG) and _NAME.fullmatch(name)):
+    if domain == USER or (family in (PROJECT, ORG, USER) and _NAME.fullmatch(name)):
         return Domain(domain)
     raise InvalidInput(
         f"domain is {domain!r}; it must be user, project:NAME or org:NAME, with a name of letters,"

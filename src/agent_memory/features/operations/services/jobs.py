@@ -17,6 +17,7 @@ from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
+from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -55,6 +56,7 @@ class JobTasks:
     rebuild: BackgroundRebuild
     changes: ChangeFeed
     injections: Injections
+    exchange: TeamExchange
 
     def cut_segments(self, check: Check) -> None:
         while True:
@@ -114,6 +116,10 @@ class JobTasks:
         """Embed records of the past. Return whether more is waiting."""
         return self.indexes.embed_backlog(check)
 
+    def sync_team(self, check: Check) -> None:
+        """Exchange records with a team's server, or with the machines of people."""
+        self.exchange.run(check)
+
     def _learn(self, check: Check) -> None:
         """Learn from new events. A learning failure must not block indexing."""
         try:
@@ -130,6 +136,8 @@ class JobTasks:
         done = min(
             done, self.changes.watermark() - OUTBOX_RETENTION, done if needed is None else needed
         )
+        team = self.exchange.get_needed()
+        done = done if team is None else min(done, team)
         oldest = self.outbox.read(0, limit=1)
         if oldest and oldest[0][0] <= done:
             self.outbox.trim(done)
