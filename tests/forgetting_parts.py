@@ -25,6 +25,7 @@ from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
+from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.maintenance import GuardedMaintenance
@@ -117,6 +118,7 @@ def build_harness(
             discard_vectors=lambda: shutil.rmtree(folder / "index" / "vectors", ignore_errors=True),
             discard_contexts=LastContextFolder(folder / "last-contexts").clear,
         ),
+        listener=StoredUpstream(store),
         toc_lock=threading.Lock(),
     )
     return ForgettingHarness(parts, clock, segmenting, rollup, injections, forgetting)

@@ -17,6 +17,7 @@ class TeamServerHome:
 
     def __init__(self, home: Home) -> None:
         self.home = home
+        self.keys: dict[str, str] = {}
         home.serve()
         self.web = Web(home)
         self.url = f"{self.web.record['http_scheme']}://{self.web.place}"

@@ -5,6 +5,7 @@ came from a person: `event@ada`. Nobody can send a name that ends in another own
 """
 
 import hashlib
+import re
 from dataclasses import replace
 
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
@@ -15,6 +16,7 @@ from agent_memory.kernel.ids import USER, Domain, EventId, SessionId
 MAX_OWNER_CHARS = 48
 _HASH_CHARS = 40
 _MARK = "@"
+_SHORTENED = re.compile(r"-[0-9a-f]{16}$")  # the end of a name that is not the person's own
 
 
 def to_owner(person: str) -> str:
@@ -64,7 +66,7 @@ def split_session(session_id: str) -> tuple[SessionId, str]:
 def build_private_domain(person: str) -> Domain:
     """Return the domain of a person's own memories on the server."""
     name = memories.to_project_name(person)
-    if name != person:
+    if name != person or _SHORTENED.search(person):
         name = f"{name[:40].strip('._-')}-{_hash(person)[:16]}"
     return Domain(f"{USER}:{name}")
 
