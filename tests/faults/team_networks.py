@@ -3,7 +3,8 @@
     python -m tests.faults.team_networks --rounds 5 --seed 1      (as root, with iproute2)
 
 Each round cuts the link of a laptop, lets both record, edit and forget, kills a daemon now and
-then, mends the link, and at the end compares what all three have. The exit code is 1 if they differ.
+then, and mends the link. At the end it compares what all three have. The exit code is 1 if they
+differ.
 """
 
 import argparse

@@ -16,6 +16,7 @@ from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge, RecordService
 from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.platform.store import families
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,9 @@ class KnowledgeFeature:
 
 def build_knowledge(platform: Platform, log: LogFeature, wake_ups: WakeUps) -> KnowledgeFeature:
     store, secrets, clock = StoredKnowledge(platform.store), platform.secrets, platform.clock
+    if platform.sharing is not None:
+        for family in (families.FACTS, families.KNOWLEDGE):
+            platform.sharing.marks.listen(family, store.note_foreign_changes)
     return KnowledgeFeature(
         store=store,
         facts=Facts(

@@ -45,6 +45,7 @@ logger = structlog.get_logger()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoriesFeature:
     store: StoredMemories
+    outlines: MemoryOutlines
     uses: StoredUses
     note_queue: StoredNoteQueue
     projects: StoredProjects
@@ -70,8 +71,10 @@ def build_memories(
     store, clock, secrets = platform.store, platform.clock, platform.secrets
     settings, on_change = platform.settings.memories, wake_ups.on_memory_changed
     outlines = MemoryOutlines(store)
-    memories, uses = StoredMemories(store, outlines), StoredUses(store, outlines)
-    queue, projects, journal = StoredNoteQueue(store), StoredProjects(store), StoredJournal(store)
+    daemon = "" if platform.sharing is None else platform.sharing.daemon
+    memories = StoredMemories(store, outlines, daemon=daemon)
+    uses, queue = StoredUses(store, outlines), StoredNoteQueue(store, daemon=daemon)
+    projects, journal = StoredProjects(store), StoredJournal(store)
     repositories = GitRepositories(platform.folders.data, platform.worker)
     repositories.tidy()
     reasoner = _build_reasoner(platform)
@@ -127,6 +130,7 @@ def build_memories(
     )
     return MemoriesFeature(
         store=memories,
+        outlines=outlines,
         uses=uses,
         note_queue=queue,
         projects=projects,

@@ -38,6 +38,7 @@ from agent_memory.features.operations.services.verification import VECTORS, WORD
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS, TEAM
+from agent_memory.platform.store import families
 
 logger = structlog.get_logger()
 
@@ -66,15 +67,16 @@ def build_operations(
     hooks: HooksFeature,
 ) -> OperationsFeature:
     settings, jobs = platform.settings, Jobs(scheduler=scheduler)
+    keys = StoredKeyRing(platform.store)
+    if platform.sharing is not None:
+        platform.sharing.marks.listen(families.ACCESS_KEYS, keys.refresh_soon)
     clean = build_secrets.build_strict_cleaner(settings.security)
     index_checks = {WORDS: index.lexical.list_damaged_files}
     if index.vectors is not None:
         index_checks[VECTORS] = index.vectors.index.list_damaged_files
 
     return OperationsFeature(
-        access=Access(
-            keys=StoredKeyRing(platform.store), clock=platform.clock, new_secret=_new_secret
-        ),
+        access=Access(keys=keys, clock=platform.clock, new_secret=_new_secret),
         admin=Admin(store=platform.maintenance),
         jobs=jobs,
         metrics=Metrics(
@@ -154,7 +156,12 @@ def build_scheduler(
         changes=changes,
         injections=injections.injections,
         exchange=upstream.exchange,
+        leadership=platform.leadership,
+        readers=platform.sharing,
+        purges=forgetting.purges,
     )
+    if platform.sharing is not None:
+        platform.sharing.report_reached(tasks.count_reached)
 
     def cut_segments(check: Check) -> None:
         tasks.cut_segments(check)
@@ -186,7 +193,7 @@ def build_scheduler(
     }
     return CronScheduler(
         [ScheduledJob(name=name, cron=CRONS[name], work=task) for name, task in work.items()],
-        StoredJobs(platform.store),
+        StoredJobs(platform.local),
         platform.clock,
         enabled=platform.settings.scheduler.enabled,
         foreground=platform.foreground,

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from agent_memory.bootstrap.build_secrets import build_secrets
-from agent_memory.bootstrap.build_store import OpenStore, open_for_reading, open_store
+from agent_memory.bootstrap.build_store import OpenStore, SharedStore, open_for_reading, open_store
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.config import LlamaSettings, Settings, StorageSettings
 from agent_memory.features.backups.adapters import restore_journal
@@ -23,7 +23,13 @@ from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
-from agent_memory.platform.ports import Clock, ManagedStore, StoreMaintenance
+from agent_memory.platform.ports import (
+    Clock,
+    Leadership,
+    ManagedStore,
+    OrderedStore,
+    StoreMaintenance,
+)
 from agent_memory.platform.worker.process import ProcessWorker
 
 log = structlog.get_logger()
@@ -51,6 +57,19 @@ class Platform:
     @property
     def store(self) -> ManagedStore:
         return self.opened.store
+
+    @property
+    def local(self) -> OrderedStore:
+        """The store for what this daemon derives for itself."""
+        return self.opened.local
+
+    @property
+    def leadership(self) -> Leadership:
+        return self.opened.leadership
+
+    @property
+    def sharing(self) -> SharedStore | None:
+        return self.opened.sharing
 
     @property
     def maintenance(self) -> StoreMaintenance:
@@ -106,7 +125,7 @@ def _open_server_store(
             "storage.url needs the driver of PostgreSQL: install the extra,"
             " `pip install 'agent-memory[postgres]'`"
         ) from exc
-    return open_server_store(settings.url, settings.tenant, folders.data, watch)
+    return open_server_store(settings.url, settings.tenant, folders, watch)
 
 
 def _build_model_server(settings: LlamaSettings) -> LeasedServer:

@@ -26,18 +26,22 @@ from agent_memory.bootstrap.build_interfaces import (
     build_mcp_server,
     build_services,
 )
+from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_operations import build_operations, build_scheduler
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_runs import build_runs
-from agent_memory.bootstrap.build_store import offline_admin
+from agent_memory.bootstrap.build_store import SharedStore, offline_admin
 from agent_memory.bootstrap.build_streaming import build_streaming
 from agent_memory.bootstrap.build_toc import build_toc
 from agent_memory.bootstrap.build_upstream import SettingsSource, build_upstream
 from agent_memory.bootstrap.core import Core, build_core
 from agent_memory.bootstrap.folders import folder_beside
+from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import LoadedSettings, Settings
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters.cron import CronScheduler
+from agent_memory.features.operations.services.following import OutboxFollower
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
@@ -58,6 +62,7 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.status import DaemonStatus, Damage
 from agent_memory.platform.linked_copy import link_files
+from agent_memory.platform.store.change_marks import PURGE
 from agent_memory.platform.store.rocks import RocksEngine
 
 LINK_TRIES = 3
@@ -195,6 +200,8 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
         ),
     )
     wake_ups.connect(scheduler, changes, hooks.handling, upstream.forwarding.is_active)
+    if platform.sharing is not None:
+        _follow_others(platform.sharing, log, memories, wake_ups)
     platform.watchers.append(wake_ups.on_store_health)
 
     services = build_services(platform, features)
@@ -214,6 +221,22 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )
+
+
+def _follow_others(
+    sharing: SharedStore, log: LogFeature, memories: MemoriesFeature, wake_ups: WakeUps
+) -> None:
+    """Start to look for what other daemons write."""
+    follower = OutboxFollower(
+        outbox=log.outbox,
+        reached=log.events.watermark(),
+        on_memories=memories.outlines.note_written,
+        on_gap=memories.outlines.forget_all,
+        on_change=wake_ups.on_foreign_change,
+    )
+    sharing.marks.listen(PURGE, wake_ups.on_outbox_left)
+    sharing.watch.on_outbox(follower.follow)
+    sharing.watch.start()
 
 
 def build_reader(

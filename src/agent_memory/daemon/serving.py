@@ -242,16 +242,20 @@ class Serving:
     def _create_first_key(self) -> None:
         """Create the first key for programs, in a file that only its owner can read."""
         path, access = self._folders.data / "key", self._app.services.access
+        sharing = self._app.platform.sharing
+        name = FIRST_KEY if sharing is None else f"{FIRST_KEY}-{sharing.daemon[:8]}"
+        names = {key.name for key in access.list()}
         pending = path.with_name("key.pending")
         # A start that was killed between creating the key and writing it leaves this file.
         cut_off = pending.exists()
-        if not cut_off and (path.exists() or access.list()):
+        # Each of several daemons on one memory has a key of its own.
+        if not cut_off and (path.exists() or (names if sharing is None else name in names)):
             return
         runtime_files.write_whole(pending, "")
         if cut_off:
             with contextlib.suppress(NotFound):
-                access.revoke(FIRST_KEY)
-        runtime_files.write_whole(path, access.create(FIRST_KEY) + "\n")
+                access.revoke(name)
+        runtime_files.write_whole(path, access.create(name) + "\n")
         pending.unlink()
         log.info("daemon.first_key", path=str(path))
         if not self._by_itself:

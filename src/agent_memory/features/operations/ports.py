@@ -33,6 +33,25 @@ class Scheduler(Protocol):
     def run(self, name: str, /) -> JobStatus: ...
 
 
+class OutboxReaders(Protocol):
+    """The daemons that read the outbox of one memory."""
+
+    def find_slowest(self) -> int | None:
+        """Return the entry that all of them have reached; None if none has said."""
+        ...
+
+
+class PurgeRequests(Protocol):
+    """Requests to remove forgotten records from the files of this daemon's indexes, after another
+    daemon has forgotten them."""
+
+    def is_due(self) -> bool: ...
+
+    def mark_done(self) -> None:
+        """Note durably that what was due at the last `is_due` is done."""
+        ...
+
+
 class KeyRing(Protocol):
     """The bearer keys, hashed."""
 

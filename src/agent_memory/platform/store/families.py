@@ -52,7 +52,13 @@ ALL = (
     META,
 )
 
+# What a daemon derives for its own indexes. Daemons that share a database keep it in files of
+# their own.
+LOCAL = (EMBEDDING_QUEUE, TERM_VECTORS)
+
 # Only in databases that processes share, and no part of the memory: lease:{name} -> holder,
-# lease-end:{name} -> ms, commit:{writer} -> token of its last group
+# lease-end:{name} -> ms, reached:{name} -> number of the outbox, wanted:{name} -> who asks for it,
+# commit:{writer} -> token of its last group, changed:{family} -> token of the last group
 LEASES = "leases"
-SHARED = (*ALL, LEASES)
+VECTOR_COPIES = "vector_copies"  # {owner}:{model}:{document} -> vectors that a daemon has made
+SHARED = (*ALL, LEASES, VECTOR_COPIES)

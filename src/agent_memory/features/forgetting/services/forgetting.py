@@ -41,6 +41,7 @@ from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.progress import OnPhase
+from agent_memory.platform.ports import Leadership
 
 LISTING, REMOVING, CONTENTS = "listing", "removing", "contents"
 PHASES = (LISTING, REMOVING, CONTENTS, INDEXES, COMPACTING, SEARCHING)
@@ -76,6 +77,7 @@ class Forgetting:
     purging: Purging
     listener: ForgettingListener
     toc_lock: AbstractContextManager[object]  # shared with the jobs that write nodes
+    leadership: Leadership
     running: threading.Lock = field(default_factory=threading.Lock)
 
     def preview(self, selection: Selection) -> Preview:
@@ -103,7 +105,7 @@ class Forgetting:
     def _forget_places(
         self, name: str, places: Iterable[SessionPosition], on_progress: OnPhase
     ) -> ForgettingReport:
-        with self.running:
+        with self.running, self.leadership.take_over():
             earlier = self._finish(on_progress)
             count = 0
             waiting: list[SessionPosition] = []
@@ -136,7 +138,7 @@ class Forgetting:
 
     def earlier(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport | None:
         """Return the report of an earlier call with the same selection, finishing it first."""
-        with self.running:
+        with self.running, self.leadership.take_over():
             self._finish(on_progress)
             return self.reports.find(forgetting.name_selection(selection))
 
@@ -188,6 +190,7 @@ class Forgetting:
         )
         self.purging.purge_indexes(self._entries(places), on_progress)
         self.purging.purge_files(on_progress)
+        self.purging.announce()
         report = self._build_report(places, tally, on_progress)
         self.reports.save(name, report)
         self.plan.clear()

@@ -20,7 +20,7 @@ from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import GitFailed, NotFound
 from agent_memory.kernel.ids import Domain
 from agent_memory.kernel.progress import OnPhase
-from agent_memory.platform.ports import Clock
+from agent_memory.platform.ports import Clock, Leadership
 
 NOTES = "notes"
 
@@ -40,6 +40,7 @@ class MemoryForgetting:
     purging: Purging
     listener: ForgettingListener
     clock: Clock
+    leadership: Leadership
 
     def forget(
         self,
@@ -52,6 +53,17 @@ class MemoryForgetting:
     ) -> ForgettingReport:
         """Forget these. If a person asks for it, undo knows that their last change is final.
         Raises InvalidInput if a program chose one that awaits review."""
+        with self.leadership.take_over():
+            return self._forget(chosen, here, rewrite_notes, by_user, on_progress)
+
+    def _forget(
+        self,
+        chosen: Sequence[Memory],
+        here: MemoryLocation,
+        rewrite_notes: bool,
+        by_user: bool,
+        on_progress: OnPhase,
+    ) -> ForgettingReport:
         found = list({memory.key: memory for memory in chosen}.values())
         for memory in () if by_user else found:
             memories.check_reviewed(memory)
@@ -81,6 +93,7 @@ class MemoryForgetting:
         self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], on_progress)
         self.injections.remove_missing()
         self.purging.purge_files(on_progress)
+        self.purging.announce()
         proof = self.purging.build_proof(needles, {memory.urn for memory in found}, on_progress)
         if any(self._is_there(memory) for memory in found):
             proof = replace(proof, found_in=(*proof.found_in, "memories"))
