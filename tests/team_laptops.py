@@ -71,7 +71,8 @@ class Laptop:
             "timestamp_ms": AT,
             "metadata": {"project": project, "agent": "claude-code"},
         }
-        answer = Web(self.home).ask("POST", "/api/v1/events/", json=body)
+        with Web(self.home).over_socket() as client:
+            answer = client.post("/api/v1/events/", json=body)
         assert answer.status_code == 201, answer.text
 
     def recall(self, *words: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_a_server_sets_stones_for_what_it_has_taken(state: StoredUpstream) -> No
 def test_the_first_origin_of_a_record_stays(state: StoredUpstream) -> None:
     key = memory().key
     state.note_taken(Origin("ada", "laptop"), [], [key], {FACT: NOTE})
-    state.note_taken(Origin("bob", "desk"), [], [key], {FACT: replace(NOTE, valued_ms=9)})
+    state.note_taken(Origin("bob", "desk"), [], [key], {FACT: replace(NOTE, valued_ms=Millis(9))})
     assert state.get_memory_origins([key]) == [Origin("ada", "laptop")]
     assert state.get_fact_origins([FACT]) == [Origin("ada", "laptop")]
     assert state.find_taken_facts([FACT])[FACT].valued_ms == 9

@@ -2,8 +2,10 @@
 
 import json
 import signal
+import socket
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -320,22 +322,32 @@ class TestCommands:
             assert laptop.memory.json("remote", "list")["remotes"] == []
 
 
-def test_hooks_never_wait_for_the_server() -> None:
-    """Context for a prompt comes from this machine alone."""
-    with Home() as home:
+@contextmanager
+def open_silent_server() -> Iterator[str]:
+    """Accept connections and never answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_silent_server_holds_up_neither_recall_nor_a_hook() -> None:
+    with open_silent_server() as url, Home() as home:
         laptop = Laptop(home)
-        home.configure('[upstream]\nurl = "http://127.0.0.1:9"\nprojects = ["work"]\n')
+        home.configure(f'[upstream]\nurl = "{url}"\nprojects = ["work"]\n')
+        home.data.mkdir(parents=True)
+        (home.data / "remote-key").write_text(json.dumps({"url": url, "key": "am_x"}))
         home.serve()
-        (home.data / "remote-key").write_text(
-            json.dumps({"url": "http://127.0.0.1:9", "key": "am_x"})
-        )
+        laptop.record("rail-1", "the rail timetable is in the cache", "work")
+        answer = laptop.recall("rail", "timetable")
+        assert "rail-1" in [hit["id"] for hit in answer["results"]]
+        assert "did not answer in time" in answer["warning"]
+        assert "is away" in laptop.recall("rail", "timetable")["warning"]  # it is not asked again
         payload = {
             "session_id": "s-9",
             "hook_event_name": "UserPromptSubmit",
-            "prompt": "which database do we use?",
+            "prompt": "where is the rail timetable?",
             "cwd": str(home.work),
         }
         given = json.dumps(payload).encode()
-        answer = laptop.memory("hook", "user-prompt-submit", given=given)
-        assert answer.code == OK
-        assert "only this machine" not in answer.text + answer.errors
+        hooked = laptop.memory("hook", "user-prompt-submit", given=given)
+        assert hooked.code == OK
+        assert "only this machine" not in hooked.text + hooked.errors

@@ -187,7 +187,8 @@ class TestWire:
         asked, shared = hit_records.decode_question(
             hit_records.encode_question(query, SharedScope(frozenset({"shop"})))
         )
-        assert (asked, shared.names) == (query, {"shop"})
+        assert asked == query
+        assert shared.names == frozenset({"shop"})
         document = Document(
             kind=DocumentKind.EVENT,
             id="e1@ada",
