@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SECONDS = 60.0
+STANDBY = "standby"  # the name under which standbys connect
 _OPTIONS = "-c listen_addresses='' -c shared_buffers=32MB -c max_connections=200"
 # Not `user=` of subprocess: it forks, and the handlers of gRPC crash in a fork of many threads.
 _BECOME = """
@@ -26,9 +27,11 @@ os.execv(sys.argv[2], sys.argv[2:])
 class PostgresServer:
     """A server with a folder of its own, which is reached through a Unix socket."""
 
-    def __init__(self, programs: Path, *, durable: bool) -> None:
+    def __init__(
+        self, programs: Path, *, durable: bool, primary: "PostgresServer | None" = None
+    ) -> None:
         """Start a server. One that is not `durable` is faster, and survives its own crashes, but
-        not those of the machine."""
+        not those of the machine. One with a `primary` begins as its standby."""
         self._durable = durable
         self._programs = programs
         self._folder = Path(tempfile.mkdtemp(prefix="agent-memory-postgres-"))
@@ -38,12 +41,22 @@ class PostgresServer:
             user = str(pwd.getpwnam("nobody").pw_uid)
             os.chown(self._folder, int(user), -1)
             self._become = [sys.executable, "-I", "-S", "-c", _BECOME, user]
-        self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
+        if primary is None:
+            self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
+        else:
+            source = f"host={primary.host} user=postgres application_name={STANDBY}"
+            options = ("--write-recovery-conf", "--no-sync", "--checkpoint=fast")
+            self._run("pg_basebackup", f"-D{self._data}", f"-d{source}", *options)
         self.start()
 
     @property
+    def host(self) -> str:
+        """The folder of its socket, which libpq takes as a host."""
+        return str(self._folder)
+
+    @property
     def url(self) -> str:
-        return f"postgresql:///postgres?host={self._folder}&user=postgres"
+        return f"postgresql:///postgres?host={self.host}&user=postgres"
 
     def start(self) -> None:
         options = f"{_OPTIONS} -c fsync={'on' if self._durable else 'off'} -k {self._folder}"
@@ -53,6 +66,14 @@ class PostgresServer:
     def stop(self, mode: str = "fast") -> None:
         """Stop the server: `immediate` is a crash."""
         self._run("pg_ctl", "stop", "-w", "-m", mode, "-D", str(self._data))
+
+    def add_standby(self) -> "PostgresServer":
+        """Start a standby that follows this server."""
+        return PostgresServer(self._programs, durable=self._durable, primary=self)
+
+    def promote(self) -> None:
+        """Let a standby accept writes, and wait until it does."""
+        self._run("pg_ctl", "promote", "-w", "-D", str(self._data))
 
     def remove(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):  # a test may have stopped it
