@@ -251,7 +251,8 @@ class UpstreamSettings:
     projects: list[str] = personal(
         [],
         "Projects whose events, memories and facts go to your team's server; `user` are your own"
-        " memories, which no other person gets. Empty: nothing leaves. It works only in config.toml.",
+        " memories, which no other person gets. Empty: nothing leaves. It works only in"
+        " config.toml.",
         by_hand=True,
     )
     recall: bool = personal(
