@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SECONDS = 60.0
-_OPTIONS = "-c listen_addresses='' -c shared_buffers=32MB -c max_connections=200"
+_OPTIONS = "-c shared_buffers=32MB -c max_connections=200"
 # Not `user=` of subprocess: it forks, and the handlers of gRPC crash in a fork of many threads.
 _BECOME = """
 import os, sys
@@ -26,10 +26,14 @@ os.execv(sys.argv[2], sys.argv[2:])
 class PostgresServer:
     """A server with a folder of its own, which is reached through a Unix socket."""
 
-    def __init__(self, programs: Path, *, durable: bool) -> None:
+    def __init__(
+        self, programs: Path, *, durable: bool, listen: str = "", within: Sequence[str] = ()
+    ) -> None:
         """Start a server. One that is not `durable` is faster, and survives its own crashes, but
-        not those of the machine."""
+        not those of the machine. With `listen`, it also accepts everybody on these addresses.
+        `within` are words of a command that runs its programs, in a network of their own."""
         self._durable = durable
+        self._listen = listen
         self._programs = programs
         self._folder = Path(tempfile.mkdtemp(prefix="agent-memory-postgres-"))
         self._data = self._folder / "data"
@@ -38,7 +42,11 @@ class PostgresServer:
             user = str(pwd.getpwnam("nobody").pw_uid)
             os.chown(self._folder, int(user), -1)
             self._become = [sys.executable, "-I", "-S", "-c", _BECOME, user]
+        self._become = [*within, *self._become]
         self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
+        if listen:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all samenet trust\n")
         self.start()
 
     @property
@@ -46,7 +54,9 @@ class PostgresServer:
         return f"postgresql:///postgres?host={self._folder}&user=postgres"
 
     def start(self) -> None:
-        options = f"{_OPTIONS} -c fsync={'on' if self._durable else 'off'} -k {self._folder}"
+        fsync = "on" if self._durable else "off"
+        options = f"{_OPTIONS} -c listen_addresses='{self._listen}' -c fsync={fsync}"
+        options += f" -k {self._folder}"
         log = str(self._folder / "log")
         self._run("pg_ctl", "start", "-w", "-D", str(self._data), "-l", log, "-o", options)
 
@@ -83,9 +93,11 @@ def list_programs() -> Iterator[Path]:
     yield from sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
-def start_server(*, durable: bool) -> PostgresServer | None:
+def start_server(
+    *, durable: bool, listen: str = "", within: Sequence[str] = ()
+) -> PostgresServer | None:
     """Start a server, or return None if there are no programs that work here."""
     for programs in list_programs():
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            return PostgresServer(programs, durable=durable)
+            return PostgresServer(programs, durable=durable, listen=listen, within=within)
     return None
