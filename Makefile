@@ -72,6 +72,7 @@ soak: $(READY)
 	$(BIN)/pytest -q -m soak
 	$(BIN)/pytest -n $(JOBS) -q -m "not soak" --hypothesis-profile explore tests/property
 	$(BIN)/python -m tests.faults.campaign --faults $(FAULTS) --jobs 2
+	$(BIN)/python -m tests.faults.team_campaign --faults $(FAULTS)
 
 interop: $(READY)
 	tools/interop

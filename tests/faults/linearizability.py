@@ -67,14 +67,25 @@ def find_violation(calls: Iterable[CallRecord], specification: Specification[S])
 
 
 def _list_next(calls: Sequence[CallRecord], done: int) -> list[int]:
-    """List the calls that may be next: those that began before any other was answered."""
+    """List the calls that may be next: those that began before any other was answered.
+
+    Of calls without an answer that ask for the same, only the earliest is tried: it can take the
+    place of any other. They come first, so that the search, which goes on with the last one, tries
+    them last: most of the time they are not needed.
+    """
     left = [number for number in range(len(calls)) if not done >> number & 1]
     first_end = min(calls[number].end for number in left)
-    # Those without an answer are tried last: most of the time they are not needed.
-    return sorted(
-        (number for number in left if calls[number].begin <= first_end),
-        key=lambda number: -calls[number].end,
-    )
+    lost: dict[tuple[str, str], int] = {}
+    answered: list[int] = []
+    for number in left:
+        call = calls[number]
+        if call.begin > first_end:
+            break
+        if call.end == NEVER:
+            lost.setdefault((call.name, call.argument), number)
+        else:
+            answered.append(number)
+    return [*lost.values(), *answered]
 
 
 # An event id: the first text that is sent under it stands.

@@ -69,9 +69,7 @@ class Member:
     def read_record(self) -> dict[str, str | int]:
         """Return what the running daemon has announced. Raises Unacknowledged."""
         with suppress(OSError, ValueError):
-            found: dict[str, str | int] = json.loads(
-                (self.home.data / "daemon.json").read_text()
-            )
+            found: dict[str, str | int] = json.loads((self.home.data / "daemon.json").read_text())
             if found["pid"] == self.pid:
                 return found
         raise Unacknowledged("it does not serve")

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from pathlib import Path
 
 import grpc
 
+from agent_memory.platform.store import codec, families
 from agent_memory.platform.store.postgres import PostgresDatabase
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import wait_until
@@ -104,9 +105,15 @@ def plan_faults(seed: int, size: int, count: int, kinds: Sequence[str]) -> list[
 
 
 def run_campaign(
-    size: int, count: int, seed: int, *, until: float = float("inf"), keep: Path | None = None
+    size: int,
+    count: int,
+    seed: int,
+    *,
+    until: float = float("inf"),
+    keep: Path | None = None,
+    spoil: Callable[[Team, Load], None] = lambda _team, _load: None,
 ) -> CampaignResult:
-    """Let a team suffer faults, and examine it."""
+    """Let a team suffer faults, and examine it. A test may spoil what is examined."""
     result = CampaignResult(size, seed)
     began = time.monotonic()
     kinds = (KILL, PAUSE, CRASH, *(() if networks.find_obstacle() else (CUT,)))
@@ -116,9 +123,10 @@ def run_campaign(
             suffer(team, load, plan_faults(seed, size, count, kinds), result, until)
         finally:
             load.stop_writing()
+        spoil(team, load)
         try:
             examine(team, load, result)
-        except (AssertionError, Unacknowledged) as exc:
+        except (AssertionError, Unacknowledged, grpc.RpcError) as exc:
             result.problems.append(f"it does not settle: {str(exc)[:2000]}")
         finally:
             load.stop_reading()
@@ -190,13 +198,14 @@ def _inject(team: Team, load: Load, fault: PlannedFault) -> float | None:
 
 def examine(team: Team, load: Load, result: CampaignResult) -> None:
     """Compare all that the daemons have with what was acknowledged, once they have settled."""
-    for member in team.members:
-        wait_until(member.is_serving, "it serves")
+    for member in team.members:  # one whose lease was ended by hand may still be removed
+        wait_until(partial(_has_lease, team, member), f"{member.number} has its lease")
+        wait_until(member.is_serving, f"{member.number} serves")
     _read_races(team, load)
     with team.members[0].connect() as client:
-        wait_until(partial(_has_settled, Toc(client)), "the table of contents", SETTLE_SECONDS)
         events = client.all_events()
         result.problems += _check_events(events, load)
+        wait_until(partial(_run_jobs, team), "the table of contents is written", SETTLE_SECONDS)
         result.problems += _check_contents(Toc(client), events)
     for member in team.members:
         wait_until(partial(_has_indexed, member), f"{member.number} has indexed", SETTLE_SECONDS)
@@ -226,6 +235,15 @@ def _read_races(team: Team, load: Load) -> None:
         lines.close()
 
 
+def _has_lease(team: Team, member: Member) -> bool:
+    database = PostgresDatabase(team.server.url, TENANT)
+    try:
+        (end,) = database.get_many(families.LEASES, [member.get_lease()])
+        return end is not None and codec.decode_millis(end) > database.read_head().now_ms
+    finally:
+        database.close()
+
+
 def _read_outbox_number(team: Team) -> int:
     database = PostgresDatabase(team.server.url, TENANT)
     try:
@@ -234,11 +252,15 @@ def _read_outbox_number(team: Team) -> int:
         database.close()
 
 
-def _has_settled(toc: Toc) -> bool:
-    with suppress(AssertionError, grpc.RpcError):
-        toc.settle()
-        return True
-    return False
+def _run_jobs(team: Team) -> bool:
+    """Run the jobs of the table of contents on all daemons: only the one that leads does them."""
+    try:
+        for member in team.members:
+            with member.connect() as client:
+                Toc(client).settle()
+    except (AssertionError, Unacknowledged, grpc.RpcError):
+        return False
+    return True
 
 
 def _has_indexed(member: Member) -> bool:

@@ -42,6 +42,8 @@ SCOPE = "project:team"
 CLAIMS = 36  # calls on one fact
 VALUES = ("red", "green", "blue")
 RACES = 8  # calls on one event id
+MOST_UNKNOWN = 6  # calls without an answer on one record: each doubles what the checker looks at
+UNKNOWN_SECONDS = 0.5  # before the next call, after one without an answer
 PAGE = 1_000
 FACTS_PATH = "/api/v1/memories/facts/"
 EVENTS_PATH = "/stream/events"
@@ -127,7 +129,10 @@ class Load:
         self.feeds = [FeedReader(member) for member in team.members]
         self._seed = seed
         self._stopped, self._read_enough = threading.Event(), threading.Event()
-        self._races, self._claims, self._probes = count(), count(), count()
+        self._written = [0] * WRITERS
+        self._probes = count()
+        self._turn = threading.Lock()
+        self._race_number = self._fact_number = 0
         self._writing = [
             *(self._build_thread(self._write, number) for number in range(WRITERS)),
             *(self._build_thread(self._race, number) for number in range(RACERS)),
@@ -188,6 +193,8 @@ class Load:
 
     def list_former(self, lines: Lines, member: Member, name: str) -> Hashable:
         found = lines.ask_web(member, "GET", f"{FACTS_PATH}{_fact_id(name)}/history/?limit=100")
+        if found is None:
+            return ()
         assert isinstance(found, dict)
         return tuple(str(former["value"]) for former in reversed(found["items"]))
 
@@ -214,14 +221,21 @@ class Load:
 
         return threading.Thread(target=run)
 
+    def _choose_key(self, kind: str, number: int, most: int) -> int:
+        """Return the number of the record to use: another one if this has seen enough."""
+        calls = self.seen.calls[f"{kind}-{number}"]
+        unknown = sum(call.end == NEVER for call in calls)
+        return number + (len(calls) >= most or unknown >= MOST_UNKNOWN)
+
     def _choose(self, dice: random.Random) -> Member:
         return dice.choice(self.team.members)
 
     def _write(self, writer: int, dice: random.Random, lines: Lines) -> None:
         """Send the next events until they are acknowledged, each time to any daemon."""
-        first = len([name for name in self.seen.sent if name.startswith(f"e-{writer}-")])
         size = dice.choice((1, 1, 1, GROUP))
-        events = [self._build_event(writer, first + n, "said") for n in range(size)]
+        numbers = range(self._written[writer], self._written[writer] + size)
+        self._written[writer] += size
+        events = [self._build_event(writer, number, "said") for number in numbers]
         while not self._stopped.is_set():
             try:
                 self._send(lines, self._choose(dice), events)
@@ -255,38 +269,44 @@ class Load:
 
     def _race(self, racer: int, dice: random.Random, lines: Lines) -> None:
         """Create an event that others create too, or read it."""
-        number = next(self._races) // RACES
+        with self._turn:
+            self._race_number = self._choose_key("race", self._race_number, RACES)
+            number = self._race_number
         name, text = f"race-{number}", f"racer{racer} {dice.choice(WORDS)} {dice.random()}"
         member = self._choose(dice)
 
         def create() -> bool:
-            event = message(
-                name, _race_ms(number), text, session_id=f"races-{number // SESSION}"
-            )
+            event = message(name, _race_ms(number), text, session_id=f"races-{number // SESSION}")
             with lines.open(member) as client:
                 return client.ingest(event).created
 
-        with suppress(Unacknowledged):
+        try:
             if dice.random() < 0.4:
                 self.record(name, "read", "", lambda: self.read_event(lines, member, name))
             else:
                 self.record(name, "create", text, create)
+        except Unacknowledged:
+            self._stopped.wait(UNKNOWN_SECONDS)
         self._stopped.wait(dice.uniform(0.02, 0.2))
 
     def _claim(self, _racer: int, dice: random.Random, lines: Lines) -> None:
         """Claim a fact that others claim too, or read it."""
-        name = f"fact-{next(self._claims) // CLAIMS}"
+        with self._turn:
+            self._fact_number = self._choose_key("fact", self._fact_number, CLAIMS)
+            name = f"fact-{self._fact_number}"
         value, member = dice.choice(VALUES), self._choose(dice)
 
         def claim() -> Hashable:
             body = {"scope": SCOPE, "key": name, "value": value}
             return _show_fact(lines.ask_web(member, "POST", FACTS_PATH, body))
 
-        with suppress(Unacknowledged):
+        try:
             if dice.random() < 0.3:
                 self.record(name, "read", "", lambda: self.read_fact(lines, member, name))
             else:
                 self.record(name, "claim", value, claim)
+        except Unacknowledged:
+            self._stopped.wait(UNKNOWN_SECONDS)
         self._stopped.wait(dice.uniform(0.02, 0.2))
 
 
