@@ -11,8 +11,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bench import processes
+
 SECONDS = 60.0
-_OPTIONS = "-c shared_buffers=32MB -c max_connections=200"
+_OPTIONS = "-c shared_buffers=32MB -c max_connections=500"
 # Not `user=` of subprocess: it forks, and the handlers of gRPC crash in a fork of many threads.
 _BECOME = """
 import os, sys
@@ -63,6 +65,15 @@ class PostgresServer:
     def stop(self, mode: str = "fast") -> None:
         """Stop the server: `immediate` is a crash."""
         self._run("pg_ctl", "stop", "-w", "-m", mode, "-D", str(self._data))
+
+    def read_cpu(self) -> float:
+        """Return the seconds of CPU that the running processes of the server have used."""
+        first = int((self._data / "postmaster.pid").read_text().split()[0])
+        found, ticks = [first, *processes.list_children(first)], 0.0
+        for pid in found:
+            with contextlib.suppress(OSError):
+                ticks += processes.cpu_seconds(Path(f"/proc/{pid}/stat"))
+        return ticks
 
     def remove(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):  # a test may have stopped it

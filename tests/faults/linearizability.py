@@ -28,7 +28,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class Specification(Generic[S]):
-    """The state of a key at first, and what a call makes of a state: the next one and its answer."""
+    """The state of a key at first, and what a call makes of it: the next state and an answer."""
 
     first: S
     apply: Callable[[S, CallRecord], tuple[S, Hashable]]

@@ -1,9 +1,9 @@
 """A campaign of faults on daemons that share one memory, and its table:
 `python -m tests.faults.team_campaign --faults 200`.
 
-1, 4 and 8 real daemons on one real PostgreSQL server are under load while daemons are killed, paused
-beyond their lease and cut off from the server, and while the server crashes; two faults at a time.
-Then everything is mended, and must agree:
+1, 4 and 8 real daemons on one real PostgreSQL server are under load while daemons are killed,
+paused beyond their lease and cut off from the server, and while the server crashes; two faults at a
+time. Then everything is mended, and must agree:
 
 - every acknowledged event is there, once, as it was sent;
 - every reader of the outbox has seen the numbers 1 to n without a gap, and every event once;
@@ -373,12 +373,12 @@ def main() -> int:
 
 def describe(result: CampaignResult) -> str:
     lines = [
-        f"{result.size} daemons, seed {result.seed}: {result.faults} faults in"
-        f" {result.seconds:.0f} s, {result.acknowledged} events acknowledged in {result.tries} calls,"
-        f" {result.outbox} entries of the outbox, longest time without any write"
-        f" {result.silence:.1f} s",
-        f"  {result.starts} starts of daemons, {result.gone} of them ended because they counted as"
-        f" gone; {result.calls} calls on {result.keys} records, {result.unknown} without an answer",
+        f"{result.size} daemons, seed {result.seed}: {result.faults} faults",
+        f"  {result.seconds:.0f} s with the examination",
+        f"  {result.acknowledged} events acknowledged in {result.tries} calls",
+        f"  {result.outbox} entries of the outbox, at most {result.silence:.1f} s without a write",
+        f"  {result.starts} starts of daemons, {result.gone} of them after one counted as gone",
+        f"  {result.calls} calls on {result.keys} records, {result.unknown} without an answer",
     ]
     for kind, seconds in sorted(result.recoveries.items()):
         lines.append(

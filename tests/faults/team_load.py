@@ -139,8 +139,8 @@ class Load:
             *(self._build_thread(self._claim, number) for number in range(RACERS)),
         ]
         self._reading = [
-            threading.Thread(target=reader.run, args=(self._read_enough, self.seen.problems))
-            for reader in (*self.outboxes, *self.feeds)
+            threading.Thread(target=read, args=(self._read_enough, self.seen.problems))
+            for read in (*(r.run for r in self.outboxes), *(r.run for r in self.feeds))
         ]
         for thread in (*self._writing, *self._reading):
             thread.start()
