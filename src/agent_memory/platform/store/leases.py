@@ -142,7 +142,7 @@ class StoreLease:
         places = [self._row, self._end, self._wanted]
         row, end, wanted = self._store.get_many(families.LEASES, places)
         now_ms = self._now()
-        if not asking and self._is_by_another(wanted, now_ms):
+        if not asking and wanted is not None and self._is_by_another(wanted, now_ms):
             return None
         try:
             taken = _take(
@@ -176,11 +176,10 @@ class StoreLease:
 
     def is_wanted(self) -> bool:
         """Tell whether another one asks for the lease."""
-        return self._is_by_another(self._store.get(families.LEASES, self._wanted), self._now())
+        wanted = self._store.get(families.LEASES, self._wanted)
+        return wanted is not None and self._is_by_another(wanted, self._now())
 
-    def _is_by_another(self, wanted: bytes | None, now_ms: Millis) -> bool:
-        if wanted is None:
-            return False
+    def _is_by_another(self, wanted: bytes, now_ms: Millis) -> bool:
         request = codec.unpack(wanted, _LeaseRequest)
         return request.holder != self._holder and now_ms - request.at_ms < WANTED_MS
 
