@@ -14,6 +14,7 @@ from pathlib import Path
 from bench import processes
 
 SECONDS = 60.0
+STANDBY = "standby"  # the name under which standbys connect
 _OPTIONS = "-c shared_buffers=32MB -c max_connections=500"
 # Not `user=` of subprocess: it forks, and the handlers of gRPC crash in a fork of many threads.
 _BECOME = """
@@ -29,11 +30,18 @@ class PostgresServer:
     """A server with a folder of its own, which is reached through a Unix socket."""
 
     def __init__(
-        self, programs: Path, *, durable: bool, listen: str = "", within: Sequence[str] = ()
+        self,
+        programs: Path,
+        *,
+        durable: bool,
+        primary: "PostgresServer | None" = None,
+        listen: str = "",
+        within: Sequence[str] = (),
     ) -> None:
         """Start a server. One that is not `durable` is faster, and survives its own crashes, but
-        not those of the machine. With `listen`, it also accepts everybody on these addresses.
-        `within` are words of a command that runs its programs, in a network of their own."""
+        not those of the machine. One with a `primary` begins as its standby. With `listen`, it also
+        accepts everybody on these addresses. `within` are words of a command that runs its
+        programs, in a network of their own."""
         self._durable = durable
         self._listen = listen
         self._programs = programs
@@ -45,15 +53,25 @@ class PostgresServer:
             os.chown(self._folder, int(user), -1)
             self._become = [sys.executable, "-I", "-S", "-c", _BECOME, user]
         self._become = [*within, *self._become]
-        self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
+        if primary is None:
+            self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
+        else:
+            source = f"host={primary.host} user=postgres application_name={STANDBY}"
+            options = ("--write-recovery-conf", "--no-sync", "--checkpoint=fast")
+            self._run("pg_basebackup", f"-D{self._data}", f"-d{source}", *options)
         if listen:
             with (self._data / "pg_hba.conf").open("a") as rules:
                 rules.write("host all all samenet trust\n")
         self.start()
 
     @property
+    def host(self) -> str:
+        """The folder of its socket, which libpq takes as a host."""
+        return str(self._folder)
+
+    @property
     def url(self) -> str:
-        return f"postgresql:///postgres?host={self._folder}&user=postgres"
+        return f"postgresql:///postgres?host={self.host}&user=postgres"
 
     def start(self) -> None:
         fsync = "on" if self._durable else "off"
@@ -74,6 +92,14 @@ class PostgresServer:
             with contextlib.suppress(OSError):
                 ticks += processes.cpu_seconds(Path(f"/proc/{pid}/stat"))
         return ticks
+
+    def add_standby(self) -> "PostgresServer":
+        """Start a standby that follows this server."""
+        return PostgresServer(self._programs, durable=self._durable, primary=self)
+
+    def promote(self) -> None:
+        """Let a standby accept writes, and wait until it does."""
+        self._run("pg_ctl", "promote", "-w", "-D", str(self._data))
 
     def remove(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):  # a test may have stopped it

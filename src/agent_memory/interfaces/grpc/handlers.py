@@ -9,7 +9,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard
+from agent_memory.interfaces.grpc.admission import Confirm, GrpcCaller, Guard
 from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel import tracing
@@ -57,7 +57,8 @@ def _unary(
         metadata = context.invocation_metadata() or ()
         started, outcome = observer.begin(), FAILED
         try:
-            await _admit(context, metadata, guard)
+            if guard is not None and (confirm := _admit(context, metadata, guard)) is not None:
+                await _confirm(context, confirm)
             response = await call(_parse(request_class, raw))
             outcome = OK
             return response
@@ -82,7 +83,8 @@ def _stream(
         try:
             metadata = context.invocation_metadata() or ()
             with observer.observe(Interface.GRPC, method.name, _trace(metadata)):
-                await _admit(context, metadata, guard)
+                if guard is not None and (confirm := _admit(context, metadata, guard)) is not None:
+                    await _confirm(context, confirm)
                 async for message in call(_parse(request_class, part) async for part in raw):
                     yield message
         except AgentMemoryError as exc:
@@ -100,19 +102,16 @@ def _trace(metadata: Metadata) -> TraceContext | None:
     return None
 
 
-async def _admit(context: Context, metadata: Metadata, guard: Guard | None) -> None:
-    if guard is None:
-        return
-    authorization = dict(metadata).get("authorization")
-    caller = GrpcCaller(authorization=authorization, peer=context.peer())
-    if caller.uses_socket:
-        return
-    confirm = guard(caller)
-    if confirm is not None:
-        # This writes to the call's own connection. If it is gone, gRPC cancels this task before it
-        # reports the write as done.
-        await context.send_initial_metadata(())
-        confirm()
+def _admit(context: Context, metadata: Metadata, guard: Guard) -> Confirm | None:
+    caller = GrpcCaller(authorization=dict(metadata).get("authorization"), peer=context.peer())
+    return None if caller.uses_socket else guard(caller)
+
+
+async def _confirm(context: Context, confirm: Confirm) -> None:
+    # This writes to the call's own connection. If it is gone, gRPC cancels this task before it
+    # reports the write as done.
+    await context.send_initial_metadata(())
+    confirm()
 
 
 def _parse(request_class: type[M], raw: bytes) -> M:

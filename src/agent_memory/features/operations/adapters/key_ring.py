@@ -4,6 +4,7 @@ them."""
 import threading
 
 import msgspec
+import structlog
 
 from agent_memory.kernel.access import AccessKey
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
@@ -11,6 +12,8 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Absent, Batch, Committed, Delete, Equals, Put
+
+log = structlog.get_logger()
 
 
 class _AccessKey(msgspec.Struct, array_like=True, frozen=True):
@@ -91,7 +94,11 @@ class StoredKeyRing:
 
     def _refresh(self) -> None:
         with self._changing:
-            self._known = self._load()
+            try:
+                self._known = self._load()
+            except StorageFailed as exc:
+                log.warning("keys.not_read", error=str(exc))
+                self._known = None  # one may be revoked: the next request reads them
 
     def _read(self) -> tuple[AccessKey, ...]:
         if self._known is None:
