@@ -64,6 +64,7 @@ bench: $(READY)
 	$(call measure,growth)
 	$(call measure,browser)
 	$(call measure,postgres)
+	$(call measure,daemons)
 	$(call measure,migration)
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality --locomo $(DATA)/locomo-dev --beam $(DATA)/beam-dev \
 	  --coding $(DATA)/coding-dev --transcripts $(DATA)/transcripts)
