@@ -19,6 +19,7 @@ from bench.conversation import Corpus
 
 EVENTS_PER_MESSAGE = 100
 CALLERS_PER_CHANNEL = 32
+IN_FLIGHT = 128  # messages without an answer, over all streams
 
 
 async def unary(
@@ -58,12 +59,13 @@ async def stream(
     pause = 0.0
     turn = iter(range(first, end, EVENTS_PER_MESSAGE))
 
-    async def messages() -> AsyncIterator[bytes]:
+    async def messages(room: asyncio.Semaphore) -> AsyncIterator[bytes]:
         nonlocal sent
         for number in turn:
             count = min(EVENTS_PER_MESSAGE, end - number)
             yield corpus.joined(number, count)
             sent += count
+            await room.acquire()
             if time.monotonic() > deadline:
                 return
 
@@ -72,7 +74,9 @@ async def stream(
         async with _channel(port) as channel:
             call: Any = channel.stream_stream("/memory.MemoryService/IngestEvents", None, None)
             last: float | None = None
-            async for _ in call(messages()):
+            room = asyncio.Semaphore(IN_FLIGHT // len(ports))
+            async for _ in call(messages(room)):
+                room.release()
                 now = time.monotonic()
                 pause, last = max(pause, now - (last or now)), now
 

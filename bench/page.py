@@ -145,9 +145,9 @@ SECTIONS = {
     ),
     "daemons": Section(
         "Several daemons on one server",
-        "Recording through 1, 4 and 8 daemons next to RocksDB and to a plain INSERT for each event; "
-        "recall, new daemons and bytes with the events of many teams in one table; and the cost of "
-        "idle daemons, which look for changes twice a second.",
+        "Recording through 1, 4 and 8 daemons, next to RocksDB and to a plain INSERT for each "
+        "event; recall, new daemons and bytes with the events of many teams in one table; and the "
+        "cost of idle daemons, which look for changes twice a second.",
     ),
     "migration": Section(
         "Moving to PostgreSQL and back",
