@@ -131,7 +131,7 @@ class StorageSettings:
     )
     tenant: str = setting(
         "default",
-        "Whose memory this is in the database of `storage.url`; one daemon at a time may use it.",
+        "Whose memory this is in the database of `storage.url`; several daemons may share it.",
         rule=TENANT,
         by_hand=True,
     )
