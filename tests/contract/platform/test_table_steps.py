@@ -29,10 +29,10 @@ _numbers = count()
 @pytest.fixture
 def url() -> Iterator[str]:
     """A database without our tables."""
-    server, name = share_server().url, f"tables_{next(_numbers)}"
+    server, name = share_server().superuser_url, f"tables_{next(_numbers)}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-        yield server.replace("///postgres?", f"///{name}?")
+        yield server.replace("///memory?", f"///{name}?")
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 

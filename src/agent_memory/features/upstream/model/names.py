@@ -7,9 +7,8 @@ came from a person: `event@ada`. Nobody can send a name that ends in another own
 from dataclasses import replace
 
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
-from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.kernel import access, owners
+from agent_memory.kernel import owners
 from agent_memory.kernel.access import Principal
 from agent_memory.kernel.ids import USER, Domain, EventId, SessionId
 
@@ -46,10 +45,7 @@ def split_session(session_id: str) -> tuple[SessionId, str]:
 
 def build_private_domain(person: str) -> Domain:
     """Return the domain of a person's own memories on the server."""
-    if access.is_person(person):
-        return Principal(person=person).own_domain
-    name = memories.to_project_name(person)[:40].strip("._-")
-    return Domain(f"{USER}:{name}-{owners.shorten(person)[:16]}")
+    return Principal(person=person).own_domain
 
 
 def to_server_memory(memory: Memory, person: str) -> Memory:
