@@ -83,6 +83,7 @@ interop: $(READY)
 	tools/interop-mcp
 	tools/interop-plugins
 	tools/interop-agents
+	tools/interop-oidc
 
 clean:
 	rm -rf $(VENV) .demo build dist

@@ -183,7 +183,7 @@ def _measure_recall(folder: Path, server: PostgresServer, arguments: argparse.Na
         memory.ingest_batch(recall_data.turns(events))
     with Daemon(folder / "rocks", WORDS_ALONE) as daemon, daemon.connect() as memory:
         memory.ingest_batch(recall_data.turns(events))
-    with psycopg.connect(server.url, autocommit=True) as connection:
+    with psycopg.connect(server.superuser_url, autocommit=True) as connection:
         _say(f"copying {events:,} events to {tenants} tenants ...")
         for number in range(1, tenants):
             connection.execute(_COPY, (f"team-{number}", "team-0"))
@@ -254,7 +254,7 @@ def _fill(daemon: Daemon, events: int) -> float:
 def _measure_idle(_folder: Path, server: PostgresServer, arguments: argparse.Namespace) -> Table:
     rows: list[tables.Row] = []
     with ExitStack() as stack:
-        connection = stack.enter_context(psycopg.connect(server.url, autocommit=True))
+        connection = stack.enter_context(psycopg.connect(server.superuser_url, autocommit=True))
         watches: list[StoreWatch] = []
         databases: list[PostgresDatabase] = []
         for _ in range(arguments.idle):

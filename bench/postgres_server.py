@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import psycopg
+
 from bench import processes
 
 SECONDS = 60.0
@@ -63,6 +65,13 @@ class PostgresServer:
             with (self._data / "pg_hba.conf").open("a") as rules:
                 rules.write("host all all samenet trust\n")
         self.start()
+        if primary is None:
+            self._create_database()
+
+    def _create_database(self) -> None:
+        with psycopg.connect(self._build_url("postgres", "postgres"), autocommit=True) as database:
+            database.execute("CREATE ROLE memory LOGIN")
+            database.execute("CREATE DATABASE memory OWNER memory")
 
     @property
     def host(self) -> str:
@@ -71,7 +80,24 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        return f"postgresql:///postgres?host={self.host}&user=postgres"
+        """The database of a role that is no superuser: row-level security counts for it."""
+        return self._build_url("memory")
+
+    @property
+    def superuser_url(self) -> str:
+        """The same database for a superuser, who sees the rows of all tenants."""
+        return self._build_url("postgres")
+
+    def create_role(self, name: str) -> str:
+        """Create a role that owns nothing but may use our tables, and return its address."""
+        with psycopg.connect(self.superuser_url, autocommit=True) as database:
+            database.execute(f"CREATE ROLE {name} LOGIN")
+            database.execute(f"GRANT USAGE ON SCHEMA agent_memory TO {name}")
+            database.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA agent_memory TO {name}")
+        return self._build_url(name)
+
+    def _build_url(self, user: str, name: str = "memory") -> str:
+        return f"postgresql:///{name}?host={self.host}&user={user}"
 
     def start(self) -> None:
         fsync = "on" if self._durable else "off"

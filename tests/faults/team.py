@@ -186,7 +186,7 @@ class Team:
     def _build_member(self, number: int) -> Member:
         if self.cables is None:
             return Member(number, self.server.url, None)
-        url = f"postgresql://postgres@{self.cables.get_server(number)}/postgres"
+        url = f"postgresql://memory@{self.cables.get_server(number)}/memory"
         return Member(number, url, self.cables.get_path(number))
 
     def _supervise(self) -> None:

@@ -39,7 +39,7 @@ def test_the_examination_finds_events_that_are_gone() -> None:
     def spoil(team: Team, load: Load) -> None:
         """Remove an event that was acknowledged, and one that was raced for."""
         gone.append(min(load.seen.acknowledged))
-        with psycopg.connect(team.server.url) as connection:
+        with psycopg.connect(team.server.superuser_url) as connection:
             for name in (*gone, "race-0"):
                 connection.execute(_REMOVE, (TENANT, end := f":{name}".encode(), end))
 

@@ -12,6 +12,10 @@ from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.memories.adapters.change_log import StoredChangeLog
 from agent_memory.features.memories.adapters.git import programs as git_programs
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.adapters.guarded_memories import (
+    GuardedMemories,
+    GuardedOutlines,
+)
 from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
     MemoryOutlines,
@@ -70,9 +74,11 @@ def build_memories(
 ) -> MemoriesFeature:
     store, clock, secrets = platform.store, platform.clock, platform.secrets
     settings, on_change = platform.settings.memories, wake_ups.on_memory_changed
-    outlines = MemoryOutlines(store)
+    team = platform.settings.team.enabled
+    outlines = GuardedOutlines(store) if team else MemoryOutlines(store)
     daemon = "" if platform.sharing is None else platform.sharing.daemon
-    memories = StoredMemories(store, outlines, daemon=daemon)
+    kind = GuardedMemories if team else StoredMemories
+    memories = kind(store, outlines, daemon=daemon)
     uses, queue = StoredUses(store, outlines), StoredNoteQueue(store, daemon=daemon)
     projects, journal = StoredProjects(store), StoredJournal(store)
     repositories = GitRepositories(platform.folders.data, platform.worker)
@@ -86,6 +92,7 @@ def build_memories(
         projects=projects,
         shared=OrgRepository(org=settings.org, repository=settings.org_repository),
         secrets=secrets,
+        team=team,
     )
     capture = Capture(
         memories=memories, log=log.events, secrets=secrets, clock=clock, on_capture=on_change

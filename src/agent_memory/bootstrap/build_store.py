@@ -75,6 +75,7 @@ class OpenStore:
     open_view: Callable[[], AbstractContextManager[OrderedStore]]
     check: Callable[[OnProgress], StoreCheck]
     list_damages: Callable[[], Sequence[Damage]]
+    sees_other_tenants: Callable[[], bool] = lambda: False
 
 
 def open_store(

@@ -16,6 +16,7 @@ from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
 from agent_memory.bootstrap.build_hooks import build_hooks
+from agent_memory.bootstrap.build_identity import build_guard
 from agent_memory.bootstrap.build_index import LEXICAL
 from agent_memory.bootstrap.build_interfaces import (
     Features,
@@ -41,11 +42,11 @@ from agent_memory.config import LoadedSettings, Settings
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters.cron import CronScheduler
 from agent_memory.features.operations.services.following import OutboxFollower
+from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
@@ -197,19 +198,28 @@ def build(core: Core) -> App:
     platform.watchers.append(wake_ups.on_store_health)
 
     services = build_services(platform, features)
-    mcp_dependencies = build_mcp_dependencies(settings, services, core.bridge, core.observer)
+    audit = features.operations.audit
+    auditor = None if audit is None else Auditor(audit, reads=settings.team.audit_reads)
+    mcp_dependencies = build_mcp_dependencies(
+        settings, services, core.bridge, core.observer, auditor
+    )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
     http_dependencies = build_http_dependencies(settings, services, core.bridge, core.observer)
-    bearer = BearerGuard(features.operations.access)
+    bearer = build_guard(features.operations.access, settings.team)
     return App(
         core=core,
         features=features,
         scheduler=scheduler,
         services=services,
         http=HttpInterface(
-            platform, http_dependencies, mcp, bearer, PageSessions(services.access, time.monotonic)
+            platform,
+            http_dependencies,
+            mcp,
+            bearer,
+            PageSessions(services.access, time.monotonic),
+            auditor,
         ),
-        grpc=GrpcInterface(platform, features, core.bridge, core.observer),
+        grpc=GrpcInterface(platform, features, core.bridge, core.observer, bearer, auditor),
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )

@@ -4,12 +4,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from http import HTTPStatus
 from urllib.parse import unquote
 
 from agent_memory.features.operations.ports import SocketOwners
+from agent_memory.interfaces import permissions
+from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.guard import BearerGuard
-from agent_memory.kernel.access import Address, SocketOwner
-from agent_memory.kernel.errors import Unauthorized
+from agent_memory.interfaces.permissions import Permission
+from agent_memory.kernel.access import NOBODY, OWNER, Address, Principal, SocketOwner
+from agent_memory.kernel.errors import Forbidden, Unauthorized
 
 _UNIX = "unix:"
 _REMEMBERED = 1024  # connections whose later calls need no confirmation
@@ -45,6 +49,47 @@ class KeyGuard:
 
     def __call__(self, caller: GrpcCaller) -> None:
         self._keys(caller.authorization)
+
+
+class TeamGuard:
+    """A guard of a team server: every caller has a principal, whose rights are checked.
+
+    Only the Unix socket needs no key: it is the owner's.
+    """
+
+    def __init__(self, keys: BearerGuard, auditor: Auditor) -> None:
+        self._keys = keys
+        self.auditor = auditor
+
+    def __call__(self, _caller: GrpcCaller) -> None:
+        raise Unauthorized("a team server admits each method by itself")
+
+    async def admit(self, caller: GrpcCaller, method: str) -> tuple[str, Principal, Permission]:
+        """Return the name of the caller's key, who they are, and what the call needs.
+
+        Raises Unauthorized and Forbidden.
+        """
+        if caller.uses_socket:
+            return "socket", OWNER, permissions.MANAGE
+        try:
+            identity = await self._keys.identify(caller.authorization)
+        except Unauthorized:
+            if caller.authorization is not None:
+                await self._note_refusal("", NOBODY, method, HTTPStatus.UNAUTHORIZED)
+            raise
+        try:
+            needed = permissions.check_grpc(identity.principal, method)
+        except Forbidden:
+            await self._note_refusal(
+                identity.name, identity.principal, method, HTTPStatus.FORBIDDEN
+            )
+            raise
+        return identity.name, identity.principal, needed
+
+    async def _note_refusal(
+        self, name: str, principal: Principal, method: str, status: HTTPStatus
+    ) -> None:
+        await self.auditor.note_refusal(name, principal, "grpc", method, "", status)
 
 
 class SameUserGuard:

@@ -22,6 +22,7 @@ FACTS = "facts"  # fact:{id}, former:{id}, and index rows of their order
 KNOWLEDGE = "knowledge"  # episode, procedure, chain, user and session, likewise
 GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_layout.py has the layout
 INJECTIONS = "injections"  # given:{sequence:020} -> what a hook gave to an agent, by reference
+AUDIT = "audit"  # at:{sequence:020} -> who did what on a team server
 META = "meta"  # schema version, sequence counters
 
 ALL = (
@@ -47,6 +48,7 @@ ALL = (
     KNOWLEDGE,
     GRAPH_CHECKPOINTS,
     INJECTIONS,
+    AUDIT,
     META,
 )
 

@@ -12,8 +12,13 @@ family and key. `head` has one row for each tenant, which every writing transact
   written out in hexadecimal: such messages have no parameters.
 - A statement sees what was committed before it began (READ COMMITTED). What a group expects is
   therefore read in a statement of its own, after the one that waits for the lock.
+- Policies show and accept only rows of the tenant that `agent_memory.tenant` names, so a statement
+  of ours that forgets the tenant finds and writes nothing of others. A connection is that of one
+  tenant and says so when it connects: nothing resets such a setting, not even DISCARD ALL, and a
+  read needs no transaction for it. A writing transaction says it again, with SET LOCAL.
 - COMMIT answers "ROLLBACK" without an error if the transaction had failed: we check the answer.
-- The planner knows nothing of a table that has just been filled: we allow only index scans.
+- The planner knows nothing of a table that has just been filled: we allow only index scans, and
+  look up keys one by one (LATERAL with a LIMIT), where a join could read the whole family.
 """
 
 import hashlib
@@ -84,16 +89,22 @@ _READ_HEAD = """
 """
 _BEGIN = """
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+    SET LOCAL agent_memory.tenant = {tenant};
     {head} FOR UPDATE;
     SELECT place.number, kv.value
     FROM unnest({families}, {keys}) WITH ORDINALITY AS place(family, key, number)
-    JOIN agent_memory.kv
-    ON kv.tenant = {tenant} AND kv.family = place.family AND kv.key = place.key
+    CROSS JOIN LATERAL (
+        SELECT value FROM agent_memory.kv
+        WHERE tenant = {tenant} AND kv.family = place.family AND kv.key = place.key LIMIT 1
+    ) AS kv
 """
 _READ_KEYS = """
     SELECT place.number, kv.value
     FROM unnest(%b::bytea[]) WITH ORDINALITY AS place(key, number)
-    JOIN agent_memory.kv ON kv.tenant = %s AND kv.family = %s AND kv.key = place.key
+    CROSS JOIN LATERAL (
+        SELECT value FROM agent_memory.kv
+        WHERE tenant = %s AND family = %s AND kv.key = place.key LIMIT 1
+    ) AS kv
 """
 _LOOK = """
     SELECT head.outbox, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, kv.key, kv.value
@@ -281,7 +292,9 @@ class PostgresDatabase(_TenantRows):
         given = _parse(url)
         # The driver logs what it also raises.
         logging.getLogger("psycopg").setLevel(logging.CRITICAL)
-        self._parameters = {**_DEFAULTS, **given, "client_encoding": "utf8"}
+        named = re.sub(r"([\\\s])", r"\\\1", tenant)  # a blank would begin another option
+        options = f"{given.get('options') or ''} -c agent_memory.tenant={named}".strip()
+        self._parameters = {**_DEFAULTS, **given, "client_encoding": "utf8", "options": options}
         self.path = _describe(given, tenant)
         self._quoted_tenant = sql.Literal(tenant).as_string()
         self._steps = steps
@@ -311,6 +324,7 @@ class PostgresDatabase(_TenantRows):
                     keys=_quote_all([_shorten(key) for _, key in places]),
                 )
                 begun = connection.execute(statement.encode(), prepare=False)
+                begun.nextset()
                 begun.nextset()
                 head = _to_head(begun.fetchone())
                 begun.nextset()
@@ -438,6 +452,7 @@ class PostgresDatabase(_TenantRows):
                     with suppress(errors.UniqueViolation, errors.DuplicateTable):
                         connection.execute(statement)
             self._upgrade(connection)
+            self._protect(connection)
             connection.execute(
                 "INSERT INTO agent_memory.head (tenant) VALUES (%s) ON CONFLICT DO NOTHING",
                 (self._tenant,),
@@ -498,6 +513,28 @@ class PostgresDatabase(_TenantRows):
                 f" supports {self._steps.version}: upgrade it"
             )
         return number
+
+    def _protect(self, connection: _Connection) -> None:
+        """Add the policies, if tables of an earlier version have none.
+
+        Raises StorageFailed if this role may not add them.
+        """
+        if connection.execute(tables.IS_PROTECTED).fetchone() == (True,):
+            return
+        for statement in tables.PROTECT:
+            try:
+                with suppress(errors.DuplicateObject, errors.UniqueViolation):
+                    connection.execute(statement)
+            except errors.InsufficientPrivilege as exc:
+                raise StorageFailed(
+                    f"{self.path}: the tables have no row-level security yet, and this role does"
+                    " not own them: start the daemon once with the role that does"
+                ) from exc
+
+    def bypasses_policies(self) -> bool:
+        """Tell whether this role sees the rows of all tenants."""
+        with self._borrow() as connection:
+            return connection.execute(tables.BYPASSES).fetchone() != (False,)
 
     def _get_writer(self) -> _Connection:
         if self._closed:

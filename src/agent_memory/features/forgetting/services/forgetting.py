@@ -34,6 +34,7 @@ from agent_memory.features.toc.model.toc import Erasure, GripId, TocChange, TocN
 from agent_memory.features.toc.ports import TocEraser, TocReader
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
+from agent_memory.kernel import access
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import Millis, Position, SessionId
 from agent_memory.kernel.progress import OnPhase
@@ -87,8 +88,9 @@ class Forgetting:
         )
 
     def forget_events(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport:
-        """Forget the selected events, and finish what an earlier run left."""
-        with self.running, self.leadership.take_over():
+        """Forget the selected events, and finish what an earlier run left. Raises Forbidden."""
+        access.check_may_manage("forget events")
+        with self.running, self.leadership.take_over(), access.lift_restrictions():
             earlier = self._finish(on_progress)
             count = 0
             waiting: list[SessionPosition] = []
@@ -110,7 +112,8 @@ class Forgetting:
 
     def forget_once(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport:
         """Forget the selected events. If they are gone, return the report of the call that forgot
-        them: its answer may be lost. Raises NotFound if there was no such call."""
+        them: its answer may be lost. Raises NotFound if there was no such call, and Forbidden."""
+        access.check_may_manage("forget events")
         if self.preview(selection).events:
             report = self.forget_events(selection, on_progress)
             if report.events:  # else the daemon finished an interrupted call meanwhile

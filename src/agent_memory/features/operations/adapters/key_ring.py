@@ -6,7 +6,7 @@ import threading
 import msgspec
 import structlog
 
-from agent_memory.kernel.access import AccessKey
+from agent_memory.kernel.access import AccessKey, Role
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
@@ -19,21 +19,32 @@ log = structlog.get_logger()
 class _AccessKey(msgspec.Struct, array_like=True, frozen=True):
     digest: bytes
     created_ms: int
+    person: str = ""
+    role: str = ""
+    projects: list[str] | None = None
 
 
 _decode_access_key = msgspec.msgpack.Decoder(_AccessKey).decode
 
 
 def encode_access_key(key: AccessKey) -> bytes:
-    return codec.pack(_AccessKey(key.digest, key.created_ms))
+    projects = None if key.projects is None else sorted(key.projects)
+    return codec.pack(_AccessKey(key.digest, key.created_ms, key.person, key.role, projects))
 
 
 def decode_access_key(name: str, value: bytes) -> AccessKey:
     try:
         record = _decode_access_key(codec.body(value))
-    except msgspec.MsgspecError as exc:
+        return AccessKey(
+            name=name,
+            digest=record.digest,
+            created_ms=Millis(record.created_ms),
+            person=record.person,
+            role=Role(record.role) if record.person else Role.ADMIN,
+            projects=None if record.projects is None else frozenset(record.projects),
+        )
+    except (msgspec.MsgspecError, ValueError, InvalidInput) as exc:
         raise StorageFailed(f"the stored key {name!r} is damaged") from exc
-    return AccessKey(name=name, digest=record.digest, created_ms=Millis(record.created_ms))
 
 
 _PREFIX = b"key:"
