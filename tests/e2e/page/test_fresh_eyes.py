@@ -11,17 +11,9 @@ from tests import browser as browsers
 from tests.command_runner import Home
 from tests.http_client import Web
 
-expect.set_options(timeout=browsers.MILLIS)
-
 NOW = datetime.now(UTC)
 PROMPTS = {7: 1, 6: 1, 1: 1, 0: 3}  # by how many days ago
 JOBS = ("segment-summarizer", "hourly-rollup", "outbox-processor")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsers.launch_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +38,6 @@ def home(chromium: Browser) -> Iterator[Home]:  # noqa: ARG001  # none without a
         yield home
 
 
-@pytest.fixture(scope="module")
-def context(chromium: Browser, home: Home) -> Iterator[BrowserContext]:
-    context = browsers.open_context(chromium, home)
-    yield context
-    context.close()
-
-
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
     """A page that may report a failed request: restarts cause some."""
@@ -63,8 +48,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 def go(page: Page, home: Home, place: str) -> None:
     page.goto("about:blank")
-    page.goto(f"http://localhost:{Web(home).record['http_port']}/{place}")
-    expect(page.locator("main:not([aria-busy]) h1")).to_be_attached()
+    browsers.go(page, home, place)
 
 
 def restart(home: Home) -> None:
