@@ -13,6 +13,7 @@ from playwright.sync_api import (
     BrowserContext,
     ConsoleMessage,
     Dialog,
+    Error,
     Page,
     expect,
     sync_playwright,
@@ -86,11 +87,23 @@ def watch(page: Page) -> Iterator[Page]:
         problems.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
+    def on_error(error: Error) -> None:
+        problems.append(str(error))
+
     page.on("console", on_console)
-    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("pageerror", on_error)
     page.on("dialog", on_dialog)
     yield page
+    page.remove_listener("console", on_console)
+    page.remove_listener("pageerror", on_error)
+    page.remove_listener("dialog", on_dialog)
     assert not problems
+
+
+def clear(tab: Page) -> None:
+    """Empty a tab for the next test."""
+    tab.unroute_all()
+    tab.goto("about:blank")
 
 
 def go(page: Page, home: Home, place: str = "#/now") -> None:

@@ -29,10 +29,19 @@ def context(chromium: Browser, home: Home) -> Iterator[BrowserContext]:
     context.close()
 
 
+@pytest.fixture(scope="module")
+def tab(context: BrowserContext) -> Iterator[Page]:
+    """Yield the tab of a file: to open one takes as long as to load the page twice."""
+    tab = context.new_page()
+    yield tab
+    tab.close()
+
+
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """Yield a tab that fails the test if it reports an error."""
-    page = context.new_page()
-    with browsers.watch(page):
-        yield page
-    page.close()
+def page(tab: Page) -> Iterator[Page]:
+    """Yield an empty tab that fails the test if it reports an error."""
+    try:
+        with browsers.watch(tab):
+            yield tab
+    finally:
+        browsers.clear(tab)

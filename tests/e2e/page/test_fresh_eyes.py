@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests import browser as browsers
 from tests.command_runner import Home
@@ -39,11 +39,10 @@ def home(chromium: Browser) -> Iterator[Home]:  # noqa: ARG001  # none without a
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """A page that may report a failed request: restarts cause some."""
-    page = context.new_page()
-    yield page
-    page.close()
+def page(tab: Page) -> Iterator[Page]:
+    """Yield a tab that may report a failed request: restarts cause some."""
+    yield tab
+    browsers.clear(tab)
 
 
 def go(page: Page, home: Home, place: str) -> None:
