@@ -26,6 +26,7 @@ from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.ids import Millis
+from agent_memory.platform.leadership import SoleLeadership
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import RocksEngine
@@ -116,8 +117,10 @@ def build_harness(
             traces=StoredTraces(store, lambda: [folder]),
             discard_vectors=lambda: shutil.rmtree(folder / "index" / "vectors", ignore_errors=True),
             discard_contexts=LastContextFolder(folder / "last-contexts").clear,
+            announce=lambda: None,
         ),
         toc_lock=threading.Lock(),
+        leadership=SoleLeadership(),
     )
     return ForgettingHarness(parts, clock, segmenting, rollup, injections, forgetting)
 

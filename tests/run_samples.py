@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model import run_events
-from agent_memory.features.runs.model.chats import CallId, Message, Role, ToolCall
+from agent_memory.features.runs.model.chats import CallId, Message, MessageRole, ToolCall
 from agent_memory.features.runs.model.machine import (
     Answered,
     Prompted,
@@ -82,14 +82,14 @@ def build_chat(kept: Iterable[Recorded]) -> list[Message]:
     for each in kept:
         match each:
             case Prompted(text):
-                messages.append(Message(role=Role.USER, content=text))
+                messages.append(Message(role=MessageRole.USER, content=text))
             case Answered():
                 messages.append(
-                    Message(role=Role.ASSISTANT, content=each.content, calls=each.calls)
+                    Message(role=MessageRole.ASSISTANT, content=each.content, calls=each.calls)
                 )
             case ToolUsed():
                 messages.append(
-                    Message(role=Role.TOOL, content=each.text, call_id=each.call.call_id)
+                    Message(role=MessageRole.TOOL, content=each.text, call_id=each.call.call_id)
                 )
             case RunFinished():
                 pass
@@ -101,15 +101,19 @@ def check_chat(chat: Sequence[Message]) -> None:
     waiting: list[CallId] = []
     before: Message | None = None
     for each in chat:
-        if each.role is Role.TOOL:
+        if each.role is MessageRole.TOOL:
             assert each.call_id == waiting.pop(0)
         else:
             assert not waiting
-            assert before is None or before.role is Role.TOOL or before.role is not each.role
-            assert each.role is not Role.USER or before is None or before.role is Role.ASSISTANT
+            assert before is None or before.role is MessageRole.TOOL or before.role is not each.role
+            assert (
+                each.role is not MessageRole.USER
+                or before is None
+                or before.role is MessageRole.ASSISTANT
+            )
             waiting = [one.call_id for one in each.calls]
             assert len(set(waiting)) == len(waiting)
         before = each
     assert not waiting
-    assert before is None or before.role is Role.ASSISTANT
-    assert not chat or chat[0].role is Role.USER
+    assert before is None or before.role is MessageRole.ASSISTANT
+    assert not chat or chat[0].role is MessageRole.USER

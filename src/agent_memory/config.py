@@ -133,6 +133,50 @@ class StorageSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TeamSettings:
+    enabled: bool = setting(
+        False,
+        "Serve a team: every request needs a key or a token of a person, whose role and projects"
+        " count. It works only in config.toml.",
+        by_hand=True,
+    )
+    audit_reads: bool = setting(
+        False, "Enter reads into the audit log too, not only writes, refusals and administration."
+    )
+    audit_days: int = setting(
+        90, "How long entries of the audit log are kept.", minimum=1, maximum=3650
+    )
+    oidc_issuer: str = setting(
+        "",
+        "OpenID Connect: the issuer whose tokens count beside keys, such as https://login.example;"
+        " needs the extra `team`.",
+        by_hand=True,
+    )
+    oidc_audience: str = setting("", "The audience that tokens must be for.", by_hand=True)
+    oidc_client_id: str = setting(
+        "", "The client with which people log in on their machines (device flow).", by_hand=True
+    )
+    oidc_person_claim: str = setting(
+        "sub", "The claim that names the person; a path with dots goes into others.", by_hand=True
+    )
+    oidc_role_claim: str = setting(
+        "", "The claim with roles or groups, for `team.oidc_roles`.", by_hand=True
+    )
+    oidc_roles: list[str] = setting(
+        [], "What they mean here: `engineers=writer`. The highest counts.", by_hand=True
+    )
+    oidc_default_role: str = setting(
+        "",
+        "The role of people who have none of these; empty refuses them.",
+        choices=("", "reader", "writer"),
+        by_hand=True,
+    )
+    oidc_project_claim: str = setting(
+        "", "The claim that lists the only projects a person sees; empty: all.", by_hand=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcSettings:
     host: str = setting("localhost", "Address to listen on; `localhost` is IPv4 and IPv6 loopback.")
     port: int = port(50051, "Port of all gRPC services; 0 picks a free one.")
@@ -142,6 +186,17 @@ class GrpcSettings:
         " daemon's own user. `false` lets in everyone on this machine, and works only in"
         " config.toml.",
         by_hand=True,
+    )
+    tls_cert: str = setting(
+        "",
+        "Certificate with its chain (PEM file). If set, gRPC needs TLS, and `grpc.host` may be an"
+        " address that other machines reach.",
+        file=True,
+    )
+    tls_key: str = setting(
+        "",
+        "Private key of the certificate (PEM file). Only its owner may have access to it.",
+        file=True,
     )
 
 
@@ -479,6 +534,7 @@ class HooksSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     storage: StorageSettings = field(default_factory=StorageSettings)
+    team: TeamSettings = field(default_factory=TeamSettings)
     grpc: GrpcSettings = field(default_factory=GrpcSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     log: LogSettings = field(default_factory=LogSettings)

@@ -5,10 +5,13 @@ from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.adapters.graph_threads import StoredGraphThreads
 from agent_memory.features.checkpoints.services.graphs import Graphs
+from agent_memory.platform.store import families
 
 
 def build_checkpoints(platform: Platform) -> Graphs:
     tally = GraphTally(platform.store)
+    if platform.sharing is not None:
+        platform.sharing.marks.listen(families.GRAPH_CHECKPOINTS, tally.note_foreign_changes)
     return Graphs(
         checkpoints=StoredGraphs(platform.store, tally),
         threads=StoredGraphThreads(platform.store, tally),

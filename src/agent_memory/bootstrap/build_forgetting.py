@@ -24,6 +24,7 @@ from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.purging import Purging
 from agent_memory.features.forgetting.services.review import ReviewInbox
+from agent_memory.features.operations.adapters.purge_requests import StoredPurges
 from agent_memory.platform.store import damage, families
 
 
@@ -32,6 +33,7 @@ class ForgettingFeature:
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
     review: ReviewInbox
+    purges: StoredPurges | None  # None: no other daemon uses this memory
 
 
 def build_forgetting(
@@ -44,13 +46,15 @@ def build_forgetting(
     injections: InjectionsFeature,
     hooks: HooksFeature,
 ) -> ForgettingFeature:
-    folders, store = platform.folders, platform.store
+    folders, store, sharing = platform.folders, platform.store, platform.sharing
+    purges = None if sharing is None else StoredPurges(sharing.marks, store, platform.local)
 
     def list_folders() -> Sequence[Path]:
         """List every folder in which bytes of an event could be left."""
         damaged = damage.list_folders(folders.db_path)
         return [
             folders.db_path,
+            folders.local,
             folders.index,
             folders.logs,
             folders.spool,
@@ -69,6 +73,8 @@ def build_forgetting(
         ),
         discard_vectors=lambda: shutil.rmtree(folders.index / VECTORS_FOLDER, ignore_errors=True),
         discard_contexts=hooks.last_contexts.clear,
+        announce=(lambda: None) if purges is None else purges.announce,
+        local_families=() if sharing is None else families.LOCAL,
     )
     memory_forgetting = MemoryForgetting(
         editor=memories.editor,
@@ -79,6 +85,7 @@ def build_forgetting(
         injections=injections.injections,
         purging=purging,
         clock=platform.clock,
+        leadership=platform.leadership,
     )
     return ForgettingFeature(
         forgetting=Forgetting(
@@ -93,8 +100,10 @@ def build_forgetting(
             injections=injections.injections,
             purging=purging,
             toc_lock=toc.lock,
+            leadership=platform.leadership,
         ),
         memory_forgetting=memory_forgetting,
+        purges=purges,
         review=ReviewInbox(
             editor=memories.editor,
             capture=memories.capture,

@@ -12,8 +12,15 @@ from agent_memory.features.index.adapters.embedder_process import EmbedderProces
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.stored_term_vectors import StoredTermVectors
+from agent_memory.features.index.adapters.vector_copies import StoredVectorCopies
 from agent_memory.features.index.adapters.vectors import FlatVectors
-from agent_memory.features.index.ports import Embedder, EmbeddingQueue, TermVectors, VectorIndex
+from agent_memory.features.index.ports import (
+    Embedder,
+    EmbeddingQueue,
+    TermVectors,
+    VectorCopies,
+    VectorIndex,
+)
 from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.store import schema
 
@@ -26,6 +33,7 @@ class VectorParts:
     index: VectorIndex
     embedder: Embedder
     queue: EmbeddingQueue
+    copies: VectorCopies | None  # None: no other daemon needs them
     load_embedder: Callable[[], object] | None  # None: it has nothing to load
 
 
@@ -43,7 +51,7 @@ def build_index(platform: Platform) -> IndexFeature:
     analysis = AnalysisWorker(platform.worker)
     return IndexFeature(
         lexical=TantivyIndex(folder / LEXICAL, read_only=platform.read_only, analysis=analysis),
-        terms=StoredTermVectors(platform.store, analysis),
+        terms=StoredTermVectors(platform.local, analysis),
         # Loading the model takes longer than a command should.
         vectors=None if platform.read_only else _build_vectors(platform),
     )
@@ -61,7 +69,10 @@ def _build_vectors(platform: Platform) -> VectorParts | None:
     return VectorParts(
         index=FlatVectors(folder, embedder.model),
         embedder=embedder,
-        queue=StoredEmbeddingQueue(platform.store),
+        queue=StoredEmbeddingQueue(platform.local),
+        copies=None
+        if platform.sharing is None
+        else StoredVectorCopies(platform.store, embedder.model),
         load_embedder=embedder.load if isinstance(embedder, EmbedderProcess) else None,
     )
 

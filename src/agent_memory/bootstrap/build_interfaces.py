@@ -1,5 +1,6 @@
 """Build what the interfaces are given: the services of commands, HTTP, MCP and gRPC."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -24,9 +25,10 @@ from agent_memory.config import HttpSettings, Settings
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.operations.adapters import socket_owners
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import ServeOptions
-from agent_memory.interfaces.grpc.admission import KeyGuard, SameUserGuard
+from agent_memory.interfaces.grpc.admission import Guard, KeyGuard, SameUserGuard, TeamGuard
 from agent_memory.interfaces.grpc.agent_service import DESCRIPTOR as AGENT_SERVICE
 from agent_memory.interfaces.grpc.agent_service import AgentService
 from agent_memory.interfaces.grpc.checkpoint_service import DESCRIPTOR as CHECKPOINT_SERVICE
@@ -82,6 +84,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         backups=features.backups.backups,
         archiving=features.backups.archiving,
         access=features.operations.access,
+        audit=features.operations.audit,
         contents=features.toc.contents,
         journal=features.toc.journal,
         jobs=features.operations.jobs,
@@ -141,11 +144,27 @@ def build_http_dependencies(
         websocket_limit=ConnectionLimit("WebSocket", connections),
         remote=settings.memories.remote,
         environ=_build_environment(),
+        login=_describe_login(settings),
     )
 
 
+def _describe_login(settings: Settings) -> dict[str, str]:
+    team = settings.team
+    if not team.oidc_issuer:
+        return {}
+    return {
+        "issuer": team.oidc_issuer,
+        "audience": team.oidc_audience,
+        "client_id": team.oidc_client_id,
+    }
+
+
 def build_mcp_dependencies(
-    settings: Settings, services: Services, bridge: Bridge, observer: Observer
+    settings: Settings,
+    services: Services,
+    bridge: Bridge,
+    observer: Observer,
+    auditor: Auditor | None,
 ) -> McpDependencies:
     return McpDependencies(
         services=services,
@@ -155,6 +174,7 @@ def build_mcp_dependencies(
         version=__version__,
         remote=settings.memories.remote,
         environ=_build_environment(),
+        auditor=auditor,
     )
 
 
@@ -181,23 +201,36 @@ class GrpcInterface:
     """The gRPC services and who may call them."""
 
     def __init__(
-        self, platform: Platform, features: Features, bridge: Bridge, observer: Observer
+        self,
+        platform: Platform,
+        features: Features,
+        bridge: Bridge,
+        observer: Observer,
+        bearer: BearerGuard,
+        auditor: Auditor | None,
     ) -> None:
         self._platform, self._features = platform, features
         self._bridge, self._observer = bridge, observer
-        self._bearer = BearerGuard(features.operations.access)
+        self._bearer = bearer
+        self._auditor = auditor
         uid = os.geteuid()
         owners = socket_owners.choose(uid)
         if owners is not None:
             platform.closing.callback(owners.close)
-        self.same_user = SameUserGuard(self._bearer, owners, uid)
+        self.same_user = SameUserGuard(
+            self._bearer, owners, uid, lambda forget: asyncio.get_running_loop().call_soon(forget)
+        )
 
     def build(self, control: DaemonControl) -> GrpcServer:
         """Build the server. An agent that can reach loopback must not approve its own tools, so
         running agents and ending the daemon need a key even of the same user."""
         features, bridge, observer = self._features, self._bridge, self._observer
-        guard = self.same_user if self._platform.settings.grpc.require_key else None
-        key_guard = KeyGuard(self._bearer)
+        guard: Guard | None = None
+        key_guard: Guard = KeyGuard(self._bearer)
+        if self._auditor is not None:
+            guard = key_guard = TeamGuard(self._bearer, self._auditor)
+        elif self._platform.settings.grpc.require_key:
+            guard = self.same_user
         memory = MemoryService(
             ingest=features.log.ingest,
             timeline=features.log.timeline,
@@ -240,6 +273,7 @@ class HttpInterface:
     mcp: LazyMcpServer
     bearer: BearerGuard
     pages: PageSessions
+    auditor: Auditor | None  # of a team server
 
     def build(
         self, settings: HttpSettings, status: Callable[[], DaemonStatus], reader: SettingsReader
@@ -252,7 +286,9 @@ class HttpInterface:
             return build_app(self.dependencies, status, reader)
 
         mounts = {"/mcp": self.mcp.serve_streamable}
-        return self._build_gate(load, _build_policy(settings), mounts, self.pages)
+        # The page is for the owner of a memory: it shows and changes everything.
+        pages = self.pages if self.auditor is None else None
+        return self._build_gate(load, _build_policy(settings), mounts, pages)
 
     def build_extra(self, settings: HttpSettings, options: ServeOptions) -> Gate:
         """Build what answers on a port that `memory serve` opens, behind the same rules."""
@@ -281,7 +317,9 @@ class HttpInterface:
         if pages is not None:
             app = PageApp(app, pages)
         measured = MetricsMiddleware(app, self.dependencies.observer)
-        return Gate(measured, self.bearer, policy, time.monotonic, pages=pages)
+        return Gate(
+            measured, self.bearer, policy, time.monotonic, pages=pages, auditor=self.auditor
+        )
 
 
 def _build_environment() -> dict[str, str]:

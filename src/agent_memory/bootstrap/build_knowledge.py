@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.wake_ups import WakeUps
+from agent_memory.features.knowledge.adapters.guarded_knowledge import GuardedKnowledge
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Procedure
@@ -16,6 +17,7 @@ from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge, RecordService
 from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.platform.store import families
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,12 @@ class KnowledgeFeature:
 
 
 def build_knowledge(platform: Platform, log: LogFeature, wake_ups: WakeUps) -> KnowledgeFeature:
-    store, secrets, clock = StoredKnowledge(platform.store), platform.secrets, platform.clock
+    secrets, clock = platform.secrets, platform.clock
+    team = platform.settings.team.enabled
+    store = GuardedKnowledge(platform.store) if team else StoredKnowledge(platform.store)
+    if platform.sharing is not None:
+        for family in (families.FACTS, families.KNOWLEDGE):
+            platform.sharing.marks.listen(family, store.note_foreign_changes)
     return KnowledgeFeature(
         store=store,
         facts=Facts(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.guarded_event_log import GuardedEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.log.services.timeline import Timeline
@@ -19,7 +20,8 @@ class LogFeature:
 
 
 def build_log(platform: Platform, wake_ups: WakeUps) -> LogFeature:
-    events = StoredEventLog(platform.store)
+    team = platform.settings.team.enabled
+    events = GuardedEventLog(platform.store) if team else StoredEventLog(platform.store)
     return LogFeature(
         events=events,
         outbox=StoredOutbox(platform.store),

@@ -12,6 +12,10 @@ from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.memories.adapters.change_log import StoredChangeLog
 from agent_memory.features.memories.adapters.git import programs as git_programs
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.adapters.guarded_memories import (
+    GuardedMemories,
+    GuardedOutlines,
+)
 from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
     MemoryOutlines,
@@ -45,6 +49,7 @@ logger = structlog.get_logger()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoriesFeature:
     store: StoredMemories
+    outlines: MemoryOutlines
     uses: StoredUses
     note_queue: StoredNoteQueue
     projects: StoredProjects
@@ -69,9 +74,13 @@ def build_memories(
 ) -> MemoriesFeature:
     store, clock, secrets = platform.store, platform.clock, platform.secrets
     settings, on_change = platform.settings.memories, wake_ups.on_memory_changed
-    outlines = MemoryOutlines(store)
-    memories, uses = StoredMemories(store, outlines), StoredUses(store, outlines)
-    queue, projects, journal = StoredNoteQueue(store), StoredProjects(store), StoredJournal(store)
+    team = platform.settings.team.enabled
+    outlines = GuardedOutlines(store) if team else MemoryOutlines(store)
+    daemon = "" if platform.sharing is None else platform.sharing.daemon
+    kind = GuardedMemories if team else StoredMemories
+    memories = kind(store, outlines, daemon=daemon)
+    uses, queue = StoredUses(store, outlines), StoredNoteQueue(store, daemon=daemon)
+    projects, journal = StoredProjects(store), StoredJournal(store)
     repositories = GitRepositories(platform.folders.data, platform.worker)
     repositories.tidy()
     reasoner = _build_reasoner(platform)
@@ -83,6 +92,7 @@ def build_memories(
         projects=projects,
         shared=OrgRepository(org=settings.org, repository=settings.org_repository),
         secrets=secrets,
+        team=team,
     )
     capture = Capture(
         memories=memories, log=log.events, secrets=secrets, clock=clock, on_capture=on_change
@@ -127,6 +137,7 @@ def build_memories(
     )
     return MemoriesFeature(
         store=memories,
+        outlines=outlines,
         uses=uses,
         note_queue=queue,
         projects=projects,

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import structlog
@@ -24,11 +24,14 @@ from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.memories.services.project_resolver import OWN_REPOSITORIES
 from agent_memory.features.operations.adapters import folder_sizes
+from agent_memory.features.operations.adapters.audit_store import StoredAudit
 from agent_memory.features.operations.adapters.cron import CronScheduler, ScheduledJob
 from agent_memory.features.operations.adapters.job_store import StoredJobs
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.model.audit import AuditEntry
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.operations.services.audit import AuditLog
 from agent_memory.features.operations.services.failures import RecentFailures
 from agent_memory.features.operations.services.jobs import Check, Jobs, JobTasks
 from agent_memory.features.operations.services.metrics import Metrics
@@ -37,6 +40,7 @@ from agent_memory.features.operations.services.verification import VECTORS, WORD
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS
+from agent_memory.platform.store import families
 
 logger = structlog.get_logger()
 
@@ -44,6 +48,7 @@ logger = structlog.get_logger()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationsFeature:
     access: Access
+    audit: AuditLog | None  # of a team server
     admin: Admin
     jobs: Jobs
     metrics: Metrics
@@ -65,6 +70,10 @@ def build_operations(
     hooks: HooksFeature,
 ) -> OperationsFeature:
     settings, jobs = platform.settings, Jobs(scheduler=scheduler)
+    audit = _build_audit(platform)
+    keys = StoredKeyRing(platform.store)
+    if platform.sharing is not None:
+        platform.sharing.marks.listen(families.ACCESS_KEYS, keys.refresh_soon)
     clean = build_secrets.build_strict_cleaner(settings.security)
     index_checks = {WORDS: index.lexical.list_damaged_files}
     if index.vectors is not None:
@@ -72,8 +81,13 @@ def build_operations(
 
     return OperationsFeature(
         access=Access(
-            keys=StoredKeyRing(platform.store), clock=platform.clock, new_secret=_new_secret
+            keys=keys,
+            clock=platform.clock,
+            new_secret=_new_secret,
+            team=settings.team.enabled,
+            on_change=lambda action, name: None if audit is None else audit.note_key(action, name),
         ),
+        audit=audit,
         admin=Admin(store=platform.maintenance),
         jobs=jobs,
         metrics=Metrics(
@@ -109,6 +123,25 @@ def build_operations(
             rebuild=toc.rebuild,
         ),
     )
+
+
+def _build_audit(platform: Platform) -> AuditLog | None:
+    if not platform.settings.team.enabled:
+        return None
+    audit = AuditLog(
+        StoredAudit(platform.store),
+        platform.clock,
+        days=platform.settings.team.audit_days,
+        on_failure=_log_audit,
+    )
+    platform.closing.callback(audit.close)
+    return audit
+
+
+def _log_audit(entries: Sequence[AuditEntry], exc: AgentMemoryError) -> None:
+    """Log entries that could not be stored: they must not be lost."""
+    for entry in entries:
+        logger.warning("audit.not_stored", error=str(exc), **asdict(entry))
 
 
 def _list_folders(folders: DaemonFolders) -> dict[str, Sequence[Path]]:
@@ -151,7 +184,12 @@ def build_scheduler(
         rebuild=toc.background_rebuild,
         changes=changes,
         injections=injections.injections,
+        leadership=platform.leadership,
+        readers=platform.sharing,
+        purges=forgetting.purges,
     )
+    if platform.sharing is not None:
+        platform.sharing.report_reached(tasks.count_reached)
 
     def cut_segments(check: Check) -> None:
         tasks.cut_segments(check)
@@ -182,7 +220,7 @@ def build_scheduler(
     }
     return CronScheduler(
         [ScheduledJob(name=name, cron=CRONS[name], work=task) for name, task in work.items()],
-        StoredJobs(platform.store),
+        StoredJobs(platform.local),
         platform.clock,
         enabled=platform.settings.scheduler.enabled,
         foreground=platform.foreground,

@@ -10,20 +10,31 @@ from pathlib import Path
 import structlog
 
 from agent_memory.bootstrap.build_secrets import build_secrets
-from agent_memory.bootstrap.build_store import OpenStore, open_for_reading, open_store
+from agent_memory.bootstrap.build_store import (
+    OpenStore,
+    SharedStore,
+    loading_driver,
+    open_for_reading,
+    open_store,
+)
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.config import LlamaSettings, Settings, StorageSettings
 from agent_memory.features.backups.adapters import restore_journal
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.secrets.ports import SecretsFilter
-from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform import time_zone
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
-from agent_memory.platform.ports import Clock, ManagedStore, StoreMaintenance
+from agent_memory.platform.ports import (
+    Clock,
+    Leadership,
+    ManagedStore,
+    OrderedStore,
+    StoreMaintenance,
+)
 from agent_memory.platform.worker.process import ProcessWorker
 
 log = structlog.get_logger()
@@ -51,6 +62,19 @@ class Platform:
     @property
     def store(self) -> ManagedStore:
         return self.opened.store
+
+    @property
+    def local(self) -> OrderedStore:
+        """The store for what this daemon derives for itself."""
+        return self.opened.local
+
+    @property
+    def leadership(self) -> Leadership:
+        return self.opened.leadership
+
+    @property
+    def sharing(self) -> SharedStore | None:
+        return self.opened.sharing
 
     @property
     def maintenance(self) -> StoreMaintenance:
@@ -96,17 +120,9 @@ def build_platform(
 def _open_server_store(
     settings: StorageSettings, folders: DaemonFolders, watch: HealthWatcher
 ) -> OpenStore:
-    # Late: the driver takes time to load, and is not installed everywhere.
-    try:
+    with loading_driver():  # late: it takes time to load
         from agent_memory.bootstrap.build_server_store import open_server_store
-    except ImportError as exc:
-        if (exc.name or "").startswith("agent_memory"):
-            raise
-        raise FeatureUnavailable(
-            "storage.url needs the driver of PostgreSQL: install the extra,"
-            " `pip install 'agent-memory[postgres]'`"
-        ) from exc
-    return open_server_store(settings.url, settings.tenant, folders.data, watch)
+    return open_server_store(settings.url, settings.tenant, folders, watch)
 
 
 def _build_model_server(settings: LlamaSettings) -> LeasedServer:

@@ -54,6 +54,7 @@ def build_recall(
             queue=vectors.queue,
             embedder=vectors.embedder,
             vectors=vectors.index,
+            copies=vectors.copies,
         ),
     )
     recall = Recall(

@@ -17,12 +17,21 @@ from agent_memory.features.operations.services.admin import Admin
 from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
 from agent_memory.platform.clock import SystemClock
-from agent_memory.platform.ports import Clock, ManagedStore, OrderedStore, StoreMaintenance
+from agent_memory.platform.leadership import SoleLeadership
+from agent_memory.platform.ports import (
+    Clock,
+    Leadership,
+    ManagedStore,
+    OrderedStore,
+    StoreMaintenance,
+)
 from agent_memory.platform.store import damage, schema
+from agent_memory.platform.store.change_marks import ChangeMarks
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.copies import StoreCopies
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import Get, RocksEngine
+from agent_memory.platform.store.watching import StoreWatch
 
 log = structlog.get_logger()
 
@@ -36,16 +45,37 @@ OnProgress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedStore:
+    """The ties of a store to other daemons that use it.
+
+    `daemon` names this one, `report_reached` tells the others how far it reads the outbox, and
+    `find_slowest` returns how far all of them have read it.
+    """
+
+    daemon: str
+    marks: ChangeMarks
+    watch: StoreWatch
+    report_reached: Callable[[Callable[[], int]], None]
+    find_slowest: Callable[[], int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenStore:
-    """A store in use. `location` names it to people, `open_view` shows it as it is at one moment,
-    `check` reads every row, and `list_damages` returns what could not be read so far."""
+    """A store in use. `location` names it to people, `local` is for what a daemon derives for
+    itself, `open_view` shows the store as it is at one moment, `check` reads every row, and
+    `list_damages` returns what could not be read so far. `sharing` is None for a daemon that has
+    its memory to itself."""
 
     location: str
     store: ManagedStore
+    local: OrderedStore
+    leadership: Leadership
+    sharing: SharedStore | None
     maintenance: StoreMaintenance
     open_view: Callable[[], AbstractContextManager[OrderedStore]]
     check: Callable[[OnProgress], StoreCheck]
     list_damages: Callable[[], Sequence[Damage]]
+    sees_other_tenants: Callable[[], bool] = lambda: False
 
 
 def open_store(
@@ -121,6 +151,9 @@ def _describe(
     return OpenStore(
         location=str(db_path),
         store=store,
+        local=store,
+        leadership=SoleLeadership(),
+        sharing=None,
         maintenance=maintenance,
         open_view=open_view,
         check=check,
@@ -137,9 +170,27 @@ def repair(db_path: Path, on_progress: OnProgress) -> StoreRepair:
     return repaired
 
 
+@contextmanager
+def loading_driver() -> Iterator[None]:
+    """Explain what to install if the driver of PostgreSQL cannot be imported in a block."""
+    try:
+        yield
+    except ImportError as exc:
+        if (exc.name or "").startswith("agent_memory"):
+            raise
+        raise FeatureUnavailable(
+            "a database on a server needs the driver of PostgreSQL: install the extra,"
+            " `pip install 'agent-memory[postgres]'`"
+        ) from exc
+
+
 def log_other_store(health: StoreHealth) -> None:
     """Log that a store other than the daemon's own fails."""
     log.error("other_store.failing", reason=health.reason)
+
+
+def ignore_health(_health: StoreHealth) -> None:
+    """Say nothing: a command that uses the store fails with the reason."""
 
 
 def _mend(db_path: Path, clock: Clock) -> Callable[[Get], None] | None:

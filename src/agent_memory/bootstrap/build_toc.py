@@ -81,6 +81,7 @@ def build_toc(platform: Platform, log: LogFeature, toc: StoredToc) -> TocFeature
             writer=toc,
             editions=toc,
             toc_lock=lock,
+            leadership=platform.leadership,
         ),
         background_rebuild=background_rebuild,
         contents=Contents(log=log.events, toc=toc),

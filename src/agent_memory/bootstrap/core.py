@@ -18,6 +18,7 @@ from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import Settings
 from agent_memory.features.operations.ports import SpanExporter
+from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.frames import CommandCall
@@ -95,6 +96,8 @@ def build_core(
 
     log = build_log(platform, wake_ups)
     toc = StoredToc(platform.store)
+    if settings.team.enabled:
+        toc = GuardedToc(platform.store, log.events, settings.toc.overlap_ms)
     index = build_index(platform)
     memories = build_memories(platform, log, index, wake_ups)
     knowledge = build_knowledge(platform, log, wake_ups)

@@ -21,6 +21,11 @@ class DaemonFolders:
         return folder_beside(self.db_path, "index")
 
     @property
+    def local(self) -> Path:
+        """What a daemon derives for its indexes, if its database is on a server."""
+        return folder_beside(self.db_path, "local")
+
+    @property
     def logs(self) -> Path:
         return self.data / "logs"
 

@@ -16,6 +16,7 @@ from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
 from agent_memory.bootstrap.build_hooks import build_hooks
+from agent_memory.bootstrap.build_identity import build_guard
 from agent_memory.bootstrap.build_index import LEXICAL
 from agent_memory.bootstrap.build_interfaces import (
     Features,
@@ -26,22 +27,26 @@ from agent_memory.bootstrap.build_interfaces import (
     build_mcp_server,
     build_services,
 )
+from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_operations import build_operations, build_scheduler
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_runs import build_runs
-from agent_memory.bootstrap.build_store import offline_admin
+from agent_memory.bootstrap.build_store import SharedStore, offline_admin
 from agent_memory.bootstrap.build_streaming import build_streaming
 from agent_memory.bootstrap.build_toc import build_toc
 from agent_memory.bootstrap.core import Core, build_core
 from agent_memory.bootstrap.folders import folder_beside
+from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import LoadedSettings, Settings
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters.cron import CronScheduler
+from agent_memory.features.operations.services.following import OutboxFollower
+from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
@@ -56,6 +61,7 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.status import DaemonStatus, Damage
 from agent_memory.platform.linked_copy import link_files
+from agent_memory.platform.store.change_marks import PURGE
 from agent_memory.platform.store.rocks import RocksEngine
 
 LINK_TRIES = 3
@@ -187,25 +193,52 @@ def build(core: Core) -> App:
         ),
     )
     wake_ups.connect(scheduler, changes, hooks.handling)
+    if platform.sharing is not None:
+        _follow_others(platform.sharing, log, memories, wake_ups)
     platform.watchers.append(wake_ups.on_store_health)
 
     services = build_services(platform, features)
-    mcp_dependencies = build_mcp_dependencies(settings, services, core.bridge, core.observer)
+    audit = features.operations.audit
+    auditor = None if audit is None else Auditor(audit, reads=settings.team.audit_reads)
+    mcp_dependencies = build_mcp_dependencies(
+        settings, services, core.bridge, core.observer, auditor
+    )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
     http_dependencies = build_http_dependencies(settings, services, core.bridge, core.observer)
-    bearer = BearerGuard(features.operations.access)
+    bearer = build_guard(features.operations.access, settings.team)
     return App(
         core=core,
         features=features,
         scheduler=scheduler,
         services=services,
         http=HttpInterface(
-            platform, http_dependencies, mcp, bearer, PageSessions(services.access, time.monotonic)
+            platform,
+            http_dependencies,
+            mcp,
+            bearer,
+            PageSessions(services.access, time.monotonic),
+            auditor,
         ),
-        grpc=GrpcInterface(platform, features, core.bridge, core.observer),
+        grpc=GrpcInterface(platform, features, core.bridge, core.observer, bearer, auditor),
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )
+
+
+def _follow_others(
+    sharing: SharedStore, log: LogFeature, memories: MemoriesFeature, wake_ups: WakeUps
+) -> None:
+    """Start to look for what other daemons write."""
+    follower = OutboxFollower(
+        outbox=log.outbox,
+        reached=log.events.watermark(),
+        on_memories=memories.outlines.note_written,
+        on_gap=memories.outlines.forget_all,
+        on_change=wake_ups.on_foreign_change,
+    )
+    sharing.marks.listen(PURGE, wake_ups.on_outbox_left)
+    sharing.watch.on_outbox(follower.follow)
+    sharing.watch.start()
 
 
 def build_reader(

@@ -20,6 +20,7 @@ class WakeUps:
     | nodes are rebuilt         | outbox, contents rebuild                  |
     | the outbox is processed   | contents rebuild, if one is due; backlog  |
     |                           | embedding, if there is any                |
+    | another daemon writes     | change feed, segment cutting, outbox      |
     | the daemon starts         | every job: a stop may have left work      |
     | the store is mended       | spooled hooks, every job                  |
 
@@ -52,6 +53,10 @@ class WakeUps:
 
     def on_outbox_left(self) -> None:
         self._wake(OUTBOX)
+
+    def on_foreign_change(self, has_events: bool) -> None:
+        self._wake_followers()
+        self._wake(*([SEGMENTS] if has_events else []), OUTBOX)
 
     def on_contents_rebuilt(self) -> None:
         self._wake(OUTBOX, REBUILD)

@@ -48,7 +48,8 @@ log = structlog.get_logger()
 
 RUNS_SECONDS = 2.0  # less than the daemon waits: clients that wait for a run learn how it ended
 FIRST_KEY = "default"
-GRPC_STAYS = "gRPC is served to this machine only; use `localhost`"
+GRPC_WITHOUT_TLS = "refused without TLS; set grpc.tls_cert and grpc.tls_key, or use `localhost`"
+GRPC_WITHOUT_KEYS = "refused with grpc.require_key = false"
 
 
 class Serving:
@@ -95,13 +96,17 @@ class Serving:
         fails only a start by hand."""
         app = self._app
         self._warn_of_damage()
+        self._warn_of_role()
         app.platform.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
         self._create_first_key()
         self._grpc.listen_on_socket(self._sockets / "grpc.sock")
         settings = self._settings.grpc
-        hosts = listening.resolve_hosts("grpc.host", settings.host, refusal=GRPC_STAYS)
+        certificate = self._load_grpc_certificate()
+        asks = settings.require_key or self._settings.team.enabled
+        refusal = GRPC_WITHOUT_TLS if certificate is None else None if asks else GRPC_WITHOUT_KEYS
+        hosts = listening.resolve_hosts("grpc.host", settings.host, refusal=refusal)
         with self._tolerating_busy_ports("grpc"):
-            self._grpc.listen(hosts, settings.port)
+            self._grpc.listen(hosts, settings.port, certificate)
         self._listen_http()
         await self._grpc.start()
         commands.open(
@@ -156,6 +161,11 @@ class Serving:
 
     def _open_page(self, may_accept: bool) -> str:
         """Return a URL that opens the page once. Raises FeatureUnavailable."""
+        if self._app.services.access.team:
+            raise FeatureUnavailable(
+                "a team server has no page, which shows everything to one person: use the CLI on"
+                " the server, or REST with a key"
+            )
         if not self._http_addresses:
             raise FeatureUnavailable(
                 "HTTP is not served, so there is no page: `memory-daemon status` says why"
@@ -170,17 +180,37 @@ class Serving:
             if damage.noticed_ms is not None and damage.noticed_ms >= began:
                 sys.stderr.write(f"warning: {damage_text(damage)}\n")
 
+    def _warn_of_role(self) -> None:
+        if self._settings.team.enabled and self._app.platform.opened.sees_other_tenants():
+            self._warn(
+                "the role of storage.url sees the rows of all tenants: use one without SUPERUSER"
+                " and BYPASSRLS, so that a mistake cannot show one team what belongs to another"
+            )
+
     def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
         """Report the store's health on the loop that answers health checks."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
             asyncio.run_coroutine_threadsafe(self._grpc.report_health(health.writable), loop)
 
+    def _load_grpc_certificate(self) -> tuple[bytes, bytes] | None:
+        """Return the certificate of gRPC and its private key, or None. Raises ConfigError."""
+        settings = self._settings.grpc
+        if listening.load_tls(settings.tls_cert, settings.tls_key, "grpc") is None:
+            return None
+        self._warn_of_open_key("grpc", settings.tls_key)
+        chain, key = (listening.key_file(file) for file in (settings.tls_cert, settings.tls_key))
+        return chain.read_bytes(), key.read_bytes()
+
+    def _warn_of_open_key(self, section: str, path: str) -> None:
+        if listening.key_file(path).stat().st_mode & 0o077:
+            self._warn(f"other users can read {section}.tls_key: run `chmod 600 {path}`")
+
     def _listen_http(self) -> None:
         web = self._settings.http
         tls = listening.load_tls(web.tls_cert, web.tls_key)
         self._http_scheme = "http" if tls is None else "https"
-        if tls is not None and listening.key_file(web.tls_key).stat().st_mode & 0o077:
-            self._warn(f"other users can read http.tls_key: run `chmod 600 {web.tls_key}`")
+        if tls is not None:
+            self._warn_of_open_key("http", web.tls_key)
         hosts = listening.resolve_hosts(
             "http.host", web.host, refusal=REFUSAL if tls is None else None
         )
@@ -238,16 +268,22 @@ class Serving:
     def _create_first_key(self) -> None:
         """Create the first key for programs, in a file that only its owner can read."""
         path, access = self._folders.data / "key", self._app.services.access
+        if access.team:  # keys belong to people there
+            return
+        sharing = self._app.platform.sharing
+        name = FIRST_KEY if sharing is None else f"{FIRST_KEY}-{sharing.daemon[:8]}"
+        names = {key.name for key in access.list()}
         pending = path.with_name("key.pending")
         # A start that was killed between creating the key and writing it leaves this file.
         cut_off = pending.exists()
-        if not cut_off and (path.exists() or access.list()):
+        # Each of several daemons on one memory has a key of its own.
+        if not cut_off and (path.exists() or (names if sharing is None else name in names)):
             return
         runtime_files.write_whole(pending, "")
         if cut_off:
             with contextlib.suppress(NotFound):
-                access.revoke(FIRST_KEY)
-        runtime_files.write_whole(path, access.create(FIRST_KEY) + "\n")
+                access.revoke(name)
+        runtime_files.write_whole(path, access.create(name) + "\n")
         pending.unlink()
         log.info("daemon.first_key", path=str(path))
         if not self._by_itself:

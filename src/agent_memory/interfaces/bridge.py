@@ -1,6 +1,7 @@
 """The bridge from the event loop to synchronous services."""
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,9 @@ class Bridge:
         self._woken = False
 
     async def run(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        """Run a call in a thread, on behalf of the same caller."""
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, call)
 
     async def run_if_long(self, work: Callable[[], T], characters: int) -> T:
         """Run work on a text of so many characters, off the event loop if the text is long."""

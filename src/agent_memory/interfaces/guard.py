@@ -1,27 +1,89 @@
-"""The check of bearer keys, for gRPC and HTTP."""
+"""The check of bearer keys and tokens, for gRPC and HTTP."""
+
+from dataclasses import dataclass
+from typing import Protocol
 
 from agent_memory.features.operations.services.access import Access
-from agent_memory.kernel.access import AccessKey
+from agent_memory.kernel.access import OWNER, AccessKey, Principal
 from agent_memory.kernel.errors import Unauthorized
+
+MAX_BEARER_CHARS = 16 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who sent a request: the name of their key or token, and what they may do.
+
+    `key` is the key that counts as long as it exists, and `until` when a token ends, in Unix
+    seconds.
+    """
+
+    name: str
+    principal: Principal = OWNER
+    key: AccessKey | None = None
+    until: float | None = None
+
+
+class TokenVerifier(Protocol):
+    """Checks tokens that another server has issued."""
+
+    async def verify(self, token: str, /) -> Identity:
+        """Return whose token it is. Raises Unauthorized."""
+        ...
+
+    def is_over(self, identity: Identity, /) -> bool:
+        """Tell whether the token has ended."""
+        ...
 
 
 class BearerGuard:
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    """Checks keys. On a team server they belong to people, and `tokens` may stand for one."""
 
-    def has_key(self, name: str) -> bool:
-        """Return whether a key of this name exists and is not revoked."""
-        return self._access.knows(name)
+    def __init__(self, access: Access, tokens: TokenVerifier | None = None) -> None:
+        self._access = access
+        self._tokens = tokens
+
+    def find_key(self, name: str) -> AccessKey | None:
+        return next((key for key in self._access.list() if key.name == name), None)
+
+    def is_valid(self, identity: Identity) -> bool:
+        """Tell whether the key of an open connection still exists, and its token has not ended."""
+        if identity.key is not None:
+            return self._access.knows(identity.key)
+        return self._tokens is None or not self._tokens.is_over(identity)
+
+    async def identify(self, authorization: str | None) -> Identity:
+        """Return who sends an authorization header. Raises Unauthorized."""
+        secret = _read_secret(authorization)
+        if self._tokens is not None and secret.count(".") == 2 and not secret.startswith("am_"):
+            return await self._tokens.verify(secret)
+        key = self(authorization)
+        return Identity(name=key.name, principal=key.principal, key=key)
 
     def __call__(self, authorization: str | None) -> AccessKey:
         """Return the key of an authorization header. Raises Unauthorized if it is not valid."""
-        scheme, _, secret = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer" or not secret:
-            raise Unauthorized(
-                "a bearer key is needed (authorization: Bearer ...);"
-                " create one with `memory-daemon token create NAME`"
-            )
-        key = self._access.check(secret.strip())
+        key = self._access.check(_read_secret(authorization))
         if key is None:
             raise Unauthorized("the key is unknown or revoked")
+        if self._access.team and not key.person:
+            raise Unauthorized(
+                "this key belongs to no person, and on a team server each does: create one with"
+                " `memory-daemon token create NAME --person NAME --role ROLE`"
+            )
+        if key.person and not self._access.team:
+            # It may be limited to a role and to projects, which only a team server enforces.
+            raise Unauthorized(
+                "this key belongs to a person of a team, and this daemon serves none: set"
+                " team.enabled"
+            )
         return key
+
+
+def _read_secret(authorization: str | None) -> str:
+    scheme, _, secret = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not secret or len(secret) > MAX_BEARER_CHARS:
+        raise Unauthorized(
+            "a bearer key is needed (authorization: Bearer ...);"
+            " create one with `memory-daemon token create NAME`"
+        )
+    return secret.strip()

@@ -70,14 +70,14 @@ def bind_path(path: Path) -> socket.socket:
     return listener
 
 
-def load_tls(certificate: str, key: str) -> ssl.SSLContext | None:
-    """Load the files of the TLS settings; return None if both are empty."""
+def load_tls(certificate: str, key: str, section: str = "http") -> ssl.SSLContext | None:
+    """Load the files of the TLS settings of a section; return None if both are empty."""
     if not certificate and not key:
         return None
-    files = {"http.tls_cert": certificate, "http.tls_key": key}
+    files = {f"{section}.tls_cert": certificate, f"{section}.tls_key": key}
     for name, path in files.items():
         if not path:
-            raise ConfigError(f"{name} is missing: TLS needs both http.tls_cert and http.tls_key")
+            raise ConfigError(f"{name} is missing: TLS needs both {' and '.join(files)}")
         try:
             with key_file(path).open("rb"):
                 pass
@@ -91,7 +91,7 @@ def load_tls(certificate: str, key: str) -> ssl.SSLContext | None:
         context.load_cert_chain(key_file(certificate), key_file(key), password="")
     except ssl.SSLError as exc:
         raise ConfigError(
-            f"http.tls_cert {certificate} and http.tls_key {key} cannot be used:"
+            f"{section}.tls_cert {certificate} and {section}.tls_key {key} cannot be used:"
             f" {exc.reason or exc}; they must be PEM, belong together, and have no password"
         ) from exc
     return context

@@ -1,6 +1,7 @@
 """Slow calls for HTTP and MCP: each runs in a thread, reports progress and can be cancelled."""
 
 import asyncio
+import contextvars
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -44,6 +45,7 @@ class RunningTask(Generic[T]):
         self._cancelled = threading.Event()
         self._outcome: Future[T] = Future()
         self._finished = False
+        self._context = contextvars.copy_context()  # whose call it is
         self._starting = self._loop.create_task(self._start())
 
     @property
@@ -86,7 +88,7 @@ class RunningTask(Generic[T]):
 
     def _run(self) -> None:
         try:
-            self._outcome.set_result(self._work(self._on_progress))
+            self._outcome.set_result(self._context.run(self._work, self._on_progress))
         except BaseException as exc:  # raised again by `result`
             self._outcome.set_exception(exc)
         # Not earlier: a cancelled call keeps its slot until its thread has noticed.

@@ -29,6 +29,7 @@ from agent_memory.features.memories.services.undo import ChangeHistory
 from agent_memory.features.memories.services.versions import MemoryVersions
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.operations.services.audit import AuditLog
 from agent_memory.features.operations.services.failures import RecentFailures
 from agent_memory.features.operations.services.jobs import Jobs
 from agent_memory.features.operations.services.metrics import Metrics
@@ -61,6 +62,7 @@ class Services:
     backups: Backups
     archiving: FullExport
     access: Access
+    audit: AuditLog | None  # of a team server
     contents: Contents
     journal: WorkJournal
     jobs: Jobs

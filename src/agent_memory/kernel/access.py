@@ -1,19 +1,30 @@
-"""Access control: bearer keys, of which only a hash is stored, and the addresses of callers."""
+"""Access control: bearer keys, of which only a hash is stored, who calls, and what they see.
+
+On a team server, the gate and the admission of gRPC say with `act_as` who calls. What reads and
+writes records then asks `get_caller`. Work of the daemon itself, and everything on a daemon of
+one's own, has no caller and is not restricted.
+"""
 
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple, Self
 
-from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.errors import Forbidden, InvalidInput
+from agent_memory.kernel.ids import PROJECT, USER, Domain, Millis
 
 MAX_PORT = 65535
+MAX_PROJECTS = 1_000  # of one principal
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# No slash and no colon: it is part of a domain, and so of URIs.
+_PERSON = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
+_PROJECT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 
 
 class Address(NamedTuple):
@@ -50,6 +61,14 @@ class Role(StrEnum):
     WRITER = "writer"
     ADMIN = "admin"
 
+    def includes(self, other: "Role") -> bool:
+        order = list(Role)
+        return order.index(self) >= order.index(other)
+
+
+def is_person(name: str) -> bool:
+    return _PERSON.fullmatch(name) is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
@@ -63,17 +82,115 @@ class Principal:
     role: Role = Role.ADMIN
     projects: frozenset[str] | None = None
 
+    def __post_init__(self) -> None:
+        if self.person and not is_person(self.person):
+            raise InvalidInput(
+                f"{self.person[:100]!r} is not a valid name of a person: use 1 to 100 letters,"
+                " digits, dots, dashes, underscores, @ or +"
+            )
+        if self.projects is not None:
+            if len(self.projects) > MAX_PROJECTS:
+                raise InvalidInput(f"at most {MAX_PROJECTS:,} projects can be named")
+            for name in self.projects:
+                if not _PROJECT_NAME.fullmatch(name):
+                    raise InvalidInput(
+                        f"{name[:100]!r} is not a valid name of a project: use letters, digits,"
+                        " dots, dashes and underscores"
+                    )
+
+    @property
+    def is_scoped(self) -> bool:
+        """Whether they see only some projects."""
+        return self.projects is not None
+
+    @property
+    def own_domain(self) -> Domain:
+        """The domain of memories that only they see."""
+        return Domain(f"{USER}:{self.person}") if self.person else USER
+
+    def sees_project(self, name: str) -> bool:
+        """Return whether they see records of this project; an empty name is none."""
+        return self.projects is None or name in self.projects
+
+    def sees_domain(self, domain: str) -> bool:
+        """Return whether they see memories of a domain, or facts of a scope."""
+        family, _, name = domain.partition(":")
+        if family == USER:
+            return domain == self.own_domain
+        return self.sees_project(name if family == PROJECT else "")
+
 
 OWNER = Principal()
+# Those who send no key, where none is needed: they see no record.
+NOBODY = Principal(role=Role.READER, projects=frozenset())
+
+_CALLER: ContextVar[Principal | None] = ContextVar("caller", default=None)
+
+
+def act_as(caller: Principal) -> None:
+    """Say on whose behalf the current task works from now on."""
+    _CALLER.set(caller)
+
+
+def get_caller() -> Principal | None:
+    """Return on whose behalf this code runs; None if it is not restricted."""
+    return _CALLER.get()
+
+
+@contextmanager
+def lift_restrictions() -> Iterator[None]:
+    """Work for everyone inside the block: fill a cache that all callers share, say."""
+    token = _CALLER.set(None)
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
+
+
+def check_may_write(what: str, domain: str) -> None:
+    """Raise Forbidden unless the caller may write what belongs to this domain or scope."""
+    caller = get_caller()
+    if caller is None:
+        return
+    if not caller.role.includes(Role.WRITER):
+        raise Forbidden(f"your role is {caller.role}, and to write {what} needs writer")
+    if not caller.sees_domain(domain):
+        raise Forbidden(
+            f"you may not write {what} of {domain or 'no project'}: {describe_scope(caller)}"
+        )
+
+
+def check_may_manage(what: str) -> None:
+    """Raise Forbidden unless the caller is an admin who sees all projects."""
+    caller = get_caller()
+    if caller is not None and (caller.role is not Role.ADMIN or caller.is_scoped):
+        raise Forbidden(f"only an admin of your team may {what}")
+
+
+def describe_scope(caller: Principal) -> str:
+    """Say what a caller sees, for a message to them."""
+    if caller.projects is None:
+        return "what is private to a person is for them alone"
+    return f"your key is for {', '.join(sorted(caller.projects)[:20]) or 'no project'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessKey:
+    """A key. That of a person is for a team server, and has their role and projects."""
+
     name: str
     digest: bytes
     created_ms: Millis
+    person: str = ""
+    role: Role = Role.ADMIN
+    projects: frozenset[str] | None = None
+
+    @property
+    def principal(self) -> Principal:
+        return Principal(person=self.person, role=self.role, projects=self.projects)
 
     def __post_init__(self) -> None:
+        _ = self.principal  # checks the names
         if not _NAME.fullmatch(self.name):
             raise InvalidInput(
                 f"{self.name!r} is not a valid key name: use 1 to 64 letters, digits, dots, dashes"

@@ -5,6 +5,7 @@ AgentMemoryError
 │   └── AmbiguousName   the name fits several records; the message lists them
 ├── NotFound            no such event, node, grip, memory or key
 ├── Unauthorized        no key, or an unknown one
+├── Forbidden           the role or the projects of the caller do not allow it
 ├── ContentBlocked      the secrets filter refused the content
 ├── FeatureUnavailable  the feature is switched off or not installed
 ├── ConfigError         a setting is wrong; the message names file, line and the nearest known key
@@ -48,6 +49,10 @@ class NotFound(AgentMemoryError):
 
 class Unauthorized(AgentMemoryError):
     """The request needs a bearer key."""
+
+
+class Forbidden(AgentMemoryError):
+    """Your role or your projects do not allow this."""
 
 
 class ContentBlocked(AgentMemoryError):

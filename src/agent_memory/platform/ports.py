@@ -98,6 +98,25 @@ class StoreMaintenance(Protocol):
         ...
 
 
+class Leadership(Protocol):
+    """Whether this daemon does the work that only one of those on a memory may do, such as the
+    table of contents."""
+
+    def lead(self) -> AbstractContextManager[bool]:
+        """Do such work inside the block if the value is true: else another daemon does it.
+
+        The block ends quietly if another daemon has taken over meanwhile.
+        """
+        ...
+
+    def take_over(self) -> AbstractContextManager[None]:
+        """Do such work inside the block, once the daemon that does it now is done.
+
+        Raises Overloaded if that takes too long.
+        """
+        ...
+
+
 class ModelServer(Protocol):
     """The server that a language model runs on."""
 

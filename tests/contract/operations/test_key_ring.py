@@ -5,18 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agent_memory.features.operations.adapters import key_ring
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.ports import KeyRing
 from agent_memory.features.operations.services.access import Access
-from agent_memory.kernel.access import AccessKey, hash_secret
+from agent_memory.kernel.access import OWNER, AccessKey, Principal, Role, hash_secret
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store import families
+from agent_memory.platform.store import codec, families
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
@@ -220,3 +221,34 @@ def test_keys_outlive_the_process_and_their_secrets_are_in_no_file(tmp_path: Pat
         assert found.name == "name"
     finally:
         again.close()
+
+
+class TestKeysOfPeople:
+    def test_they_keep_their_holder_role_and_projects(self, store: OrderedStore) -> None:
+        principal = Principal(person="ada", role=Role.WRITER, projects=frozenset({"web", "shop"}))
+        made = Access(
+            keys=StoredKeyRing(store), clock=TickingClock(), new_secret=lambda: "am_x", team=True
+        )
+        made.create("laptop", principal)
+        (found,) = StoredKeyRing(store).list_keys()
+        assert found.principal == principal
+        assert made.knows(found)
+        made.revoke("laptop")
+        made.create("laptop", Principal(person="ada", role=Role.READER))
+        assert not made.knows(found)  # the same name has other rights now
+
+    def test_a_row_of_an_earlier_version_is_the_owners(self, store: OrderedStore) -> None:
+        row = codec.encode_key(msgspec.msgpack.encode((b"digest", 7)))
+        store.submit([Batch((Put(families.ACCESS_KEYS, b"key:old", row),))]).result()
+        (found,) = StoredKeyRing(store).list_keys()
+        assert (found.name, found.person, found.principal) == ("old", "", OWNER)
+
+    def test_a_team_has_no_keys_without_a_person_and_others_none_with_one(
+        self, store: OrderedStore
+    ) -> None:
+        for team, principal in ((True, OWNER), (False, Principal(person="ada"))):
+            access = Access(
+                keys=StoredKeyRing(store), clock=TickingClock(), new_secret=lambda: "", team=team
+            )
+            with pytest.raises(InvalidInput):
+                access.create("name", principal)

@@ -17,8 +17,8 @@ from agent_memory.features.runs.model.chats import (
     CallId,
     ChatRequest,
     Message,
+    MessageRole,
     ReasoningDelta,
-    Role,
     StreamEnd,
     StreamPart,
     TextDelta,
@@ -55,16 +55,16 @@ PATH = "The path is /srv/quokka/secret-plans.txt and nobody knows it"
 TOOL = ToolSpec(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
 REQUEST = ChatRequest(
     messages=[
-        Message(role=Role.SYSTEM, content="You help."),
-        Message(role=Role.USER, content=WORDS),
+        Message(role=MessageRole.SYSTEM, content="You help."),
+        Message(role=MessageRole.USER, content=WORDS),
         Message(
-            role=Role.ASSISTANT,
+            role=MessageRole.ASSISTANT,
             content="",
             calls=(
                 ToolCall(call_id=CallId("call-a"), name="look", arguments=json.dumps({"at": PATH})),
             ),
         ),
-        Message(role=Role.TOOL, content="nothing there", call_id=CallId("call-a")),
+        Message(role=MessageRole.TOOL, content="nothing there", call_id=CallId("call-a")),
     ],
     tools=[TOOL],
     max_tokens=77,
@@ -435,7 +435,7 @@ class TestAsking:
         }
 
     def test_what_is_not_set_is_not_sent(self, bench: Bench) -> None:
-        message = Message(role=Role.USER, content="hi")
+        message = Message(role=MessageRole.USER, content="hi")
         bench.said(say("a"), request=ChatRequest(messages=[message], max_tokens=5))
         (payload,) = bench.payloads()
         assert not {"model", "temperature", "tools"} & payload.keys()
@@ -875,7 +875,9 @@ class TestSecrets:
         assert ("***" in told) == (KEY in text)
 
     def test_a_short_message_may_be_the_same_by_accident(self, bench: Bench) -> None:
-        request = ChatRequest(messages=[Message(role=Role.USER, content="memory")], max_tokens=5)
+        request = ChatRequest(
+            messages=[Message(role=MessageRole.USER, content="memory")], max_tokens=5
+        )
         assert "out of memory" in str(bench.failure(error(500, "out of memory"), request=request))
 
     def test_the_key_is_sent_nowhere_else(self, bench: Bench) -> None:

@@ -30,7 +30,13 @@ from agent_memory.platform.store.database import (
     Transaction,
 )
 from agent_memory.platform.store.group_writer import GroupWriter
-from agent_memory.platform.store.leases import DAEMON, HeldLease, release_lease, take_lease
+from agent_memory.platform.store.leases import (
+    JOBS,
+    HeldLease,
+    name_daemon,
+    release_lease,
+    take_lease,
+)
 from agent_memory.platform.store.plans import Place, Write
 from agent_memory.platform.store.postgres import KEPT_BYTES, LONG_KEY, PostgresDatabase
 from agent_memory.platform.store.submissions import UnknownFamily
@@ -84,7 +90,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 def take(database: TenantDatabase, holder: str) -> HeldLease:
-    return take_lease(database, DAEMON, holder=holder, label=f"{holder}'s machine")
+    return take_lease(database, JOBS, holder=holder, label=f"{holder}'s machine")
 
 
 def make_writer(
@@ -223,14 +229,14 @@ class TestLeases:
         store = open_transacted(connect(), watch, holder="one", label="one")
         try:
             commit(store, Batch((NOTE,)))
-            take(connect(), "one")
-            with pytest.raises(StorageFailed, match="another daemon has taken over"):
+            take_lease(connect(), name_daemon("one"), holder="one", label="the next one")
+            with pytest.raises(StorageFailed, match="away for too long"):
                 commit(store, Batch((NOTE,)))
             assert reported.wait(TIMEOUT)
             assert [(health.writable, health.readable, health.final) for health in seen] == [
                 (False, False, True)
             ]
-            with pytest.raises(StorageFailed, match="another daemon has taken over"):
+            with pytest.raises(StorageFailed, match="away for too long"):
                 store.get(A, b"k")
         finally:
             store.close()

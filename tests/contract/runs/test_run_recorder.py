@@ -19,7 +19,7 @@ from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.runs.model import history
-from agent_memory.features.runs.model.chats import Message, Role
+from agent_memory.features.runs.model.chats import Message, MessageRole
 from agent_memory.features.runs.model.machine import (
     Answered,
     Prompted,
@@ -213,10 +213,10 @@ class TestDiary:
             )
         )
         assert [each.role for each in office.chat()] == [
-            Role.USER,
-            Role.ASSISTANT,
-            Role.TOOL,
-            Role.ASSISTANT,
+            MessageRole.USER,
+            MessageRole.ASSISTANT,
+            MessageRole.TOOL,
+            MessageRole.ASSISTANT,
         ]
 
     def test_names_that_cannot_be_kept_are_refused_at_once(self) -> None:
@@ -391,7 +391,7 @@ class TestHistory:
         (exchange,) = replace(office.memory, max_chars=200_000).history(SessionId("s"))
         check_chat(list(exchange))
         assert (exchange[0].content, exchange[-1].content) == ("Read all", "Read.")
-        assert sum(each.role is Role.TOOL for each in exchange) == 6
+        assert sum(each.role is MessageRole.TOOL for each in exchange) == 6
 
 
 class TestEpisodes:

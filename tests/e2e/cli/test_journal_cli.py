@@ -12,7 +12,7 @@ import pytest
 
 from agent_memory.interfaces.wire.events import event_to_proto
 from tests.command_runner import Answer, Home
-from tests.memory_client import Client
+from tests.memory_client import Client, message
 from tests.memory_commands import MISSING, OK, USAGE, MemoryCommand, assert_refused
 from tests.recall_parts import make_event, parse_time
 from tests.toc_conversations import MINUTE, Toc
@@ -333,10 +333,16 @@ class TestTree:
 
 
 class TestEmptyStore:
-    @pytest.mark.parametrize("command", ["today", "log", "sessions"])
-    def test_it_says_how_to_begin(self, command: str) -> None:
+    def test_it_says_how_to_begin_and_what_is_not_listed_yet(self) -> None:
         with Home() as fresh:
+            fresh.configure("scheduler.enabled = false\n")
             fresh.serve()
-            answer = fresh.run("memory", command)
-            assert (answer.code, answer.errors) == (OK, "")
-            assert answer.text.startswith("Nothing is recorded yet. `memory install AGENT`")
+            for command in ("today", "log", "sessions"):
+                answer = fresh.run("memory", command)
+                assert (answer.code, answer.errors) == (OK, "")
+                assert answer.text.startswith("Nothing is recorded yet. `memory install AGENT`")
+            with Client(f"127.0.0.1:{fresh.status()['grpc_port']}") as client:
+                client.ingest(message("first", 1_700_000_000_000))
+            for command in ("today", "log", "sessions"):
+                text = fresh.run("memory", command).text
+                assert text.startswith("What is recorded is not in the table of contents yet.")

@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 
 import grpc
-import psycopg
 import pytest
 
 from agent_memory.platform.store import families, keys
@@ -24,8 +23,8 @@ from tests.daemon_process import Daemon
 from tests.memory_client import message
 from tests.memory_commands import CONFIG, OK, STORAGE, MemoryCommand, assert_refused
 from tests.postgres_server import start_server
-from tests.processes import wait_for_end
 
+ROOT = Path(__file__).parents[3]
 START_MS = 1_738_281_600_000
 CRASHES = 2
 PER_CRASH = 150  # acknowledgements before each crash
@@ -111,50 +110,14 @@ class TestEveryDay:
         home.serve()
 
 
-class TestTwoDaemons:
-    def test_a_second_one_is_refused_and_told_by_whom(
-        self, home: Home, server: PostgresServer
-    ) -> None:
-        pid = home.serve()
+class TestTenants:
+    def test_each_has_a_memory_of_its_own(self, home: Home, server: PostgresServer) -> None:
+        home.serve()
         with Home() as other:
-            other.configure(configure(server, "day"))
-            refused = other.fail_to_serve()
-            assert refused.code == STORAGE
-            assert f"PID {pid}, data folder {home.data}" in refused.errors
-            assert "(tenant day): another daemon uses it" in refused.errors
             other.configure(configure(server, "night"))
             other.serve()
             night = MemoryCommand(other, other.work)
             assert night.json("list", "--domain", "project")["memories"] == []
-
-    def test_one_that_was_paused_is_fenced_and_stops(
-        self, server: PostgresServer, tmp_path: Path
-    ) -> None:
-        one, two = tmp_path / "one", tmp_path / "two"
-        for each in (one, two):
-            (each / "config/agent-memory").mkdir(parents=True)
-            (each / "config/agent-memory/config.toml").write_text(configure(server, "paused"))
-        with Daemon(one) as paused:
-            with paused.client() as client:
-                assert client.ingest(message("before", START_MS)).created
-            os.kill(paused.pid, signal.SIGSTOP)
-            try:
-                _end_lease(server, "paused")
-                with Daemon(two) as next_one:
-                    with next_one.client() as client:
-                        assert client.ingest(message("meanwhile", START_MS)).created
-                    os.kill(paused.pid, signal.SIGCONT)
-                    with paused.client() as client, pytest.raises(grpc.RpcError):
-                        client.ingest(message("after", START_MS))
-                    wait_for_end(paused.pid)
-                    paused.kill()  # reaps it
-                    assert "another daemon has taken over" in paused.log()
-                    with next_one.client() as client:
-                        ids = {event.event_id for event in client.all_events()}
-                    assert ids == {"before", "meanwhile"}
-            finally:
-                with suppress(AssertionError):
-                    os.kill(paused.pid, signal.SIGCONT)
 
 
 def test_a_server_that_crashes_under_load_loses_and_doubles_nothing(
@@ -217,6 +180,32 @@ def test_an_address_that_is_none_or_does_not_answer_is_named(tmp_path: Path) -> 
         assert "sesame" not in answer.errors + home.log()
 
 
+class TestServeTeam:
+    def test_it_serves_with_the_settings_of_the_example(self, server: PostgresServer) -> None:
+        example = (ROOT / "deploy/team.toml").read_text()
+        settings = example.replace("postgresql://memory@db/memory", server.url)
+        settings = settings.replace('"0.0.0.0"\nport = 8443', '"localhost"\nport = 0')  # no TLS
+        assert settings.count(server.url) == 1
+        with Home() as home:
+            file = home.folder / "team.toml"
+            file.write_text(settings)
+            words = ("serve-team", "--config", str(file))
+            with home.begin("memory-daemon", *words) as serving:
+                wait_until((home.data / "daemon.json").exists, "it serves")
+                assert home.pid() == serving.pid
+                assert home.status()["db_path"].endswith("(tenant default)")
+                serving.send_signal(signal.SIGTERM)
+                assert serving.wait() == 0
+
+    def test_it_begins_no_memory_in_files(self) -> None:
+        with Home() as home:
+            file = home.folder / "team.toml"
+            file.write_text("[http]\nport = 0\n")
+            answer = home.run("memory-daemon", "serve-team", "--config", str(file))
+            assert_refused(answer, CONFIG, f"{file} sets no storage.url")
+            assert not (home.data / "db").exists()
+
+
 def test_without_the_driver_it_says_what_to_install() -> None:
     without = (
         "import runpy, sys; sys.modules['psycopg'] = None;"
@@ -228,14 +217,3 @@ def test_without_the_driver_it_says_what_to_install() -> None:
         assert (answer.code, answer.text) == (CONFIG, "")
         assert "pip install 'agent-memory[postgres]'" in answer.errors
         assert "Traceback" not in answer.errors
-
-
-def _end_lease(server: PostgresServer, tenant: str) -> None:
-    """Let time pass for a lease: its end is a row of its own."""
-    with psycopg.connect(server.url) as connection:
-        found = connection.execute(
-            r"UPDATE agent_memory.kv SET value = '\x01000000000000' WHERE tenant = %s"
-            " AND family = 'leases' AND key = 'lease-end:daemon'",
-            (tenant,),
-        )
-        assert found.rowcount == 1

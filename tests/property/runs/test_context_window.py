@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.runs.model import context_window
-from agent_memory.features.runs.model.chats import CallId, Message, Role, ToolCall
+from agent_memory.features.runs.model.chats import CallId, Message, MessageRole, ToolCall
 from agent_memory.features.runs.model.context_window import (
     LEFT_OUT,
     LEFT_OUT_TOKENS,
@@ -20,7 +20,9 @@ Conversation = tuple[
 tokens = st.integers(context_window.MESSAGE_TOKENS, 400)
 
 
-def said(role: Role, text: str, size: int, *calls: ToolCall, answers: str = "") -> CountedMessage:
+def said(
+    role: MessageRole, text: str, size: int, *calls: ToolCall, answers: str = ""
+) -> CountedMessage:
     about = CallId(answers) if answers else None
     return CountedMessage(Message(role=role, content=text, calls=calls, call_id=about), size)
 
@@ -28,14 +30,14 @@ def said(role: Role, text: str, size: int, *calls: ToolCall, answers: str = "") 
 @st.composite
 def exchanges(draw: st.DrawFn, name: str) -> tuple[CountedMessage, ...]:
     """A prompt, turns with calls and what came of them, and mostly an answer."""
-    found = [said(Role.USER, f"{name} prompt", draw(tokens))]
+    found = [said(MessageRole.USER, f"{name} prompt", draw(tokens))]
     for turn in range(draw(st.integers(0, 3))):
         names = [f"{name}-{turn}-{number}" for number in range(draw(st.integers(1, 3)))]
         calls = [ToolCall(call_id=CallId(each), name="read_file", arguments="{}") for each in names]
-        found.append(said(Role.ASSISTANT, "", draw(tokens), *calls))
-        found += [said(Role.TOOL, "result", draw(tokens), answers=each) for each in names]
+        found.append(said(MessageRole.ASSISTANT, "", draw(tokens), *calls))
+        found += [said(MessageRole.TOOL, "result", draw(tokens), answers=each) for each in names]
     if draw(st.booleans()):
-        found.append(said(Role.ASSISTANT, "answer", draw(tokens)))
+        found.append(said(MessageRole.ASSISTANT, "answer", draw(tokens)))
     return tuple(found)
 
 
@@ -50,7 +52,7 @@ def unanswered(messages: tuple[Message, ...]) -> list[CallId]:
     waiting: list[CallId] = []
     wrong: list[CallId] = []
     for message in messages:
-        if message.role is Role.TOOL and message.call_id is not None:
+        if message.role is MessageRole.TOOL and message.call_id is not None:
             if waiting and waiting[0] == message.call_id:
                 waiting.pop(0)
             else:
@@ -69,7 +71,7 @@ def window(
         size=size,
         answer=answer,
         tool_tokens=tools,
-        system=said(Role.SYSTEM, "system", system),
+        system=said(MessageRole.SYSTEM, "system", system),
         history=history,
         current=current,
     )
@@ -95,12 +97,12 @@ def test_it_fits_is_whole_and_adds_up(
         found = window(size, answer, tools, system, conversation)
     except ContextTooLong:
         unseen = max(
-            (at for at, each in enumerate(current) if each.message.role is Role.ASSISTANT),
+            (at for at, each in enumerate(current) if each.message.role is MessageRole.ASSISTANT),
             default=0,
         )
         least = sum(
             min(each.tokens, LEFT_OUT_TOKENS)
-            if each.message.role is Role.TOOL and at < unseen
+            if each.message.role is MessageRole.TOOL and at < unseen
             else each.tokens
             for at, each in enumerate(current)
         )
@@ -123,7 +125,7 @@ def test_it_fits_is_whole_and_adds_up(
     assert not unanswered(found.messages)
     whole = [each for exchange in history for each in exchange]
     assert found.history == tuple(whole[len(whole) - len(found.history) :])
-    assert not found.history or found.history[0].message.role is Role.USER
+    assert not found.history or found.history[0].message.role is MessageRole.USER
     for before, after in zip(current, found.current, strict=True):
         assert after == before or (
             after.message.content == LEFT_OUT and after.tokens < before.tokens
@@ -133,14 +135,18 @@ def test_it_fits_is_whole_and_adds_up(
 def test_what_the_model_has_not_seen_yet_is_never_left_out() -> None:
     call = ToolCall(call_id=CallId("a"), name="read_file", arguments="{}")
     current = (
-        said(Role.USER, "prompt", 10),
-        said(Role.ASSISTANT, "", 10, call),
-        said(Role.TOOL, "long", 300, answers="a"),
+        said(MessageRole.USER, "prompt", 10),
+        said(MessageRole.ASSISTANT, "", 10, call),
+        said(MessageRole.TOOL, "long", 300, answers="a"),
     )
     with pytest.raises(
         ContextTooLong, match=r"take 330 tokens.*has 300.*100 of them are reserved for the answer"
     ):
         window(300, 100, 0, 10, ([], current))
-    later = (*current, said(Role.ASSISTANT, "and", 10, call), said(Role.TOOL, "x", 10, answers="a"))
+    later = (
+        *current,
+        said(MessageRole.ASSISTANT, "and", 10, call),
+        said(MessageRole.TOOL, "x", 10, answers="a"),
+    )
     found = window(300, 100, 0, 10, ([], later))
     assert [each.message.content for each in found.current] == ["prompt", "", LEFT_OUT, "and", "x"]

@@ -15,8 +15,8 @@ from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.model.chats import (
     CallId,
     Message,
+    MessageRole,
     ReasoningDelta,
-    Role,
     TextDelta,
     ToolCall,
 )
@@ -123,7 +123,9 @@ def settled(kept: Sequence[Recorded]) -> list[Message]:
         for each in build_chat(kept)
     ]
     return [
-        each for each in messages if each.role is not Role.ASSISTANT or each.content or each.calls
+        each
+        for each in messages
+        if each.role is not MessageRole.ASSISTANT or each.content or each.calls
     ]
 
 
@@ -151,5 +153,5 @@ def test_any_run_is_read_back_as_it_was(some: Sequence[Sequence[Recorded]]) -> N
         expected = settled(kept)
         assert list(exchange[: len(expected)]) == expected
         added = exchange[len(expected) :]
-        assert len(added) == (0 if expected[-1].role is Role.ASSISTANT else 1)
+        assert len(added) == (0 if expected[-1].role is MessageRole.ASSISTANT else 1)
         assert all(each.content.startswith("[") for each in added)

@@ -15,6 +15,7 @@ from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rebuild import Rebuild, RebuildResult
 from agent_memory.kernel.ids import EventId, Millis, SessionId
+from agent_memory.platform.leadership import SoleLeadership
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Row
@@ -48,6 +49,7 @@ class RebuildParts:
             writer=StoredToc(self.store),
             editions=StoredToc(self.store),
             toc_lock=threading.Lock(),
+            leadership=SoleLeadership(),
         )
 
     def append(self, session: str, *minutes: int) -> None:

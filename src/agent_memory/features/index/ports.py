@@ -139,6 +139,21 @@ class TermVectors(Protocol):
         ...
 
 
+class VectorCopies(Protocol):
+    """Vectors that one of several daemons has made, for the indexes of the others.
+
+    Every method raises StorageFailed if the store cannot be read or written.
+    """
+
+    def get(self, documents: Sequence[Document], /) -> list[list[Vector]]:
+        """Return the vectors of each document; none if nobody has made them."""
+        ...
+
+    def replace(self, owned: Mapping[Owner, Mapping[Document, Sequence[Vector]]], /) -> None:
+        """Replace the copies of these owners; an owner without documents loses all of them."""
+        ...
+
+
 class PartCosines(NamedTuple):
     """The cosines of a query and the parts of a document."""
 

@@ -1,9 +1,11 @@
-"""What operations need: job states, a scheduler, keys, socket owners, a span exporter."""
+"""What operations need: job states, a scheduler, keys, audit entries, socket owners, spans."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from agent_memory.features.operations.model.audit import AuditEntry
 from agent_memory.kernel.access import AccessKey, Address, SocketOwner
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobState, JobStatus
 from agent_memory.kernel.tracing import Span
 
@@ -33,6 +35,25 @@ class Scheduler(Protocol):
     def run(self, name: str, /) -> JobStatus: ...
 
 
+class OutboxReaders(Protocol):
+    """The daemons that read the outbox of one memory."""
+
+    def find_slowest(self) -> int | None:
+        """Return the entry that all of them have reached; None if none has said."""
+        ...
+
+
+class PurgeRequests(Protocol):
+    """Requests to remove forgotten records from the files of this daemon's indexes, after another
+    daemon has forgotten them."""
+
+    def is_due(self) -> bool: ...
+
+    def mark_done(self) -> None:
+        """Note durably that what was due at the last `is_due` is done."""
+        ...
+
+
 class KeyRing(Protocol):
     """The bearer keys, hashed."""
 
@@ -46,6 +67,22 @@ class KeyRing(Protocol):
 
     def remove(self, name: str, /) -> bool:
         """Remove a key. Return False if there is none of this name."""
+        ...
+
+
+class AuditStore(Protocol):
+    """The entries of the audit log, in the order of their numbers."""
+
+    def add(self, entries: Sequence[AuditEntry], /) -> None:
+        """Add entries durably."""
+        ...
+
+    def list_before(self, number: int | None, /, *, limit: int) -> list[AuditEntry]:
+        """Return the entries before a number, or the last, newest first."""
+        ...
+
+    def trim(self, *, keep: int, since: Millis) -> None:
+        """Remove all but the newest `keep`, and those before a time."""
         ...
 
 

@@ -30,6 +30,9 @@ NOTHING_YET = (
 )
 
 
+NOT_LISTED_YET = "What is recorded is not in the table of contents yet. Try again in a moment."
+
+
 def _list_options(function: F) -> F:
     """Add the options of commands that list sessions."""
     options = [
@@ -86,10 +89,11 @@ def today(run: Invocation, project: str, day: str) -> None:
             "last_session": None if last is None else session_json(last),
         },
         lambda: (
-            journal_pages.render_days(run.terminal, page.days) or _explain_empty_day(scope, last)
+            journal_pages.render_days(run.terminal, page.days)
+            or _explain_empty_day(run, scope, last)
         ),
         markdown=lambda: (
-            journal_pages.format_days_markdown(page.days) or _explain_empty_day(scope, last)
+            journal_pages.format_days_markdown(page.days) or _explain_empty_day(run, scope, last)
         ),
         essential="\n".join(entry.session_id for shown in page.days for entry in shown.sessions),
         page=True,
@@ -178,9 +182,11 @@ def _list_sessions(
     return page.sessions
 
 
-def _explain_empty_day(scope: JournalScope, last: SessionEntry | None) -> str:
+def _explain_empty_day(run: Invocation, scope: JournalScope, last: SessionEntry | None) -> str:
     if last is None:
-        return _name_project("Nothing is recorded yet of project", scope.project) or NOTHING_YET
+        return _name_project("Nothing is recorded yet of project", scope.project) or _explain_empty(
+            run
+        )
     first, final = (rendering.moment(at)[:10] for at in (scope.since, scope.until))
     days = f"on {first}" if first == final else f"from {first} to {final}"
     at, name = rendering.format_zoned(last.end_ms), rendering.plain(last.short_id)
@@ -196,9 +202,14 @@ def _explain_empty_day(scope: JournalScope, last: SessionEntry | None) -> str:
 def _explain_nothing(run: Invocation) -> str:
     last = run.services.journal.find_last(JournalScope())
     if last is None:
-        return NOTHING_YET
+        return _explain_empty(run)
     at = rendering.format_zoned(last.end_ms)
     return f"No session passes these filters. The last activity of all was {at}."
+
+
+def _explain_empty(run: Invocation) -> str:
+    """Explain why there is no session at all."""
+    return NOT_LISTED_YET if run.services.journal.has_events() else NOTHING_YET
 
 
 def _name_project(words: str, project: str) -> str:

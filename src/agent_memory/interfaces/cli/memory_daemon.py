@@ -20,18 +20,18 @@ from agent_memory.interfaces.cli.commands import (
     invocation,
     remember,
     report_control,
-    yes_option,
 )
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.filters import limit_option, range_options, resolve_range
 from agent_memory.interfaces.cli.help_topics import help_command
 from agent_memory.interfaces.cli.recall import search
 from agent_memory.interfaces.cli.scheduler import scheduler
+from agent_memory.interfaces.cli.tokens import audit, token
 from agent_memory.interfaces.wire.errors import ERRORS
 from agent_memory.interfaces.wire.events import page_json
 from agent_memory.interfaces.wire.operations import damage_text, status_json
 from agent_memory.interfaces.wire.tokens import format_token, parse_token
-from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
+from agent_memory.kernel.errors import ConfigError, FeatureUnavailable, StorageFailed
 from agent_memory.kernel.ids import MAX_MILLIS
 from agent_memory.kernel.status import BackupStatus, DaemonStatus
 
@@ -53,9 +53,9 @@ _log_level_option = click.option(
     cls=Group,
     name="memory-daemon",
     sections={
-        "Run": ("start", "stop", "restart", "status", "service"),
+        "Run": ("start", "stop", "restart", "status", "service", "serve-team"),
         "Read": ("query",),
-        "Maintain": ("admin", "scheduler"),
+        "Maintain": ("admin", "scheduler", "audit"),
         "Set up": ("token", "completion", "help"),
     },
     examples=(
@@ -115,6 +115,29 @@ def start(
     )
     if foreground:
         run.terminal.end_waiting()  # the log of the daemon follows
+    control = run.backend.require_control()
+    return report_control(run, lambda say: control.start(options, say))
+
+
+@memory_daemon.command(
+    "serve-team",
+    examples=("memory-daemon serve-team --config /etc/agent-memory/team.toml",),
+)
+@invocation
+def serve_team(run: Invocation) -> int:
+    """Serve a memory in PostgreSQL, in the foreground.
+
+    For systemd or a container: the folder deploy/ has a unit, a compose file and an example of the
+    settings. The command is `start --foreground`, but fails if storage.url is not set, instead of
+    beginning a memory in files.
+    """
+    if not run.loaded.settings.storage.url:
+        raise ConfigError(
+            f"{run.find_config_file()} sets no storage.url: give the address of a PostgreSQL"
+            " database, or use `memory-daemon start` for a memory in files"
+        )
+    options = StartOptions(foreground=True, log_level=run.log_level, config=run.config_file)
+    run.terminal.end_waiting()  # the log of the daemon follows
     control = run.backend.require_control()
     return report_control(run, lambda say: control.start(options, say))
 
@@ -302,56 +325,6 @@ query_toc.register(query)
 query.add_command(search)
 
 
-@memory_daemon.group(examples=("memory-daemon token create dashboard", "memory-daemon token list"))
-def token() -> None:
-    """Create, list and revoke the keys of programs."""
-
-
-@token.command("create", examples=("memory-daemon token create dashboard",))
-@click.argument("name")
-@invocation
-def create_token(run: Invocation, name: str) -> None:
-    """Create a key for a program, and print it.
-
-    Copy it now: it cannot be shown again, because only its hash is stored. Programs send it as a
-    bearer token.
-    """
-    secret = run.services.access.create(name)
-    run.show({"name": name, "token": secret}, lambda: secret, essential=secret)
-
-
-@token.command("list", examples=("memory-daemon token list --format json",))
-@invocation
-def list_tokens(run: Invocation) -> None:
-    """List the names of the keys, and when they were created."""
-    keys = run.services.access.list()
-    width = max((len(key.name) for key in keys), default=0)
-    run.show(
-        [{"name": key.name, "created_ms": key.created_ms} for key in keys],
-        lambda: (
-            "\n".join(
-                f"{key.name:<{width}}  created {rendering.format_with_age(key.created_ms)}"
-                for key in keys
-            )
-            or "No keys."
-        ),
-    )
-
-
-@token.command("revoke", examples=("memory-daemon token revoke dashboard",))
-@click.argument("name")
-@yes_option
-@invocation
-def revoke_token(run: Invocation, name: str, yes: bool) -> int:
-    """Revoke a key. Programs that use it are refused from now on."""
-    if not run.confirm(f"Revoke the key {name!r}?", yes=yes):
-        run.terminal.warn("Not revoked.\n")
-        return 1
-    run.services.access.revoke(name)
-    run.show({"revoked": name}, lambda: f"Revoked {name}")
-    return 0
-
-
 @memory_daemon.group(
     examples=("memory-daemon service install --dry-run", "memory-daemon service remove")
 )
@@ -397,5 +370,5 @@ def remove_service(run: Invocation) -> None:
     )
 
 
-for command in (admin, scheduler, completion, help_command):
+for command in (admin, scheduler, token, audit, completion, help_command):
     memory_daemon.add_command(command)

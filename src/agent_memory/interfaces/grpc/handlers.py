@@ -1,6 +1,7 @@
 """Serving a protobuf service: one parser and one error translation for every method."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import grpc
@@ -9,10 +10,12 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard
+from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard, TeamGuard
 from agent_memory.interfaces.observing import FAILED, OK, Observer
-from agent_memory.interfaces.wire.errors import get_codes
-from agent_memory.kernel import tracing
+from agent_memory.interfaces.permissions import Permission
+from agent_memory.interfaces.wire.errors import ERRORS, get_codes
+from agent_memory.kernel import access, tracing
+from agent_memory.kernel.access import Principal, Role
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.tracing import Interface, TraceContext
 
@@ -56,8 +59,9 @@ def _unary(
     async def answer(raw: bytes, context: Context) -> Message:
         metadata = context.invocation_metadata() or ()
         started, outcome = observer.begin(), FAILED
+        admitted: _Admitted | None = None
         try:
-            await _admit(context, metadata, guard)
+            admitted = await _admit(context, metadata, guard, method)
             response = await call(_parse(request_class, raw))
             outcome = OK
             return response
@@ -66,6 +70,8 @@ def _unary(
             await _abort(context, method, exc)
             raise AssertionError("abort returned") from exc
         finally:
+            if admitted is not None:
+                await admitted.enter(method, outcome)
             observer.end(started, Interface.GRPC, method.name, outcome, _trace(metadata))
 
     return grpc.unary_unary_rpc_method_handler(
@@ -79,14 +85,21 @@ def _stream(
     request_class = GetMessageClass(method.input_type)
 
     async def answer(raw: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
+        admitted: _Admitted | None = None
+        outcome = FAILED
         try:
             metadata = context.invocation_metadata() or ()
             with observer.observe(Interface.GRPC, method.name, _trace(metadata)):
-                await _admit(context, metadata, guard)
+                admitted = await _admit(context, metadata, guard, method)
                 async for message in call(_parse(request_class, part) async for part in raw):
                     yield message
+            outcome = OK
         except AgentMemoryError as exc:
+            outcome = type(exc).__name__
             await _abort(context, method, exc)
+        finally:
+            if admitted is not None:
+                await admitted.enter(method, outcome)
 
     return grpc.stream_stream_rpc_method_handler(
         answer, response_serializer=lambda message: message.SerializeToString()
@@ -100,19 +113,52 @@ def _trace(metadata: Metadata) -> TraceContext | None:
     return None
 
 
-async def _admit(context: Context, metadata: Metadata, guard: Guard | None) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Admitted:
+    """A call that a team server has admitted."""
+
+    guard: TeamGuard
+    key: str
+    principal: Principal
+    needed: Permission
+
+    async def enter(self, method: MethodDescriptor, outcome: str) -> None:
+        """Enter the call into the audit log, with the HTTP status of its outcome."""
+        await self.guard.auditor.note(
+            self.key,
+            self.principal,
+            "grpc",
+            method.full_name,
+            "",
+            _STATUSES.get(outcome, _STATUSES[FAILED]),
+            needed=self.needed,
+            writes=self.needed.role is not Role.READER,
+        )
+
+
+_STATUSES = {OK: 200, FAILED: 500} | {kind.__name__: codes.http for kind, codes in ERRORS.items()}
+
+
+async def _admit(
+    context: Context, metadata: Metadata, guard: Guard | None, method: MethodDescriptor
+) -> _Admitted | None:
     if guard is None:
-        return
+        return None
     authorization = dict(metadata).get("authorization")
     caller = GrpcCaller(authorization=authorization, peer=context.peer())
+    if isinstance(guard, TeamGuard):
+        key, principal, needed = await guard.admit(caller, method.full_name)
+        access.act_as(principal)
+        return _Admitted(guard=guard, key=key, principal=principal, needed=needed)
     if caller.uses_socket:
-        return
+        return None
     confirm = guard(caller)
     if confirm is not None:
         # This writes to the call's own connection. If it is gone, gRPC cancels this task before it
         # reports the write as done.
         await context.send_initial_metadata(())
         confirm()
+    return None
 
 
 def _parse(request_class: type[M], raw: bytes) -> M:

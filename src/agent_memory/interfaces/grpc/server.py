@@ -69,8 +69,11 @@ class GrpcServer:
     def listen_on_socket(self, socket: Path) -> None:
         self._server.add_insecure_port(f"unix:{quote(str(socket))}")  # gRPC reads it as a URI
 
-    def listen(self, hosts: Sequence[str], port: int) -> None:
-        """Bind all addresses; port 0 takes a free one, the same for every host."""
+    def listen(
+        self, hosts: Sequence[str], port: int, certificate: tuple[bytes, bytes] | None = None
+    ) -> None:
+        """Bind all addresses; port 0 takes a free one, the same for every host. With a certificate
+        and its private key (PEM), serve TLS."""
         # gRPC does not report why it fails, so try with plain sockets first.
         probes = listening.bind(hosts, port)
         port = probes[0].getsockname()[1]
@@ -80,7 +83,12 @@ class GrpcServer:
         for host in hosts:
             address = listening.format_address(host, port)
             try:
-                self._server.add_insecure_port(address)
+                if certificate is None:
+                    self._server.add_insecure_port(address)
+                else:
+                    chain, key = certificate
+                    credentials = grpc.ssl_server_credentials([(key, chain)])
+                    self._server.add_secure_port(address, credentials)
             except RuntimeError as exc:
                 raise ListenFailed(
                     f"cannot listen on {address}: another program may have the port"

@@ -7,6 +7,7 @@ import msgspec
 from fastapi import Response
 
 from agent_memory.interfaces.http.models import Problem
+from agent_memory.kernel import access
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -85,7 +86,7 @@ class RecordRenderer(Generic[T]):
         version = self._records.version()
         if version != self._cached_version:
             self._pages, self._size, self._cached_version = {}, 0, version
-        key = tuple(filters.values())
+        key = (access.get_caller(), *filters.values())  # on a team server, each sees their own
         body = self._pages.get(key)
         if body is None:
             body = await self._run(

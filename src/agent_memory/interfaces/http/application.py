@@ -10,6 +10,7 @@ from fastapi_offline import FastAPIOffline
 
 from agent_memory import __version__
 from agent_memory.interfaces.http import (
+    administration,
     answers,
     checkpoints,
     duplicates,
@@ -63,6 +64,7 @@ def build_app(
         *projects.build_routers(dependencies),
         health.build_router(dependencies, settings),
         status.build_router(dependencies.bridge, read_status),
+        administration.build_router(dependencies),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS, dependencies=CHECKS)
     api.include_router(
@@ -72,6 +74,7 @@ def build_app(
         responses=PROBLEMS,
     )
     api.include_router(streams.build_router(dependencies), responses=PROBLEMS, dependencies=CHECKS)
+    api.include_router(administration.build_login_router(dependencies), responses=PROBLEMS)
     api.include_router(websocket.build_router(dependencies, "/ws"))
     api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # FastAPI's way
     return _add_error_handlers(api)

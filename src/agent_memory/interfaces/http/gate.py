@@ -1,7 +1,7 @@
 """The gate in front of the application: it checks every request.
 
-It checks, in this order, the Host, the Origin, the bearer key, the rate and the length. It imports
-no framework, so that a refused request loads none.
+It checks, in this order, the Host, the Origin, the bearer key, the rate, on a team server what the
+caller may do, and the length. It imports no framework, so that a refused request loads none.
 """
 
 import contextlib
@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from agent_memory.interfaces.guard import BearerGuard
+from agent_memory.interfaces import permissions
+from agent_memory.interfaces.auditing import Auditor
+from agent_memory.interfaces.guard import BearerGuard, Identity
 from agent_memory.interfaces.http import origins
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
 from agent_memory.interfaces.http.audit import READING, AuditMiddleware
@@ -19,11 +21,14 @@ from agent_memory.interfaces.http.page_app import SESSION_PATH, is_page_path, re
 from agent_memory.interfaces.http.page_sessions import KEY_NAME, PageSessions
 from agent_memory.interfaces.http.rates import TokenBuckets
 from agent_memory.interfaces.http.refusals import POLICY_VIOLATION, RequestRefused, refuse
-from agent_memory.kernel.errors import ConfigError, Unauthorized
+from agent_memory.interfaces.permissions import Permission
+from agent_memory.kernel import access
+from agent_memory.kernel.access import NOBODY, OWNER
+from agent_memory.kernel.errors import ConfigError, Forbidden, Unauthorized
 
 OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 LONG_LIVED_PATHS = ("/stream", "/ws", "/mcp", "/sse", "/messages")
-KEYLESS = frozenset({"/health", "/docs", "/openapi.json"})
+KEYLESS = frozenset({"/health", "/docs", "/openapi.json", "/.well-known/agent-memory"})
 KEYLESS_FOLDER = "/static-offline-docs/"
 # A key has 256 random bits and cannot be guessed: this limits the cost of wrong keys.
 FAILURES_A_SECOND = 10
@@ -67,7 +72,11 @@ class GatePolicy:
 
 
 class Gate:
-    """Checks requests, and passes the good ones to an application."""
+    """Checks requests, and passes the good ones to an application.
+
+    With an `auditor`, it serves a team: each request has a principal, whose rights are checked.
+    Without one, everyone who gets in is the owner.
+    """
 
     def __init__(
         self,
@@ -77,11 +86,13 @@ class Gate:
         clock: Callable[[], float],
         record: Callable[..., object] | None = None,
         pages: PageSessions | None = None,
+        auditor: Auditor | None = None,
     ) -> None:
         self._inner = AuditMiddleware(
-            BodyLimitMiddleware(inner, most=policy.max_body_bytes), record
+            BodyLimitMiddleware(inner, most=policy.max_body_bytes), record, auditor
         )
         self._guard = guard
+        self._auditor = auditor
         self._pages = pages
         self._hosts = OWN_HOSTS | {host.lower().strip("[]") for host in policy.hosts}
         for origin in policy.origins:
@@ -108,22 +119,25 @@ class Gate:
                 if scope.get("method") == "OPTIONS" and _PREFLIGHT in headers:
                     await _answer_preflight(headers, send)
                     return
-            caller = self._authenticate(scope, headers)
+            caller = await self._authenticate(scope, headers)
+            await self._authorize(caller, scope)
             self._check_length(headers)
         except RequestRefused as refused:
             await refuse(refused, scope, receive, send, unread)
             return
-        _set_state(scope, caller=caller, listener="tcp", unread=unread)
-        if caller and scope["path"].startswith(LONG_LIVED_PATHS):
+        _set_state(
+            scope, caller=caller.name, listener="tcp", unread=unread, principal=caller.principal
+        )
+        if caller.name and scope["path"].startswith(LONG_LIVED_PATHS):
             send = self._end_when_revoked(caller, send)
         with contextlib.suppress(_Revoked):
             await self._inner(scope, receive, send)
 
-    def _end_when_revoked(self, caller: str, send: Send) -> Send:
+    def _end_when_revoked(self, caller: Identity, send: Send) -> Send:
         """Return a `send` that ends a long-lived connection once its key is revoked."""
 
         async def send_if_valid(message: Message) -> None:
-            if self._guard.has_key(caller):
+            if self._guard.is_valid(caller):
                 await send(message)
                 return
             if message["type"].startswith("websocket."):
@@ -144,7 +158,10 @@ class Gate:
         except RequestRefused as refused:
             await refuse(refused, scope, receive, send, unread)
             return
-        _set_state(scope, caller="socket", listener="unix", unread=unread)
+        _set_state(scope, caller="socket", listener="unix", unread=unread, principal=OWNER)
+        if self._auditor is not None:
+            _set_state(scope, permission=permissions.MANAGE)
+            access.act_as(OWNER)
         await self._inner(scope, receive, send)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> str | None:
@@ -176,18 +193,36 @@ class Gate:
             )
         return None
 
-    def _authenticate(self, scope: Scope, headers: Headers) -> str:
-        """Return the name of the key; empty if the path needs none."""
+    async def _authenticate(self, scope: Scope, headers: Headers) -> Identity:
+        """Return who sends a request; without a name if the path needs no key."""
         path = scope["path"]
         if self._is_keyless(scope):
-            name = ""
+            caller = Identity(name="", principal=OWNER if self._auditor is None else NOBODY)
         elif self._has_session(scope, headers):
-            name = KEY_NAME
+            caller = Identity(name=KEY_NAME, key=self._guard.find_key(KEY_NAME))
         else:
-            name = self._check_key(headers)
-        if path != "/health" and (seconds := self._rates.take(name)):
+            caller = await self._check_key(scope, headers)
+        if path != "/health" and (seconds := self._rates.take(caller.name)):
             raise _too_often("too many requests (http.rate, http.burst)", seconds)
-        return name
+        return caller
+
+    async def _authorize(self, caller: Identity, scope: Scope) -> None:
+        """On a team server, refuse what the caller may not do, and say on whose behalf the request
+        is answered."""
+        if self._auditor is None:
+            return
+        if caller.name:
+            method = scope["method"] if scope["type"] == "http" else permissions.WEBSOCKET
+            path = scope["path"]
+            try:
+                needed: Permission | None = permissions.check_http(caller.principal, method, path)
+            except Forbidden as exc:
+                await self._auditor.note_refusal(
+                    caller.name, caller.principal, "http", method, path, HTTPStatus.FORBIDDEN
+                )
+                raise RequestRefused(HTTPStatus.FORBIDDEN, str(exc)) from exc
+            _set_state(scope, permission=needed)
+        access.act_as(caller.principal)
 
     def _is_keyless(self, scope: Scope) -> bool:
         path = scope["path"]
@@ -223,13 +258,22 @@ class Gate:
         _set_state(scope, page_session=session, page_cookie=cookie)
         return True
 
-    def _check_key(self, headers: Headers) -> str:
+    async def _check_key(self, scope: Scope, headers: Headers) -> Identity:
         header = headers.get(b"authorization")
         try:
-            return self._guard(None if header is None else header.decode("latin-1")).name
+            return await self._guard.identify(None if header is None else header.decode("latin-1"))
         except Unauthorized as exc:
             if seconds := self._failures.take(""):
                 raise _too_often("too many requests without a valid key", seconds) from exc
+            if self._auditor is not None and header is not None:
+                await self._auditor.note_refusal(
+                    "",
+                    NOBODY,
+                    "http",
+                    scope.get("method", permissions.WEBSOCKET),
+                    scope["path"],
+                    HTTPStatus.UNAUTHORIZED,
+                )
             raise RequestRefused(
                 HTTPStatus.UNAUTHORIZED, str(exc), (b"www-authenticate", b"Bearer")
             ) from exc

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_memory.config import McpSettings
+from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
@@ -18,3 +19,4 @@ class McpDependencies:
     version: str
     remote: str  # the git remote of projects, for clients without a folder
     environ: Mapping[str, str] = field(repr=False)  # runs git, for clients without a folder
+    auditor: Auditor | None = None  # of a team server, which checks what each caller may do

@@ -31,14 +31,18 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 from pydantic import ValidationError
+from starlette.requests import Request
 
+from agent_memory.interfaces import permissions
 from agent_memory.interfaces.long_running import ProgressStep, TaskRunner
 from agent_memory.interfaces.mcp import completions, errors, prompts, resources, tools
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.request_context import ClientOrigin, RequestContext
 from agent_memory.interfaces.mcp.subscriptions import Subscriptions, resolve_uri
 from agent_memory.interfaces.mcp.tools import TOOLS, ToolDefinition
-from agent_memory.kernel import tracing
+from agent_memory.interfaces.wire.errors import get_codes
+from agent_memory.kernel import access, tracing
+from agent_memory.kernel.access import NOBODY, OWNER, Principal, Role
 from agent_memory.kernel.errors import AgentMemoryError, NotFound
 from agent_memory.kernel.tracing import Interface, TraceContext
 
@@ -100,7 +104,9 @@ class McpServerFactory:
         if settings.prompts_enabled:
             optional["on_list_prompts"] = handlers.list_prompts
             optional["on_get_prompt"] = handlers.get_prompt
-        if settings.subscriptions:
+        # On a team server, nobody is told of what others change.
+        follows = settings.subscriptions and self._dependencies.auditor is None
+        if follows:
             optional["on_subscriptions_listen"] = self._subscriptions.listen
             optional["on_subscribe_resource"] = handlers.subscribe
             optional["on_unsubscribe_resource"] = handlers.unsubscribe
@@ -124,7 +130,7 @@ class McpServerFactory:
             **optional,
         )
         server.middleware.clear()  # `Observer` makes the spans
-        if settings.subscriptions:
+        if follows:
             server.announces_changes = True
             server.middleware.append(self._subscriptions.register_on_initialize)
         return server
@@ -157,16 +163,38 @@ class _RequestHandlers:
         tool = TOOLS.get(tools.normalize_name(params.name))
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:100]!r}")
+        status = 500
         try:
             with self.dependencies.observer.observe(Interface.MCP, tool.name, _trace(ctx)):
-                return await self._run_tool(ctx, tool, params.arguments or {})
+                self._admit(ctx, tool.name)
+                result = await self._run_tool(ctx, tool, params.arguments or {})
+                status = 200
+                return result
         except AgentMemoryError as exc:
+            status = get_codes(exc).http
             return errors.to_tool_result(exc)
         except MCPError:
             raise
         except Exception:
             log.exception("mcp.crashed", tool=tool.name)
             return errors.to_tool_result(AgentMemoryError(errors.CRASHED))
+        finally:
+            await self._enter(ctx, tool.name, status)
+
+    def _admit(self, ctx: Context, name: str) -> None:
+        """On a team server, say on whose behalf this task works. Raises Forbidden."""
+        if self.dependencies.auditor is not None:
+            _, caller = _find_caller(ctx)
+            permissions.check_mcp(caller, name)
+            access.act_as(caller)
+
+    async def _enter(self, ctx: Context, name: str, status: int) -> None:
+        auditor = self.dependencies.auditor
+        if auditor is not None:
+            key, caller = _find_caller(ctx)
+            needed = permissions.MCP.get(name, permissions.MANAGE)
+            writes = needed.role is not Role.READER
+            await auditor.note(key, caller, "mcp", name, "", status, needed=needed, writes=writes)
 
     async def _run_tool(
         self, ctx: Context, tool: ToolDefinition, arguments: Mapping[str, Any]
@@ -245,6 +273,7 @@ class _RequestHandlers:
         the protocol's error for a missing resource."""
         try:
             with self.dependencies.observer.observe(Interface.MCP, ctx.method, _trace(ctx)):
+                self._admit(ctx, ctx.method)
                 request = self._build_context(ctx)
                 return await self.dependencies.bridge.run(lambda: work(request))
         except NotFound as exc:
@@ -256,6 +285,16 @@ class _RequestHandlers:
         except Exception as exc:
             log.exception("mcp.crashed", method=ctx.method)
             raise errors.to_protocol_error(AgentMemoryError(errors.CRASHED)) from exc
+
+
+def _find_caller(ctx: Context) -> tuple[str, Principal]:
+    """Return the key and the principal of a request, as the gate has found them out. A client that
+    came through the launcher is the owner's."""
+    if not isinstance(ctx.request, Request):
+        return "launcher", OWNER
+    state = ctx.request.scope.get("state", {})
+    caller = state.get("principal")
+    return (state["caller"], caller) if isinstance(caller, Principal) else ("", NOBODY)
 
 
 def _ignore_progress(_phase: str, _current: int, _total: int) -> None:

@@ -22,6 +22,7 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.InvalidInput: Codes(exit=11, grpc="INVALID_ARGUMENT", http=422, rpc=-32002),
     errors.NotFound: Codes(exit=10, grpc="NOT_FOUND", http=404, rpc=-32001),
     errors.Unauthorized: Codes(exit=1, grpc="UNAUTHENTICATED", http=401),
+    errors.Forbidden: Codes(exit=1, grpc="PERMISSION_DENIED", http=403),
     errors.ContentBlocked: Codes(exit=12, grpc="FAILED_PRECONDITION", http=422, rpc=-32003),
     errors.FeatureUnavailable: Codes(exit=3, grpc="FAILED_PRECONDITION", http=409),
     errors.ConfigError: Codes(exit=3, grpc="FAILED_PRECONDITION", http=500),

@@ -4,6 +4,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from agent_memory.features.operations.model.audit import AuditEntry
+from agent_memory.kernel.access import AccessKey
 from agent_memory.kernel.jobs import JobStatus
 from agent_memory.kernel.status import DaemonStatus, Damage, StoreStats
 from agent_memory.proto import memory_pb2 as pb
@@ -57,3 +59,27 @@ def damage_text(damage: Damage) -> str:
 
 def _utc(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def audit_json(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "timestamp_ms": entry.at_ms,
+        "person": entry.person or None,
+        "key": entry.key or None,
+        "interface": entry.interface,
+        "method": entry.method,
+        "target": entry.target,
+        "status": entry.status,
+        "count": entry.count,
+    }
+
+
+def key_json(key: AccessKey) -> dict[str, Any]:
+    return {
+        "name": key.name,
+        "created_ms": key.created_ms,
+        "person": key.person or None,
+        "role": key.role.value if key.person else None,
+        "projects": None if key.projects is None else sorted(key.projects),
+    }

@@ -22,6 +22,7 @@ FACTS = "facts"  # fact:{id}, former:{id}, and index rows of their order
 KNOWLEDGE = "knowledge"  # episode, procedure, chain, user and session, likewise
 GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_layout.py has the layout
 INJECTIONS = "injections"  # given:{sequence:020} -> what a hook gave to an agent, by reference
+AUDIT = "audit"  # at:{sequence:020} -> who did what on a team server
 META = "meta"  # schema version, sequence counters
 
 ALL = (
@@ -47,10 +48,17 @@ ALL = (
     KNOWLEDGE,
     GRAPH_CHECKPOINTS,
     INJECTIONS,
+    AUDIT,
     META,
 )
 
+# What a daemon derives for its own indexes. Daemons that share a database keep it in files of
+# their own.
+LOCAL = (EMBEDDING_QUEUE, TERM_VECTORS)
+
 # Only in databases that processes share, and no part of the memory: lease:{name} -> holder,
-# lease-end:{name} -> ms, commit:{writer} -> token of its last group
+# lease-end:{name} -> ms, reached:{name} -> number of the outbox, wanted:{name} -> who asks for it,
+# commit:{writer} -> token of its last group, changed:{family} -> token of the last group
 LEASES = "leases"
-SHARED = (*ALL, LEASES)
+VECTOR_COPIES = "vector_copies"  # {owner}:{model}:{document} -> vectors that a daemon has made
+SHARED = (*ALL, LEASES, VECTOR_COPIES)

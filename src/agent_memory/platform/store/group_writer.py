@@ -14,15 +14,16 @@ from typing import NamedTuple
 
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import Millis
-from agent_memory.platform.store import families, keys
+from agent_memory.platform.store import change_marks, families, keys
 from agent_memory.platform.store.batches import Batch, CommitOutcome, Put
+from agent_memory.platform.store.change_marks import ChangeMarks
 from agent_memory.platform.store.database import (
     DatabaseLost,
     LeaseLost,
     TenantDatabase,
     Transaction,
 )
-from agent_memory.platform.store.leases import RENEW_MS, HeldLease
+from agent_memory.platform.store.leases import RENEW_MS, HeldLease, put_reached
 from agent_memory.platform.store.plans import Place, Plan, SequenceName, Write, list_reads
 
 OUTBOX: SequenceName = families.OUTBOX, keys.OUTBOX_PREFIX
@@ -34,6 +35,7 @@ class _Doubt(NamedTuple):
     batches: Sequence[Batch]
     token: bytes
     outcomes: list[CommitOutcome]
+    marked: list[str]
 
 
 class GroupWriter:
@@ -46,17 +48,23 @@ class GroupWriter:
         writer: str,
         lease: HeldLease | None,
         new_token: Callable[[], bytes],
+        marks: ChangeMarks | None = None,
     ) -> None:
         """Write under this name, which no other process may use at the same time.
 
-        With a lease, every group expects it to be held still.
+        With a lease, every group expects it to be held still. With marks, groups mark what they
+        change, and what others have changed since is noticed before.
         """
         self._database = database
+        self._writer = writer
         self._lease = lease
         self._new_token = new_token
+        self._marks = marks
         self._token_place: Place = families.LEASES, b"commit:" + writer.encode()
         self._renewed_ms = 0
+        self._outbox = 0  # the last number that we know of
         self._doubt: _Doubt | None = None
+        self.get_reached: Callable[[], int] = lambda: 0  # how far this process reads the outbox
 
     def commit(self, batches: Sequence[Batch]) -> list[CommitOutcome]:
         """Commit a group and return the outcomes of its batches.
@@ -75,16 +83,19 @@ class GroupWriter:
         try:
             doubt, self._doubt = self._doubt, None
             if doubt is not None and self._is_written(doubt, batches, transaction):
+                self._note_own(doubt, transaction.head.outbox)
                 return doubt.outcomes
+            self._check_outbox(transaction.head.outbox)
             plan = Plan(transaction, {OUTBOX: transaction.head.outbox})
             self._check_lease(plan)
+            self._compare_marks(transaction)
             outcomes = [plan.add(batch) for batch in batches]
             operations = plan.operations(uncounted=frozenset((OUTBOX,)))
+            marked = [] if self._marks is None else change_marks.list_marked(operations)
             operations += self._renew(transaction.head.now_ms, renewing=renewing)
-            if operations:
-                self._finish(
-                    transaction, _Doubt(batches, self._new_token(), outcomes), operations, plan
-                )
+            if operations or plan.sequences[OUTBOX] != transaction.head.outbox:
+                doubt = _Doubt(batches, self._new_token(), outcomes, marked)
+                self._finish(transaction, doubt, operations, plan)
             return outcomes
         finally:
             transaction.roll_back()
@@ -93,15 +104,34 @@ class GroupWriter:
         self, transaction: Transaction, doubt: _Doubt, operations: list[Write], plan: Plan
     ) -> None:
         self._doubt = doubt
+        marks = [change_marks.put_mark(name, doubt.token) for name in doubt.marked]
+        token = Put(*self._token_place, doubt.token)
         try:
-            token = Put(*self._token_place, doubt.token)
-            transaction.commit([*operations, token], plan.sequences[OUTBOX])
+            transaction.commit([*operations, *marks, token], plan.sequences[OUTBOX])
         except DatabaseLost:
             raise
         except StorageFailed:
             self._doubt = None  # the database says that nothing was written
             raise
         self._doubt = None
+        self._note_own(doubt, plan.sequences[OUTBOX])
+
+    def _note_own(self, doubt: _Doubt, outbox: int) -> None:
+        self._outbox = outbox
+        if self._marks is not None:
+            self._marks.set_own(doubt.marked, doubt.token)
+
+    def _check_outbox(self, outbox: int) -> None:
+        """Refuse a database that was restored to an earlier state under our feet: what this process
+        keeps was made from the later one."""
+        if outbox < self._outbox:
+            raise LeaseLost("the database was set back to an earlier state")
+        self._outbox = outbox
+
+    def _compare_marks(self, transaction: Transaction) -> None:
+        if self._marks is not None:
+            places = {name: change_marks.get_place(name) for name in change_marks.MARKED}
+            self._marks.compare({name: transaction.get(*at) for name, at in places.items()})
 
     def _is_written(
         self, doubt: _Doubt, batches: Sequence[Batch], transaction: Transaction
@@ -110,17 +140,19 @@ class GroupWriter:
 
     def _check_lease(self, plan: Plan) -> None:
         if self._lease is not None and not plan.holds(self._lease.expectation):
-            raise LeaseLost("another daemon has taken over this memory")
+            raise LeaseLost("this daemon was away for too long, and counts as gone")
 
     def _renew(self, now_ms: Millis, *, renewing: bool) -> list[Write]:
         """Return the operations that renew the lease, if it is time."""
         if self._lease is None or not (renewing or now_ms - self._renewed_ms >= RENEW_MS):
             return []
         self._renewed_ms = now_ms
-        return [self._lease.extend(now_ms)]
+        return [self._lease.extend(now_ms), put_reached(self._writer, self.get_reached())]
 
     def _list_places(self, batches: Sequence[Batch]) -> list[Place]:
         own = [self._token_place]
         if self._lease is not None:
             own.append((self._lease.expectation.family, self._lease.expectation.key))
+        if self._marks is not None:
+            own += map(change_marks.get_place, change_marks.MARKED)
         return list(dict.fromkeys((*own, *list_reads(batches))))

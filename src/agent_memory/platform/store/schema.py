@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 from agent_memory.kernel.errors import StorageFailed, StorageTooNew
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store import families
-from agent_memory.platform.store.batches import Absent, Batch, Conflict, Equals, Put
+from agent_memory.platform.store import families, migration_mark
+from agent_memory.platform.store.batches import Absent, Batch, Committed, Equals, Put
 
 VERSION = 1
 _KEY = b"schema"
@@ -31,9 +31,10 @@ def prepare(
     `before` is called with the present schema before a migration; if it raises, nothing changes.
     """
     version = VERSION if version is None else version
-    if store.get(families.META, _KEY) is None:
-        _record(store, Absent(families.META, _KEY), version)
-        return
+    migration_mark.refuse_unfinished(store.get)
+    is_new = store.get(families.META, _KEY) is None
+    if is_new and _record(store, Absent(families.META, _KEY), version):
+        return  # else another process was faster
     present = check(store, version)
     if present < version:
         before(present)
@@ -41,11 +42,17 @@ def prepare(
         if step not in migrations:
             raise StorageFailed(f"there is no migration to schema {step}")
         migrations[step](store)
-        _record(store, Equals(families.META, _KEY, b"%d" % (step - 1)), step)
+        if not _record(store, Equals(families.META, _KEY, b"%d" % (step - 1)), step):
+            raise StorageFailed("the schema version changed while the store was being opened")
 
 
 def check(store: OrderedStore, version: int = VERSION) -> int:
-    """Return the schema of a store. Raises StorageTooNew if it is later than `version`."""
+    """Return the schema of a store.
+
+    Raises StorageTooNew if it is later than `version`, StorageFailed if the store is only partly
+    filled.
+    """
+    migration_mark.refuse_unfinished(store.get)
     present, _ = read_header(store.get)
     if present > version:
         raise StorageTooNew(
@@ -72,11 +79,11 @@ def _number(raw: bytes) -> int:
     return int(raw)
 
 
-def _record(store: OrderedStore, expected: Absent | Equals, version: int) -> None:
+def _record(store: OrderedStore, expected: Absent | Equals, version: int) -> bool:
+    """Record a version. Return False if the expected one is not there."""
     batch = Batch((Put(families.META, _KEY, b"%d" % version),), (expected,))
     (outcome,) = store.submit([batch]).result()
-    if isinstance(outcome, Conflict):
-        raise StorageFailed("the schema version changed while the store was being opened")
+    return isinstance(outcome, Committed)
 
 
 def ensure_identity(store: OrderedStore) -> str:

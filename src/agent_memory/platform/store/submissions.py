@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from agent_memory.kernel.errors import Overloaded, StorageClosed, StorageFailed
-from agent_memory.platform.store.batches import Batch, CommitOutcome
+from agent_memory.platform.store.batches import Batch, CommitOutcome, Equals
 
 GROUP_BATCHES = 1024
 GROUP_BYTES = 8 << 20
@@ -26,10 +26,12 @@ class UnknownFamily(StorageFailed):
 class Submission:
     """The batches of one `submit`, and the future that their caller waits for."""
 
-    __slots__ = ("batches", "future", "size")
+    __slots__ = ("batches", "fence", "future", "size")
 
-    def __init__(self, batches: tuple[Batch, ...]) -> None:
+    def __init__(self, batches: tuple[Batch, ...], fence: Equals | None = None) -> None:
+        """`fence` is the lease that all batches expect, if there is one."""
         self.batches = batches
+        self.fence = fence
         self.future: Future[list[CommitOutcome]] = Future()
         # Running from the start: a waiter that gives up cannot cancel a write in progress.
         self.future.set_running_or_notify_cancel()

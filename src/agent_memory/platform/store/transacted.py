@@ -4,8 +4,8 @@ One thread writes: it takes every waiting batch and commits them as one transact
 becomes visible and durable at once, so readers never wait for the writer.
 
 If the database does not answer, new writes are refused while the group under way is tried again. It
-fails only if its fate stays unknown for too long. If another process takes the lease, the store has
-ended: what this process keeps in memory may be out of date from then on.
+fails only if its fate stays unknown for too long. If other processes have removed the lease of this
+one, the store has ended: what this process keeps may be out of date from then on.
 """
 
 import os
@@ -21,9 +21,11 @@ from typing import TypeVar
 import structlog
 
 from agent_memory.kernel.errors import StorageFailed, StorageUnwritable
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
-from agent_memory.platform.store import families
+from agent_memory.platform.store import families, fences
 from agent_memory.platform.store.batches import Batch, CommitOutcome, Row
+from agent_memory.platform.store.change_marks import ChangeMarks
 from agent_memory.platform.store.committer import unwritable_error
 from agent_memory.platform.store.database import (
     DatabaseLost,
@@ -35,9 +37,9 @@ from agent_memory.platform.store.database import (
 from agent_memory.platform.store.gates import ReaderGate
 from agent_memory.platform.store.group_writer import OUTBOX, GroupWriter
 from agent_memory.platform.store.leases import (
-    DAEMON,
     RENEW_MS,
     HeldLease,
+    name_daemon,
     release_lease,
     take_lease,
 )
@@ -70,6 +72,7 @@ class TransactedStore:
 
         `on_close` is called after the last write, while the database is still open.
         """
+        self._users_of_store: list[Callable[[], None]] = []
         self._database = database
         self._writer = writer
         self._on_health_change = watch
@@ -104,8 +107,21 @@ class TransactedStore:
         with self._reading():
             return read_sequence(self._database, family, prefix)
 
+    def read_clock(self) -> Millis:
+        """Return the time of the database's clock."""
+        with self._reading():
+            return self._database.read_head().now_ms
+
+    def report_reached(self, get_reached: Callable[[], int]) -> None:
+        """Let other processes keep the outbox from this number on, which is asked for from time to
+        time."""
+        self._writer.get_reached = get_reached
+
     def submit(self, batches: Sequence[Batch], /) -> "Future[list[CommitOutcome]]":
-        submission = Submission(tuple(batches))
+        fence = fences.find_fence()
+        submission = Submission(
+            tuple(batches) if fence is None else fences.fence(batches, fence), fence
+        )
         for batch in submission.batches:
             for each in (*batch.operations, *batch.expectations):
                 if each.family not in families.SHARED:
@@ -123,7 +139,14 @@ class TransactedStore:
         with self._users.reading():
             yield
 
+    def before_close(self, work: Callable[[], None]) -> None:
+        """Call a function when the store is closed, while it can still be used."""
+        self._users_of_store.append(work)
+
     def close(self) -> None:
+        users, self._users_of_store = self._users_of_store, []
+        for work in users:
+            work()
         self._closing = True
         if not self._queue.close():
             return
@@ -166,7 +189,11 @@ class TransactedStore:
         batches = tuple(batch for submission in group for batch in submission.batches)
         outcomes = iter(self._try(lambda: self._writer.commit(batches), TRY_SECONDS))
         for submission in group:
-            submission.future.set_result([next(outcomes) for _ in submission.batches])
+            own = [next(outcomes) for _ in submission.batches]
+            if submission.fence is not None and fences.is_fenced_off(own, submission.fence):
+                submission.fail(LeaseLost("another daemon does this work now"))
+            else:
+                submission.future.set_result(own)
 
     def _try(self, work: Callable[[], T], seconds: float) -> T:
         """Repeat a transaction until it succeeds, is refused for good, or takes too long."""
@@ -215,28 +242,37 @@ def open_transacted(
     *,
     holder: str,
     label: str,
+    marks: ChangeMarks | None = None,
+    lease: bytes | None = None,
 ) -> TransactedStore:
-    """Take the lease of the tenant and open a store on it. Closing it releases the lease.
+    """Open a store on a tenant that other processes use too. Closing it says that we are gone.
 
     `holder` is the name of this writer, the same after a restart; `label` describes it to people.
-    Raises StorageLocked if another one holds the lease.
+    Without `marks`, what others change is not noticed. `lease` is the name of the lease that every
+    write needs, that of a daemon if it is None. Raises StorageLocked if another holder has it.
     """
-    lease = _take_lease(database, holder, label)
+    held = _take_lease(database, lease or name_daemon(holder), holder, label)
 
     def release() -> None:
         with suppress(StorageFailed):  # it ends by itself
-            release_lease(database, lease)
+            release_lease(database, held)
 
-    writer = GroupWriter(database, writer=holder, lease=lease, new_token=partial(os.urandom, 16))
+    writer = GroupWriter(
+        database,
+        writer=holder,
+        lease=held,
+        new_token=partial(os.urandom, 16),
+        marks=marks,
+    )
     return TransactedStore(database, writer, watch, on_close=release)
 
 
-def _take_lease(database: TenantDatabase, holder: str, label: str) -> HeldLease:
+def _take_lease(database: TenantDatabase, name: bytes, holder: str, label: str) -> HeldLease:
     for pause in RETRY_PAUSES:
         with suppress(TransactionRefused):
-            return take_lease(database, DAEMON, holder=holder, label=label)
+            return take_lease(database, name, holder=holder, label=label)
         time.sleep(pause)
-    return take_lease(database, DAEMON, holder=holder, label=label)
+    return take_lease(database, name, holder=holder, label=label)
 
 
 class StoreView:

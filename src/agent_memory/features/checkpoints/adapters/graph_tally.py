@@ -28,7 +28,7 @@ class GraphTally:
         self._changed = threading.Condition()
         self._tickets = count()
         self._making: set[int] = set()
-        self._count = 0
+        self._count = self._restarts = 0
         self._counted = layout.prefix(layout.ID)  # all below this key are counted
         self._end = keys.end_of(self._counted)
         self._made: set[bytes] | None = None  # while a page is read
@@ -68,11 +68,19 @@ class GraphTally:
             with self._changed:
                 return self._count
 
+    def note_foreign_changes(self) -> None:
+        """Count again: others may have added and removed checkpoints."""
+        with self._changed:
+            self._count, self._counted = 0, layout.prefix(layout.ID)
+            self._restarts += 1
+
     def _count_page(self) -> None:
         with self._changed:
-            self._made = set()
+            self._made, restarts = set(), self._restarts
         rows = self._store.scan(layout.FAMILY, self._counted, self._end, limit=self._page)
         with self._changed:
+            if self._restarts != restarts:
+                return  # this page may be from before the change of another process
             # Any write that this page could show has begun before this point.
             begun = frozenset(self._making)
             self._changed.wait_for(lambda: not begun & self._making)

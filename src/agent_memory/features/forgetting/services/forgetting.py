@@ -34,9 +34,11 @@ from agent_memory.features.toc.model.toc import Erasure, GripId, TocChange, TocN
 from agent_memory.features.toc.ports import TocEraser, TocReader
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
+from agent_memory.kernel import access
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import Millis, Position, SessionId
 from agent_memory.kernel.progress import OnPhase
+from agent_memory.platform.ports import Leadership
 
 LISTING, REMOVING, CONTENTS = "listing", "removing", "contents"
 PHASES = (LISTING, REMOVING, CONTENTS, INDEXES, COMPACTING, SEARCHING)
@@ -71,6 +73,7 @@ class Forgetting:
     injections: Injections
     purging: Purging
     toc_lock: AbstractContextManager[object]  # shared with the jobs that write nodes
+    leadership: Leadership
     running: threading.Lock = field(default_factory=threading.Lock)
 
     def preview(self, selection: Selection) -> Preview:
@@ -85,8 +88,9 @@ class Forgetting:
         )
 
     def forget_events(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport:
-        """Forget the selected events, and finish what an earlier run left."""
-        with self.running:
+        """Forget the selected events, and finish what an earlier run left. Raises Forbidden."""
+        access.check_may_manage("forget events")
+        with self.running, self.leadership.take_over(), access.lift_restrictions():
             earlier = self._finish(on_progress)
             count = 0
             waiting: list[SessionPosition] = []
@@ -108,7 +112,8 @@ class Forgetting:
 
     def forget_once(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport:
         """Forget the selected events. If they are gone, return the report of the call that forgot
-        them: its answer may be lost. Raises NotFound if there was no such call."""
+        them: its answer may be lost. Raises NotFound if there was no such call, and Forbidden."""
+        access.check_may_manage("forget events")
         if self.preview(selection).events:
             report = self.forget_events(selection, on_progress)
             if report.events:  # else the daemon finished an interrupted call meanwhile
@@ -120,7 +125,7 @@ class Forgetting:
 
     def earlier(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport | None:
         """Return the report of an earlier call with the same selection, finishing it first."""
-        with self.running:
+        with self.running, self.leadership.take_over():
             self._finish(on_progress)
             return self.reports.find(forgetting.name_selection(selection))
 
@@ -172,6 +177,7 @@ class Forgetting:
         )
         self.purging.purge_indexes(self._entries(places), on_progress)
         self.purging.purge_files(on_progress)
+        self.purging.announce()
         report = self._build_report(places, tally, on_progress)
         self.reports.save(name, report)
         self.plan.clear()

@@ -15,11 +15,13 @@ from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import ChangeLog, Journal, MemoryUses
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.note_writer import NoteWriter
+from agent_memory.kernel import access
+from agent_memory.kernel.access import Role
 from agent_memory.kernel.counts import format_count
-from agent_memory.kernel.errors import GitFailed, NotFound
+from agent_memory.kernel.errors import Forbidden, GitFailed, NotFound
 from agent_memory.kernel.ids import Domain
 from agent_memory.kernel.progress import OnPhase
-from agent_memory.platform.ports import Clock
+from agent_memory.platform.ports import Clock, Leadership
 
 NOTES = "notes"
 
@@ -38,6 +40,7 @@ class MemoryForgetting:
     injections: Injections
     purging: Purging
     clock: Clock
+    leadership: Leadership
 
     def forget(
         self,
@@ -49,7 +52,28 @@ class MemoryForgetting:
         on_progress: OnPhase,
     ) -> ForgettingReport:
         """Forget these. If a person asks for it, undo knows that their last change is final.
-        Raises InvalidInput if a program chose one that awaits review."""
+        Raises InvalidInput if a program chose one that awaits review, and Forbidden."""
+        for memory in chosen:
+            _check_may_forget(memory)
+        # What has traces of them may be for others.
+        with self.leadership.take_over(), access.lift_restrictions():
+            return self._forget(
+                chosen,
+                here,
+                rewrite_notes=rewrite_notes,
+                by_user=by_user,
+                on_progress=on_progress,
+            )
+
+    def _forget(
+        self,
+        chosen: Sequence[Memory],
+        here: MemoryLocation,
+        *,
+        rewrite_notes: bool,
+        by_user: bool,
+        on_progress: OnPhase,
+    ) -> ForgettingReport:
         found = list({memory.key: memory for memory in chosen}.values())
         for memory in () if by_user else found:
             memories.check_reviewed(memory)
@@ -77,6 +101,7 @@ class MemoryForgetting:
         self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], on_progress)
         self.injections.remove_missing()
         self.purging.purge_files(on_progress)
+        self.purging.announce()
         proof = self.purging.build_proof(needles, {memory.urn for memory in found}, on_progress)
         if any(self._is_there(memory) for memory in found):
             proof = replace(proof, found_in=(*proof.found_in, "memories"))
@@ -124,6 +149,21 @@ class MemoryForgetting:
             " has the old history brings it back"
         )
         return missed
+
+
+def _check_may_forget(memory: Memory) -> None:
+    """On a team server, a person may forget what is theirs, and an admin what they see."""
+    caller = access.get_caller()
+    if caller is None:
+        return
+    access.check_may_write("memories", memory.domain)
+    is_own = memory.domain == caller.own_domain or (
+        caller.person and memory.author == caller.person
+    )
+    if not is_own and caller.role is not Role.ADMIN:
+        raise Forbidden(
+            f"{memory.id} was captured by another: they can forget it, or an admin of your team"
+        )
 
 
 def _needles(memory: Memory) -> frozenset[bytes]:

@@ -39,6 +39,8 @@ class Purging:
     traces: NeedleSearch
     discard_vectors: Callable[[], None]  # of an embedder that is switched off
     discard_contexts: Callable[[], None]  # that sessions were given and hooks have kept
+    announce: Callable[[], None]  # asks other daemons on this memory to purge their own files
+    local_families: Sequence[str] = ()  # of the store, if only these are in files of this daemon
 
     def purge_indexes(self, entries: Sequence[OutboxEntry], on_progress: OnPhase) -> None:
         """Remove from the indexes and their files what the records behind these entries no
@@ -54,6 +56,13 @@ class Purging:
         with self.indexes.filling:
             self.indexes.indexing.fill(lambda count: on_progress(INDEXES, count), afresh=True)
         self.discard_contexts()
+
+    def purge_own(self, entries: Sequence[OutboxEntry], on_progress: OnPhase) -> None:
+        """Remove from the files of this daemon what another one has forgotten."""
+        self.purge_indexes(entries, on_progress)
+        for number, family in enumerate(self.local_families, 1):
+            self.store.compact(family)
+            on_progress(COMPACTING, number)
 
     def purge_files(self, on_progress: OnPhase) -> None:
         """Remove deleted rows from the files of the store, and start a new log."""

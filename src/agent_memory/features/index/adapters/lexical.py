@@ -38,8 +38,9 @@ from agent_memory.features.index.model.queries import (
     TermStatistics,
     domain_names,
 )
+from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import IndexFailed
-from agent_memory.kernel.ids import MAX_MILLIS, Millis
+from agent_memory.kernel.ids import MAX_MILLIS, USER, Millis
 from agent_memory.kernel.status import IndexStats
 from agent_memory.kernel.text import analysis
 
@@ -351,6 +352,8 @@ class TantivyIndex:
             yield Occur.MustNot, self._any("kind", sorted({*DocumentKind, _BOOKKEEPING} - kinds))
         else:
             yield Occur.Must, self._silent(self._any("kind", sorted(kinds)))
+        if scope.caller is not None:
+            yield self._restrict(scope.caller)
         if scope.statuses:
             yield Occur.Must, self._silent(self._any("status", sorted(scope.statuses)))
         else:
@@ -360,6 +363,18 @@ class TantivyIndex:
                 self._index.schema, "at", tantivy.FieldType.Integer, scope.since, scope.until
             )
             yield Occur.Must, self._silent(within)
+
+    def _restrict(self, caller: Principal) -> tuple[Any, Any]:
+        """Return the filter of what a caller sees, so that what they do not see takes no room among
+        the hits. It may let through more: hits are checked when they are read."""
+        own = self._term("domain", caller.own_domain)
+        if caller.projects is not None:
+            seen = [(Occur.Should, own)]
+            if caller.projects:
+                seen.append((Occur.Should, self._any("project", sorted(caller.projects))))
+            return Occur.Must, self._silent(Query.boolean_query(seen))
+        private = [(Occur.Must, self._term("domain", USER)), (Occur.MustNot, own)]
+        return Occur.MustNot, Query.boolean_query(private)
 
     def _term(self, name: str, value: str) -> Any:
         return Query.term_query(self._index.schema, name, _short(value), "basic")

@@ -38,6 +38,7 @@ from agent_memory.features.index.model.documents import (
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchScope, domain_names
 from agent_memory.features.index.ports import PartCosines
+from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.status import IndexStats
@@ -608,7 +609,21 @@ def _select_rows(view: _View, scope: SearchScope) -> Mask:
     if scope.since > 0 or scope.until < MAX_MILLIS:
         at = view.at[: view.count]
         admitted &= (at >= scope.since) & (at <= scope.until)
+    if scope.caller is not None:
+        admitted &= _select_visible(view, scope.caller)
     return admitted
+
+
+def _select_visible(view: _View, caller: Principal) -> Mask:
+    """Return which rows a caller may see: hits are checked again when they are read."""
+    project, domain = view.rows.columns["project"], view.rows.columns["domain"]
+
+    def select(column: _Column, admits: Callable[[str], bool]) -> Mask:
+        return _is_any(column.numbers[: view.count], column.where(admits))
+
+    if caller.projects is None:
+        return select(domain, lambda name: not name or caller.sees_domain(name))
+    return select(project, caller.projects.__contains__) | select(domain, caller.own_domain.__eq__)
 
 
 def _is_any(numbers: NDArray[np.int32], admitted: Sequence[int]) -> Mask:

@@ -12,6 +12,7 @@ from agent_memory.features.index.model.documents import (
     build_key,
 )
 from agent_memory.features.log.model.events import check_millis
+from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position
 
@@ -51,6 +52,7 @@ class SearchScope:
     tags: frozenset[str] = frozenset()
     since: Millis = _EARLIEST
     until: Millis = _LATEST
+    caller: Principal | None = None  # on a team server: who asks, and so what may be found
 
     def __post_init__(self) -> None:
         check_millis("from_timestamp_ms", self.since)
@@ -79,12 +81,13 @@ class SearchScope:
             and self.admits_status(document.status)
             and self.tags <= document.tags
             and self.since <= document.at_ms <= self.until
+            and (self.caller is None or _is_visible(document, self.caller))
         )
 
     @property
     def filters_turns(self) -> bool:
         """Whether a turn beside a hit may fail a filter that only its record tells."""
-        rest = self.tags or self.domains or self.statuses
+        rest = self.tags or self.domains or self.statuses or self.caller is not None
         return bool(rest or self.exact().keys() - {"session"})
 
     def admits_turn(self, hit: "IndexHit") -> bool:
@@ -101,6 +104,12 @@ class SearchScope:
     @property
     def hidden(self) -> frozenset[str]:
         return HIDDEN - {"archived"} if self.archived else HIDDEN
+
+
+def _is_visible(document: Document, caller: Principal) -> bool:
+    if document.kind is DocumentKind.MEMORY:
+        return caller.sees_domain(document.domain)
+    return caller.sees_project(document.project)
 
 
 def domain_names(domain: str) -> tuple[str, ...]:

@@ -183,6 +183,13 @@ class StoredKnowledge:
         on_commit(outcome)  # a callback might run after the caller resumes
         return isinstance(outcome, Committed)
 
+    def note_foreign_changes(self) -> None:
+        """Count again what others may have changed."""
+        with self._counting:
+            for counts in (self._made, self._versions):
+                for kind in counts:
+                    counts[kind] += 1
+
     def version(self, kind: type[KnowledgeRecord], /) -> int:
         return self._versions[kind]
 

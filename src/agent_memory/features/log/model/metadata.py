@@ -10,6 +10,7 @@ OUTCOME = "outcome"
 # The text is a title of the session; the value says who gave it: "user" or "agent".
 TITLES = "titles"
 SUMMARIZES = "summarizes"  # the text sums up earlier events: "compaction" or "session"
+PERSON = "person"  # who recorded it on a team server, as their key says
 RECALLED = "recalled"  # the event is a question to our own memory, without what it returned
 
 

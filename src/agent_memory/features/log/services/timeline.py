@@ -112,11 +112,14 @@ class Timeline:
 
 
 def _list_talk(read: Callable[[Position | None], EventPage], after: Position | None) -> EventPage:
-    """Return the first page with an event that is no description, or the last page."""
+    """Return the first page with an event that is no description, or the last page.
+
+    A page without any event says that the log has read enough at once, and goes on at `next`.
+    """
     while True:
         page = read(after)
         events = tuple(event for event in page.events if not is_description(event))
-        if events or page.next is None:
+        if events or page.next is None or not page.events:
             return replace(page, events=events)
         after = page.next
 

@@ -122,6 +122,11 @@ class MemoryOutlines:
                     old = self._known.get(key)
                     self._put(_outline(key, row, 0 if old is None else old.uses))
 
+    def forget_all(self) -> None:
+        """Read everything again: others may have changed any memory."""
+        with self._changing:
+            self._known = None
+
     def note_uses(self, uses: Mapping[MemoryKey, int]) -> None:
         with self._changing:
             for key, count in uses.items():
@@ -165,9 +170,13 @@ class MemoryOutlines:
 
 
 class StoredMemories:
-    def __init__(self, store: OrderedStore, outlines: MemoryOutlines | None = None) -> None:
+    def __init__(
+        self, store: OrderedStore, outlines: MemoryOutlines | None = None, *, daemon: str = ""
+    ) -> None:
+        """`daemon` writes the notes of what is changed here, if several share the store."""
         self._store = store
         self._outlines = outlines
+        self._daemon = daemon
 
     def get(self, key: MemoryKey, /) -> Memory | None:
         alike = self.find_by_digest(key.domain, key.namespace, key.digest[:HEX_CHARS])
@@ -203,7 +212,7 @@ class StoredMemories:
         return domains
 
     def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
-        outcomes = self._store.submit([_batch(change) for change in changes]).result()
+        outcomes = self._store.submit([_batch(change, self._daemon) for change in changes]).result()
         if self._outlines is not None:
             self._outlines.note_written([change.after.key for change in changes])
         return [isinstance(outcome, Committed) for outcome in outcomes]
@@ -274,22 +283,27 @@ class StoredUses:
 
 
 class StoredNoteQueue:
-    def __init__(self, store: OrderedStore) -> None:
+    """The notes that a daemon has yet to write: a repository is a folder of its machine."""
+
+    def __init__(self, store: OrderedStore, *, daemon: str = "") -> None:
         self._store = store
+        self._daemon = daemon
 
     def list_homes(self) -> list[Home]:
         homes: list[Home] = []
-        start, end = _NOTE, keys.end_of(_NOTE)
+        start = _home_prefix(Home(""), self._daemon)[:-1]
+        end = keys.end_of(start)
         while len(homes) < _HOMES and (
             rows := self._store.scan(families.NOTE_QUEUE, start, end, limit=1)
         ):
-            home = Home(keys.unescape(rows[0][0].split(b":")[1]))
+            name = keys.unescape(rows[0][0].split(b":")[1])
+            home = Home(name.removeprefix(_owner(self._daemon)))
             homes.append(home)
-            start = keys.end_of(_home_prefix(home))
+            start = keys.end_of(_home_prefix(home, self._daemon))
         return homes
 
     def list_pending(self, home: Home, /, *, limit: int) -> list[tuple[Ticket, MemoryKey]]:
-        prefix = _home_prefix(home)
+        prefix = _home_prefix(home, self._daemon)
         rows = self._store.scan(families.NOTE_QUEUE, prefix, keys.end_of(prefix), limit=limit)
         return [(Ticket(key), keys.parse_memory(codec.decode_key(value))) for key, value in rows]
 
@@ -299,11 +313,15 @@ class StoredNoteQueue:
             self._store.submit([Batch(removals)]).result()
 
 
-def _home_prefix(home: Home) -> bytes:
-    return b"%s%s:" % (_NOTE, keys.escape(home))
+def _home_prefix(home: Home, daemon: str) -> bytes:
+    return b"%s%s:" % (_NOTE, keys.escape(_owner(daemon) + home))
 
 
-def _batch(change: MemoryChange) -> Batch:
+def _owner(daemon: str) -> str:
+    return f"{daemon} " if daemon else ""
+
+
+def _batch(change: MemoryChange, daemon: str) -> Batch:
     before, after, _ = change
     key = keys.memory(after.key)
     entry = encode_entry(MemoryChanged(key=after.key))
@@ -312,7 +330,9 @@ def _batch(change: MemoryChange) -> Batch:
         Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry),
     ]
     if change.note_home is not None:
-        operations.append(Append(families.NOTE_QUEUE, _home_prefix(change.note_home), entry))
+        operations.append(
+            Append(families.NOTE_QUEUE, _home_prefix(change.note_home, daemon), entry)
+        )
     expected = (
         Absent(families.MEMORIES, key)
         if before is None

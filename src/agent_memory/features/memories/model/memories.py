@@ -18,7 +18,7 @@ from agent_memory.features.log.model.events import (
     check_millis,
 )
 from agent_memory.features.memories.model.name_changes import NameChange, NameSet
-from agent_memory.kernel import spelling
+from agent_memory.kernel import access, spelling
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Digest, Domain, MemoryKey, Millis
 
@@ -308,6 +308,8 @@ def resolve_namespace(name: str) -> str:
 def check_domain(domain: str) -> Domain:
     family, _, name = domain.partition(":")
     if domain == USER or (family in (PROJECT, ORG) and _NAME.fullmatch(name)):
+        return Domain(domain)
+    if family == USER and access.is_person(name):  # what is private to a person of a team
         return Domain(domain)
     raise InvalidInput(
         f"domain is {domain!r}; it must be user, project:NAME or org:NAME, with a name of letters,"

@@ -17,6 +17,8 @@ from agent_memory.features.memories.model.projects import (
 )
 from agent_memory.features.memories.ports import Projects, Repositories
 from agent_memory.features.secrets.ports import SecretsFilter
+from agent_memory.kernel import access
+from agent_memory.kernel.access import OWNER
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
@@ -50,9 +52,15 @@ class ProjectResolver:
     shared: OrgRepository
     secrets: SecretsFilter
     registering: threading.Lock = field(default_factory=threading.Lock)
+    team: bool = False  # a team server: its memories need no repository
 
     def resolve(self, domain: str, caller: Caller) -> MemoryLocation:
-        """Return the location of a domain: `project`, `user`, `org`, or a full domain."""
+        """Return the location of a domain: `project`, `user`, `org`, or a full domain.
+
+        On a team server, `user` is what is private to the person who asks.
+        """
+        if self.team and not caller.folder and domain != ORG:
+            return self._resolve_for_team(domain)
         if domain == PROJECT:
             return self.resolve_folder(caller)
         if domain == USER:
@@ -76,7 +84,9 @@ class ProjectResolver:
         """Return the domain to search; its repository may be gone."""
         if name.startswith(f"{PROJECT}:"):
             return memories.check_domain(name)
-        return USER if name == USER else self.resolve(name, caller).domain
+        if name == USER and not self.team:
+            return USER
+        return self.resolve(name, caller).domain
 
     def resolve_folder(self, caller: Caller) -> MemoryLocation:
         """Return the project of the caller's folder. Raises InvalidInput if there is none."""
@@ -131,26 +141,38 @@ class ProjectResolver:
 
     def find_home(self, domain: Domain) -> Home | None:
         """Return a repository that stores this domain's memories, or None."""
-        if domain == USER:
+        if domain == USER and not self.team:
             return self.repositories.get_private_home(USER_REPOSITORY)
         family, _, name = domain.partition(":")
+        if family == USER:
+            return NOWHERE if self.team else None
         if family == ORG:
             try:
                 return self._resolve_org(name).home
             except (ConfigError, InvalidInput, GitFailed):
                 return None
         homes = self.list_homes(domain)
-        return homes[0] if homes else None
+        return homes[0] if homes else NOWHERE if self.team else None
 
     def list_homes(self, domain: Domain) -> list[Home]:
         """List all repositories on this machine that may hold this domain's memories."""
         family, _, name = domain.partition(":")
         if family != PROJECT:
             home = self.find_home(domain)
-            return [] if home is None else [home]
+            return [home] if home else []
         project = self.projects.get(name)
         known = () if project is None else project.homes
         return [home for home in known if self.repositories.exists(home)]
+
+    def _resolve_for_team(self, domain: str) -> MemoryLocation:
+        asks = access.get_caller() or OWNER
+        if domain == PROJECT:
+            raise InvalidInput("no project: name it, as in project:my-app")
+        if domain == USER:
+            return MemoryLocation(domain=asks.own_domain, home=NOWHERE, author=asks.person)
+        checked = memories.check_domain(domain)
+        home = self.find_home(checked) or NOWHERE
+        return MemoryLocation(domain=checked, home=home, author=asks.person)
 
     def _resolve_org(self, name: str) -> MemoryLocation:
         shared = self.shared

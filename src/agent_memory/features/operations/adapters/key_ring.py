@@ -4,33 +4,47 @@ them."""
 import threading
 
 import msgspec
+import structlog
 
-from agent_memory.kernel.access import AccessKey
+from agent_memory.kernel.access import AccessKey, Role
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Absent, Batch, Committed, Delete, Equals, Put
 
+log = structlog.get_logger()
+
 
 class _AccessKey(msgspec.Struct, array_like=True, frozen=True):
     digest: bytes
     created_ms: int
+    person: str = ""
+    role: str = ""
+    projects: list[str] | None = None
 
 
 _decode_access_key = msgspec.msgpack.Decoder(_AccessKey).decode
 
 
 def encode_access_key(key: AccessKey) -> bytes:
-    return codec.pack(_AccessKey(key.digest, key.created_ms))
+    projects = None if key.projects is None else sorted(key.projects)
+    return codec.pack(_AccessKey(key.digest, key.created_ms, key.person, key.role, projects))
 
 
 def decode_access_key(name: str, value: bytes) -> AccessKey:
     try:
         record = _decode_access_key(codec.body(value))
-    except msgspec.MsgspecError as exc:
+        return AccessKey(
+            name=name,
+            digest=record.digest,
+            created_ms=Millis(record.created_ms),
+            person=record.person,
+            role=Role(record.role) if record.person else Role.ADMIN,
+            projects=None if record.projects is None else frozenset(record.projects),
+        )
+    except (msgspec.MsgspecError, ValueError, InvalidInput) as exc:
         raise StorageFailed(f"the stored key {name!r} is damaged") from exc
-    return AccessKey(name=name, digest=record.digest, created_ms=Millis(record.created_ms))
 
 
 _PREFIX = b"key:"
@@ -38,8 +52,8 @@ _MOST = 10_000
 
 
 class StoredKeyRing:
-    """The keys of a store. Use one per store: it reads the keys once and follows only its own
-    changes."""
+    """The keys of a store. Use one per store: it reads the keys once and follows its own changes;
+    call `refresh_soon` when others have changed them."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -85,15 +99,26 @@ class StoredKeyRing:
             self._known = tuple(key for key in known if key.name != name)
             return True
 
+    def refresh_soon(self) -> None:
+        """Read the keys again, on a thread of its own: requests are checked meanwhile."""
+        threading.Thread(target=self._refresh, name="key-ring", daemon=True).start()
+
+    def _refresh(self) -> None:
+        with self._changing:
+            try:
+                self._known = self._load()
+            except StorageFailed as exc:
+                log.warning("keys.not_read", error=str(exc))
+                self._known = None  # one may be revoked: the next request reads them
+
     def _read(self) -> tuple[AccessKey, ...]:
         if self._known is None:
-            rows = self._store.scan(
-                families.ACCESS_KEYS, _PREFIX, keys.end_of(_PREFIX), limit=_MOST
-            )
-            self._known = tuple(
-                decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows
-            )
+            self._known = self._load()
         return self._known
+
+    def _load(self) -> tuple[AccessKey, ...]:
+        rows = self._store.scan(families.ACCESS_KEYS, _PREFIX, keys.end_of(_PREFIX), limit=_MOST)
+        return tuple(decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows)
 
     def _commit(self, batch: Batch) -> bool:
         (outcome,) = self._store.submit([batch]).result()

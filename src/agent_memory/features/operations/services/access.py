@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_memory.features.operations.ports import KeyRing
 from agent_memory.kernel import access
-from agent_memory.kernel.access import AccessKey
+from agent_memory.kernel.access import OWNER, AccessKey, Principal
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.platform.ports import Clock
 
@@ -15,15 +15,35 @@ class Access:
     keys: KeyRing
     clock: Clock
     new_secret: Callable[[], str]
+    team: bool = False  # this daemon serves a team: a key belongs to a person
+    on_change: Callable[[str, str], None] = lambda _action, _name: None
 
-    def create(self, name: str) -> str:
+    def create(self, name: str, principal: Principal = OWNER) -> str:
         """Create a key and return its secret, which is shown once and not stored."""
+        if self.team and not principal.person:
+            raise InvalidInput(
+                "on a team server a key belongs to a person: add --person NAME, with --role"
+                " reader, writer or admin"
+            )
+        if not self.team and principal != OWNER:
+            raise InvalidInput(
+                "keys of people are for a team server, and this daemon is your own: set"
+                " team.enabled first, or create a key without --person"
+            )
         secret = self.new_secret()
-        key = AccessKey(name=name, digest=access.hash_secret(secret), created_ms=self.clock.now())
+        key = AccessKey(
+            name=name,
+            digest=access.hash_secret(secret),
+            created_ms=self.clock.now(),
+            person=principal.person,
+            role=principal.role,
+            projects=principal.projects,
+        )
         if not self.keys.add(key):
             raise InvalidInput(
                 f"there is a key {name!r} already: revoke it first, or choose a name"
             )
+        self.on_change("create", name)
         return secret
 
     def list(self) -> list[AccessKey]:
@@ -32,10 +52,11 @@ class Access:
     def revoke(self, name: str) -> None:
         if not self.keys.remove(name):
             raise NotFound(f"no key {name!r}; `memory-daemon token list` shows all")
+        self.on_change("revoke", name)
 
-    def knows(self, name: str) -> bool:
-        """Tell whether the key still exists."""
-        return any(key.name == name for key in self.keys.list_keys())
+    def knows(self, known: AccessKey) -> bool:
+        """Tell whether the key still exists, with the same rights."""
+        return any(key == known for key in self.keys.list_keys())
 
     def check(self, secret: str) -> AccessKey | None:
         """Return the key that a secret belongs to, if any."""

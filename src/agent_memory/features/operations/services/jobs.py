@@ -10,7 +10,7 @@ from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.ports import Outbox
 from agent_memory.features.memories.services.note_writer import NoteWriter
-from agent_memory.features.operations.ports import Scheduler
+from agent_memory.features.operations.ports import OutboxReaders, PurgeRequests, Scheduler
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.streaming.services.change_feed import OUTBOX_RETENTION, ChangeFeed
 from agent_memory.features.toc.ports import TocWriter
@@ -26,6 +26,7 @@ from agent_memory.kernel.errors import (
     StorageFailed,
 )
 from agent_memory.kernel.jobs import OUTBOX, JobStatus
+from agent_memory.platform.ports import Leadership
 
 RETRIES = 20  # failed summaries tried again per run
 REBUILD_STEPS = 100  # per run: a long rebuild takes many, so that pausing it takes effect soon
@@ -37,7 +38,8 @@ Check = Callable[[], None]
 @dataclass(frozen=True, slots=True)
 class JobTasks:
     """The work of each job. Cutting segments and rolling up share a lock: both write the same
-    nodes."""
+    nodes. Of several daemons on one memory, the leader does what concerns the memory, and each
+    fills its own indexes."""
 
     segmenting: Segmenter
     rollup: Rollup
@@ -55,8 +57,16 @@ class JobTasks:
     rebuild: BackgroundRebuild
     changes: ChangeFeed
     injections: Injections
+    leadership: Leadership
+    readers: OutboxReaders | None  # None: no other daemon reads the outbox
+    purges: PurgeRequests | None
 
     def cut_segments(self, check: Check) -> None:
+        with self.leadership.lead() as leads:
+            if leads:
+                self._cut_segments(check)
+
+    def _cut_segments(self, check: Check) -> None:
         while True:
             check()
             with self.toc_lock:
@@ -69,6 +79,11 @@ class JobTasks:
             self.segmenting.retry(RETRIES)
 
     def roll_up(self, check: Check) -> None:
+        with self.leadership.lead() as leads:
+            if leads:
+                self._roll_up(check)
+
+    def _roll_up(self, check: Check) -> None:
         self.injections.trim()
         while True:
             check()  # it may rest: never with the lock, which requests wait for
@@ -79,6 +94,12 @@ class JobTasks:
     def rebuild_contents(self, check: Check) -> bool:
         """Rebuild nodes of an older edition. Return whether something was rebuilt, and more may be
         left. Wait for a later run while the word index is behind: new events must be found."""
+        with self.leadership.lead() as leads:
+            if leads:
+                return self._rebuild_contents(check)
+        return False
+
+    def _rebuild_contents(self, check: Check) -> bool:
         for number in range(REBUILD_STEPS):
             check()
             if self.indexes.count_waiting() > REBUILD_BACKLOG:
@@ -98,16 +119,22 @@ class JobTasks:
         def between() -> None:
             check_live()
             self.notes.flush(check)  # a backlog of the indexes must not hold up the notes
-            self._learn(check_live)
+            with self.leadership.lead() as leads:
+                if leads:
+                    self._learn(check_live)
 
         try:
             between()
             more = self.indexes.keep_up(between)
         finally:
-            self._trim()
-        report = self.forgetting.finish(check)
-        if report is not None:
-            self.on_forgetting_finished(report)
+            with self.leadership.lead() as leads:
+                if leads:
+                    self._trim()
+        with self.leadership.lead() as leads:
+            report = self.forgetting.finish(check) if leads else None
+            if report is not None:
+                self.on_forgetting_finished(report)
+        self._purge(check)
         return more
 
     def embed_backlog(self, check: Check) -> bool:
@@ -123,13 +150,26 @@ class JobTasks:
         except (StorageFailed, InvalidInput, Overloaded) as exc:
             self.on_learning_failure(exc)
 
+    def count_reached(self) -> int:
+        """Return the entry up to which this daemon no longer needs the outbox for itself."""
+        needed, indexed = self.changes.needed, self.indexes.cursor()
+        return indexed if needed is None else min(indexed, needed)
+
+    def _purge(self, check: Check) -> None:
+        """Remove from the files of the indexes what another daemon has forgotten."""
+        if self.purges is None or not self.purges.is_due():
+            return
+        retained = [entry for _, entry in self.outbox.read(0, limit=OUTBOX_RETENTION)]
+        self.forgetting.purging.purge_own(retained, lambda _phase, _count: check())
+        self.purges.mark_done()
+
     def _trim(self) -> None:
         """Trim the outbox, leaving some entries for followers that reconnect."""
-        needed = self.changes.needed
-        done = min(self.writer.cursor(), self.indexes.cursor(), self.learning.cursor())
-        done = min(
-            done, self.changes.watermark() - OUTBOX_RETENTION, done if needed is None else needed
-        )
+        done = min(self.writer.cursor(), self.count_reached(), self.learning.cursor())
+        done = min(done, self.changes.watermark() - OUTBOX_RETENTION)
+        slowest = None if self.readers is None else self.readers.find_slowest()
+        if slowest is not None:
+            done = min(done, slowest)
         oldest = self.outbox.read(0, limit=1)
         if oldest and oldest[0][0] <= done:
             self.outbox.trim(done)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import Document, Owner
@@ -12,6 +13,7 @@ from agent_memory.features.index.ports import (
     Embedder,
     EmbeddingQueue,
     PendingEmbedding,
+    VectorCopies,
     VectorIndex,
 )
 from agent_memory.features.log.model.outbox import OutboxEntry
@@ -26,12 +28,20 @@ BATCH_RECORDS = 128
 Owned = Mapping[Owner, Sequence[Document]]
 
 
+class _MadeVectors(NamedTuple):
+    """The vectors of documents. `copied` are those that were made earlier."""
+
+    vectors: Mapping[Document, Sequence[Vector]]
+    copied: set[Document]
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingWriter:
     documents: DocumentReader
     queue: EmbeddingQueue
     embedder: Embedder
     vectors: VectorIndex
+    copies: VectorCopies | None = None  # of vectors that other daemons have made
     lock: threading.Lock = field(default_factory=threading.Lock)  # held while vectors change
     live_step: threading.Lock = field(default_factory=threading.Lock)
     past_step: threading.Lock = field(default_factory=threading.Lock)
@@ -77,6 +87,7 @@ class EmbeddingWriter:
                     for owner, held in owned.items()
                 }
             )
+            self._copy(owned, known)
 
     def purge(self) -> None:
         with self.lock:
@@ -107,27 +118,49 @@ class EmbeddingWriter:
                 for pending in batch:
                     self._embed([pending], live=live)
                 return
-            made = {}
+            made = _MadeVectors({}, set())
         with self.lock:
             self._store(entries, made)
             self.queue.mark_done([pending.ticket for pending in batch])
 
-    def _store(
-        self, entries: Sequence[OutboxEntry], made: Mapping[Document, Sequence[Vector]]
-    ) -> None:
+    def _store(self, entries: Sequence[OutboxEntry], made: _MadeVectors) -> None:
         """Store the vectors of the records as they are now."""
+        owned = self.documents.read_owned(entries)
         self.vectors.replace(
             {
-                owner: [(each, made[each]) for each in held if each in made]
-                for owner, held in self.documents.read_owned(entries).items()
+                owner: [(each, made.vectors[each]) for each in held if each in made.vectors]
+                for owner, held in owned.items()
             }
         )
+        self._copy(
+            {
+                owner: held
+                for owner, held in owned.items()
+                if not (held and made.copied.issuperset(held))
+            },
+            made.vectors,
+        )
 
-    def _make_vectors(self, owned: Owned, *, live: bool) -> dict[Document, list[Vector]]:
+    def _copy(self, owned: Owned, made: Mapping[Document, Sequence[Vector]]) -> None:
+        """Keep copies for other daemons, and none of what the records no longer hold."""
+        if self.copies is not None:
+            self.copies.replace(
+                {
+                    owner: {each: made[each] for each in held if made.get(each)}
+                    for owner, held in owned.items()
+                }
+            )
+
+    def _make_vectors(self, owned: Owned, *, live: bool) -> _MadeVectors:
         """Return the vectors of the documents. Only those that have none yet are embedded."""
         documents = [document for held in owned.values() for document in held]
         vectors = dict(zip(documents, self.vectors.get_vectors(documents), strict=True))
+        if self.copies is not None:
+            missing = [each for each, known in vectors.items() if not known]
+            vectors |= zip(missing, self.copies.get(missing), strict=True)
+        copied = {each for each, known in vectors.items() if known}
         new = {each: embeddings.split_parts(each) for each, known in vectors.items() if not known}
         texts = [part for parts in new.values() for part in parts]
         made = iter(self.embedder.embed(texts, live=live))
-        return vectors | {each: list(islice(made, len(parts))) for each, parts in new.items()}
+        vectors |= {each: list(islice(made, len(parts))) for each, parts in new.items()}
+        return _MadeVectors(vectors, copied)

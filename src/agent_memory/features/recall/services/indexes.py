@@ -132,7 +132,12 @@ class Indexes:
                 self._fill_words(lambda _: check())
             # Search covers what arrives meanwhile, and the next run indexes it: a commit for each
             # would keep a core busy.
-            return self.indexing.step(check) == STEP
+            count = self.indexing.step(check)
+            if count is None:
+                if self.embedding is not None:  # some of its records may be gone
+                    self.embedding.vectors.reset()
+                self._fill_words(lambda _: check())
+            return count == STEP
         finally:
             self.filling.release()
 

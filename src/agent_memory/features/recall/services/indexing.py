@@ -35,11 +35,20 @@ class Indexer:
     queue: EmbeddingQueue | None  # None: nothing is embedded
     clock: Clock
 
-    def step(self, check: Callable[[], None] = lambda: None) -> int:
+    def step(self, check: Callable[[], None] = lambda: None) -> int | None:
         """Index the next entries of the outbox and return their number. `check` is called after
-        every few milliseconds of work, and may raise to stop."""
+        every few milliseconds of work, and may raise to stop.
+
+        Return None if entries are gone that the index has not read: daemons that share an outbox
+        do not wait for one that is away for long.
+        """
         cursor = self.lexical.cursor()
-        entries = [] if cursor is None else self.outbox.read(cursor, limit=STEP)
+        if cursor is None:
+            return 0
+        newest = self.log.watermark()  # before the entries, which must reach it
+        entries = self.outbox.read(cursor, limit=STEP)
+        if entries[0][0] > cursor + 1 if entries else newest > cursor:
+            return None
         if not entries:
             return 0
         changed = list(dict.fromkeys(entry for _, entry in entries))

@@ -32,6 +32,7 @@ from agent_memory.features.recall.services.candidate_pool import CandidatePool, 
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.overview import Overview
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
+from agent_memory.kernel import access
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
 from agent_memory.kernel.ids import Millis
@@ -69,9 +70,14 @@ class Recall:
     zone: tzinfo = UTC
 
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:
-        """Return the hits for a query, best first. Being found counts as a use, if `counted`."""
+        """Return the hits for a query, best first. Being found counts as a use, if `counted`.
+
+        On a team server, only what the caller sees is found.
+        """
         limit = min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         query = replace(query, limit=limit)
+        if (caller := access.get_caller()) is not None:
+            query = replace(query, scope=replace(query.scope, caller=caller))
         if query.is_listing:
             return self._list(query)
         answer = self._search(query)
@@ -407,6 +413,8 @@ def _pair_events_with_grips(
     read = pool.read([*grips, *(hit for held in events.values() for hit in held)])
     together: dict[DocumentKey, list[IndexHit]] = defaultdict(list)
     for grip in grips:
+        if grip.key not in read:  # it is gone, or not for this caller
+            continue
         for event in events[grip.session, grip.at_ms]:
             if event.key in read and read[grip.key].text in read[event.key].text:
                 together[grip.key].append(event)

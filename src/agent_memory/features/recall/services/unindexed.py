@@ -19,6 +19,7 @@ from agent_memory.features.log.model.outbox import (
 )
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.recall.services.document_reader import DocumentReader
+from agent_memory.kernel import access
 from agent_memory.kernel.text import analysis
 
 MOST = 2_000  # entries; an index is further behind only while it is filled or its job is paused
@@ -143,7 +144,8 @@ class UnindexedDocuments:
         return vector
 
     def _current(self, scope: SearchScope) -> tuple[list[UnindexedDocument], int]:
-        with self._reading:
+        # What is kept is for all callers. The scope says who may find it.
+        with self._reading, access.lift_restrictions():
             cursor = self._lexical.cursor()
             if cursor is None and self._indexed is not None:
                 self._end = 0  # the index lost its cursor

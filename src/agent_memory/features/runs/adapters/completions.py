@@ -23,8 +23,8 @@ from agent_memory.features.runs.adapters.tool_calls import CallAssembler, CallDe
 from agent_memory.features.runs.model.chats import (
     ChatRequest,
     Message,
+    MessageRole,
     ReasoningDelta,
-    Role,
     StreamEnd,
     StreamPart,
     TextDelta,
@@ -471,7 +471,7 @@ def _message(message: Message) -> dict[str, Any]:
             }
             for call in message.calls
         ]
-    if message.role is Role.TOOL and message.call_id is not None:
+    if message.role is MessageRole.TOOL and message.call_id is not None:
         rendered["tool_call_id"] = message.call_id
     return rendered
 

@@ -9,7 +9,7 @@ from typing import Any, NewType
 CallId = NewType("CallId", str)
 
 
-class Role(StrEnum):
+class MessageRole(StrEnum):
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
@@ -43,7 +43,7 @@ def parse_arguments(arguments: str) -> dict[str, Any] | None:
 class Message:
     """One message. An assistant has `calls`; a tool's message has the `call_id` it answers."""
 
-    role: Role
+    role: MessageRole
     content: str
     calls: tuple[ToolCall, ...] = ()
     call_id: CallId | None = None

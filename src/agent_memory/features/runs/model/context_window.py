@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from agent_memory.features.runs.model.chats import Message, Role
+from agent_memory.features.runs.model.chats import Message, MessageRole
 from agent_memory.features.runs.model.machine import ContextSnapshot, MessageStats
 from agent_memory.kernel.errors import ContextTooLong
 
@@ -103,12 +103,14 @@ def _drop_results(current: Sequence[CountedMessage], room: int) -> tuple[Counted
     """Drop the oldest tool results, except those that the model has not seen yet."""
     messages = list(current)
     over = _total(messages) - room
-    answers = (at for at, (message, _) in enumerate(messages) if message.role is Role.ASSISTANT)
+    answers = (
+        at for at, (message, _) in enumerate(messages) if message.role is MessageRole.ASSISTANT
+    )
     seen = max(answers, default=0)
     for at, counted in enumerate(messages[:seen]):
         if over <= 0:
             break
-        if counted.message.role is Role.TOOL and counted.tokens > LEFT_OUT_TOKENS:
+        if counted.message.role is MessageRole.TOOL and counted.tokens > LEFT_OUT_TOKENS:
             over -= counted.tokens - LEFT_OUT_TOKENS
             message = replace(counted.message, content=LEFT_OUT)
             messages[at] = CountedMessage(message, LEFT_OUT_TOKENS)

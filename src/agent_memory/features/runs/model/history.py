@@ -12,7 +12,7 @@ from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.model.metadata import OUTCOME, Outcome
 from agent_memory.features.runs.model import chats, run_events
-from agent_memory.features.runs.model.chats import CallId, Message, Role, ToolCall
+from agent_memory.features.runs.model.chats import CallId, Message, MessageRole, ToolCall
 from agent_memory.features.runs.model.run_events import ARGUMENTS, ASKED, CALL_ID, TURN
 from agent_memory.features.secrets.model.secrets import is_marked
 from agent_memory.kernel.ids import EventId
@@ -36,7 +36,7 @@ def build_exchanges(events: Sequence[Event]) -> list[Exchange]:
             _add(messages, message)
     exchanges: list[list[Message]] = []
     for message in messages:
-        if message.role is Role.USER:
+        if message.role is MessageRole.USER:
             exchanges.append([message])
         elif exchanges:
             exchanges[-1].append(message)
@@ -87,13 +87,15 @@ def _run_messages(events: Sequence[Event]) -> list[Message]:
             words[turn] = event.text
         elif event.type is EventType.TOOL_RESULT:
             uses.setdefault(turn, []).append(event)
-    messages = [Message(role=Role.USER, content=prompt.text)]
+    messages = [Message(role=MessageRole.USER, content=prompt.text)]
     for turn in sorted({*words, *uses}):
         calls = _calls(uses.get(turn, []))
         _add(messages, _build_answer(words.get(turn, ""), tuple(calls)))
         for call, event in zip(calls, uses.get(turn, ()), strict=True):
-            messages.append(Message(role=Role.TOOL, content=_result(event), call_id=call.call_id))
-    if messages[-1].role is not Role.ASSISTANT:
+            messages.append(
+                Message(role=MessageRole.TOOL, content=_result(event), call_id=call.call_id)
+            )
+    if messages[-1].role is not MessageRole.ASSISTANT:
         messages.append(_build_answer(_ending(events)))
     return messages
 
@@ -104,10 +106,10 @@ def _other_messages(events: Sequence[Event]) -> list[Message]:
     for event in events:
         text = transcripts.strip_injected(event.text) if transcripts.is_spoken(event) else ""
         if text and event.type is EventType.USER_MESSAGE:
-            _add(messages, Message(role=Role.USER, content=text))
+            _add(messages, Message(role=MessageRole.USER, content=text))
         elif text:
             _add(messages, _build_answer(text))
-    if messages and messages[-1].role is Role.USER:
+    if messages and messages[-1].role is MessageRole.USER:
         messages.append(_build_answer(NO_ANSWER))
     return messages
 
@@ -115,7 +117,7 @@ def _other_messages(events: Sequence[Event]) -> list[Message]:
 def _add(messages: list[Message], message: Message) -> None:
     """Append a message, or join it with the last one of the same role."""
     last = messages[-1] if messages else message
-    if messages and last.role is message.role is not Role.TOOL and not last.calls:
+    if messages and last.role is message.role is not MessageRole.TOOL and not last.calls:
         both = "\n\n".join(filter(None, (last.content, message.content)))
         messages[-1] = replace(message, content=both)
     else:
@@ -123,7 +125,7 @@ def _add(messages: list[Message], message: Message) -> None:
 
 
 def _build_answer(content: str, calls: tuple[ToolCall, ...] = ()) -> Message:
-    return Message(role=Role.ASSISTANT, content=content, calls=calls)
+    return Message(role=MessageRole.ASSISTANT, content=content, calls=calls)
 
 
 def _calls(events: Sequence[Event]) -> list[ToolCall]:

@@ -17,8 +17,8 @@ from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model.chats import (
     CallId,
     Message,
+    MessageRole,
     ReasoningDelta,
-    Role,
     TextDelta,
     ToolCall,
 )
@@ -398,13 +398,13 @@ def to_message(record: Recorded) -> Message | None:
     """Return the message that shows a record to the model in later turns, if there is one."""
     match record:
         case Prompted(text):
-            return Message(role=Role.USER, content=text)
+            return Message(role=MessageRole.USER, content=text)
         case Answered():
-            return Message(role=Role.ASSISTANT, content=record.content, calls=record.calls)
+            return Message(role=MessageRole.ASSISTANT, content=record.content, calls=record.calls)
         case ToolUsed():
             failed = record.outcome is not Outcome.COMPLETED
             text = f"error: {record.text}" if failed else record.text
-            return Message(role=Role.TOOL, content=text, call_id=record.call.call_id)
+            return Message(role=MessageRole.TOOL, content=text, call_id=record.call.call_id)
         case RunFinished():
             return None
         case _:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent_memory.features.runs.model import context_window
-from agent_memory.features.runs.model.chats import ChatRequest, Message, Role, ToolSpec
+from agent_memory.features.runs.model.chats import ChatRequest, Message, MessageRole, ToolSpec
 from agent_memory.features.runs.model.context_window import (
     MESSAGE_TOKENS,
     ContextWindow,
@@ -38,7 +38,7 @@ class PromptFrame:
 
     def window(self, current: Sequence[Message], cancel: CancelToken) -> ContextWindow:
         """Fit a run into the context. Raises ContextTooLong and the errors of the model."""
-        system = Message(role=Role.SYSTEM, content=self.system)
+        system = Message(role=MessageRole.SYSTEM, content=self.system)
         counted = self.count_messages([system, *current], cancel)
         (tool_tokens,) = self.model.count_tokens([self.definitions], cancel) if self.tools else (0,)
         if self._counted is None:

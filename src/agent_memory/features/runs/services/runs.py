@@ -23,7 +23,7 @@ from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.model.chats import (
     CallId,
     Message,
-    Role,
+    MessageRole,
     StreamEnd,
     TextDelta,
     ToolCall,
@@ -397,7 +397,7 @@ class ActiveRun:
                 content.append(part.text)
             self._inbox.put(part)
         calls = tuple(self._assign_call_id(call) for call in ended.calls)
-        answer = Message(role=Role.ASSISTANT, content="".join(content), calls=calls)
+        answer = Message(role=MessageRole.ASSISTANT, content="".join(content), calls=calls)
         (counted,) = frame.count_messages([answer], cancel)
         toolset = prepared.toolset
         return machine.TurnFinished(

@@ -15,6 +15,7 @@ from agent_memory.features.log.model.outbox import EventChanged, MemoryChanged, 
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.memories.model.memories import Area, Memory
 from agent_memory.features.memories.ports import Memories
+from agent_memory.kernel import access
 from agent_memory.kernel.errors import StorageClosed
 from agent_memory.kernel.ids import MemoryKey, Position
 
@@ -123,7 +124,9 @@ class ChangeFeed:
 
     def follow(self, wanted: RecordFilter, wake: Callable[[], None]) -> Follower:
         """Follow the feed until `leave`. `wake` is called on another thread when there is
-        something to take or the follower was dropped; it must not block."""
+        something to take or the follower was dropped; it must not block. The caller of now gets
+        only what they see."""
+        wanted = _restrict(wanted)
         newest = self._log.watermark()  # outside the lock: it may wait for a flush
         with self._lock:
             if self._closed:
@@ -133,6 +136,7 @@ class ChangeFeed:
             follower = Follower(wanted, wake, self._cursor)
             self._followers = [*self._followers, follower]
             if self._thread is None:
+                # A thread has a context of its own, so it works for no caller.
                 self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
                 self._thread.start()
         self._woken.set()
@@ -171,6 +175,7 @@ class ChangeFeed:
         self, after: int, up_to: int, wanted: RecordFilter
     ) -> tuple[list[FeedItem], int]:
         """Return some changes after this entry, and the entry that they reach to."""
+        wanted = _restrict(wanted)
         read = [each for each in self._outbox.read(after, limit=_PAGE) if each[0] <= up_to]
         found = [
             FeedItem(sequence=sequence, record=record, text=self._encode(record))
@@ -251,3 +256,19 @@ class ChangeFeed:
                 record = memories[entry.key]
             if record is not None:
                 yield sequence, record
+
+
+def _restrict(wanted: RecordFilter) -> RecordFilter:
+    """Return the filter narrowed to what the caller of now sees."""
+    caller = access.get_caller()
+    if caller is None:
+        return wanted
+
+    def admits(record: FeedRecord) -> bool:
+        if isinstance(record, Memory):
+            seen = caller.sees_domain(record.domain)
+        else:
+            seen = caller.sees_project(record.metadata.get("project", ""))
+        return seen and wanted(record)
+
+    return admits

@@ -141,6 +141,10 @@ class WorkJournal:
                 return self.read_session(name)
         return None
 
+    def has_events(self) -> bool:
+        """Tell whether anything is recorded: right after an import, no segment has it yet."""
+        return bool(self.log.list_between(Millis(0), _FOREVER, after=None, limit=1).events)
+
     def list_projects(self) -> list[str]:
         """Return the projects of the newest segments, by name."""
         recent = islice(self._walk(JournalScope()), _RECENT)

@@ -14,6 +14,7 @@ from agent_memory.features.toc.ports import TocEditions, TocReader, TocWriter
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.ids import Millis, SessionId
+from agent_memory.platform.ports import Leadership
 
 _PAGE = 1_000
 
@@ -37,6 +38,7 @@ class Rebuild:
     writer: TocWriter
     editions: TocEditions
     toc_lock: AbstractContextManager[object]
+    leadership: Leadership
 
     def sessions(self, since: date | None) -> list[SessionId]:
         """Return the sessions with events from this day on."""
@@ -54,6 +56,17 @@ class Rebuild:
 
         If they are all sessions (`complete`), the whole table has the present edition afterwards.
         """
+        with self.leadership.take_over():
+            return self._run(sessions, dry_run=dry_run, on_progress=on_progress, complete=complete)
+
+    def _run(
+        self,
+        sessions: list[SessionId],
+        *,
+        dry_run: bool,
+        on_progress: Callable[[int], None],
+        complete: bool,
+    ) -> RebuildResult:
         written = removed = 0
         for number, session_id in enumerate(sessions, 1):
             with self.toc_lock:

@@ -1,0 +1,214 @@
+"""What each role may do on a team server: one table for HTTP, gRPC and MCP.
+
+What is not in the table is refused. A new route, method or tool is therefore closed until it has a
+line here. Scoped callers, who see only some projects, may use it only if the line says so: then
+what answers must ask `access.get_caller` for every record it reads, as the guarded stores do.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+from agent_memory.kernel.access import Principal, Role
+from agent_memory.kernel.errors import Forbidden
+
+API = "/api/v1"
+WEBSOCKET = "WEBSOCKET"  # stands for the method of one
+
+
+class Permission(NamedTuple):
+    """The least role that is needed, and whether scoped callers may use it."""
+
+    role: Role
+    scoped: bool = False
+
+
+READ = Permission(Role.READER)
+READ_SCOPED = Permission(Role.READER, scoped=True)
+WRITE = Permission(Role.WRITER)
+WRITE_SCOPED = Permission(Role.WRITER, scoped=True)
+MANAGE = Permission(Role.ADMIN)
+
+# By method and the template of the path, as the application has it, in the order of its routes.
+HTTP: Mapping[tuple[str, str], Permission] = {
+    ("GET", f"{API}/memories/facts/"): READ_SCOPED,
+    ("POST", f"{API}/memories/facts/"): WRITE_SCOPED,
+    ("POST", f"{API}/memories/facts/batch-delete/"): MANAGE,
+    ("GET", f"{API}/memories/facts/{{name}}/"): READ_SCOPED,
+    ("PATCH", f"{API}/memories/facts/{{name}}/"): WRITE_SCOPED,
+    ("GET", f"{API}/memories/facts/{{name}}/history/"): READ_SCOPED,
+    ("GET", f"{API}/memories/episodes/"): READ,
+    ("POST", f"{API}/memories/episodes/"): WRITE,
+    ("POST", f"{API}/memories/episodes/batch-delete/"): MANAGE,
+    ("GET", f"{API}/memories/episodes/{{name}}/"): READ,
+    ("PATCH", f"{API}/memories/episodes/{{name}}/"): WRITE,
+    ("GET", f"{API}/memories/procedures/"): READ,
+    ("POST", f"{API}/memories/procedures/"): WRITE,
+    ("POST", f"{API}/memories/procedures/batch-delete/"): MANAGE,
+    ("GET", f"{API}/memories/procedures/{{name}}/"): READ,
+    ("PATCH", f"{API}/memories/procedures/{{name}}/"): WRITE,
+    ("POST", f"{API}/memories/procedures/{{name}}/uses/"): WRITE,
+    ("GET", f"{API}/memories/users/"): MANAGE,
+    ("POST", f"{API}/memories/users/"): MANAGE,
+    ("POST", f"{API}/memories/users/batch-delete/"): MANAGE,
+    ("GET", f"{API}/memories/users/{{name}}/"): MANAGE,
+    ("PATCH", f"{API}/memories/users/{{name}}/"): MANAGE,
+    ("GET", f"{API}/memories/checkpoints/"): READ,
+    ("GET", f"{API}/memories/checkpoints/threads/"): READ,
+    ("POST", f"{API}/memories/checkpoints/batch-delete/"): MANAGE,
+    ("POST", f"{API}/events/"): WRITE_SCOPED,
+    ("POST", f"{API}/events/batch/"): WRITE_SCOPED,
+    ("GET", f"{API}/why/"): MANAGE,
+    ("GET", f"{API}/events/{{event_id:path}}/derived/"): MANAGE,
+    ("DELETE", f"{API}/events/{{event_id:path}}"): MANAGE,
+    ("GET", f"{API}/events/"): READ_SCOPED,
+    ("GET", f"{API}/events/{{event_id:path}}"): READ_SCOPED,
+    ("GET", f"{API}/sessions/"): READ,
+    ("GET", f"{API}/sessions/{{session_id:path}}/events/"): READ_SCOPED,
+    ("GET", f"{API}/sessions/{{session_id:path}}/segments/"): READ_SCOPED,
+    ("GET", f"{API}/toc/"): READ,
+    ("GET", f"{API}/toc/tree/"): READ,
+    ("GET", f"{API}/toc/{{node_id}}/"): READ_SCOPED,
+    ("GET", f"{API}/toc/{{node_id}}/children/"): READ,
+    ("GET", f"{API}/grips/{{grip_id}}/"): READ_SCOPED,
+    ("GET", f"{API}/search/"): READ_SCOPED,
+    ("GET", f"{API}/memories/"): READ_SCOPED,
+    ("GET", f"{API}/memories/{{namespace}}/{{name}}/"): READ_SCOPED,
+    ("GET", f"{API}/injections/"): MANAGE,
+    ("POST", f"{API}/memories/"): WRITE_SCOPED,
+    ("PATCH", f"{API}/memories/{{namespace}}/{{name}}/"): WRITE_SCOPED,
+    ("GET", f"{API}/memories/{{namespace}}/{{name}}/versions/"): READ_SCOPED,
+    ("POST", f"{API}/memories/batch-change/"): WRITE_SCOPED,
+    # Who may forget a memory is checked for each: one's own, or any for an admin.
+    ("POST", f"{API}/memories/batch-forget/"): WRITE_SCOPED,
+    ("DELETE", f"{API}/memories/{{namespace}}/{{name}}/"): WRITE_SCOPED,
+    ("GET", f"{API}/jobs/"): MANAGE,
+    ("POST", f"{API}/jobs/{{name}}/run/"): MANAGE,
+    ("POST", f"{API}/jobs/{{name}}/pause/"): MANAGE,
+    ("POST", f"{API}/jobs/{{name}}/resume/"): MANAGE,
+    ("GET", f"{API}/projects/"): MANAGE,
+    ("GET", f"{API}/projects/{{name}}/"): MANAGE,
+    ("GET", f"{API}/errors/"): MANAGE,
+    ("GET", f"{API}/disk/"): MANAGE,
+    ("GET", f"{API}/settings/"): MANAGE,
+    ("GET", f"{API}/status/"): MANAGE,
+    ("GET", f"{API}/audit/"): MANAGE,
+    ("GET", f"{API}/keys/"): MANAGE,
+    ("POST", f"{API}/keys/"): MANAGE,
+    ("DELETE", f"{API}/keys/{{name}}/"): MANAGE,
+    ("GET", "/metrics"): MANAGE,
+    ("POST", "/stream/consolidate"): MANAGE,
+    ("POST", "/stream/recall"): READ_SCOPED,
+    ("GET", "/stream/events"): READ_SCOPED,
+    (WEBSOCKET, "/ws"): READ_SCOPED,
+    # Each tool and request of MCP has its own line below.
+    ("GET", "/mcp"): READ_SCOPED,
+    ("POST", "/mcp"): READ_SCOPED,
+    ("DELETE", "/mcp"): READ_SCOPED,
+}
+
+# By the full name of the method.
+GRPC: Mapping[str, Permission] = {
+    "memory.MemoryService.IngestEvent": WRITE_SCOPED,
+    "memory.MemoryService.IngestEvents": WRITE_SCOPED,
+    "memory.MemoryService.GetEvents": READ_SCOPED,
+    "memory.MemoryService.GetTocRoot": READ,
+    "memory.MemoryService.GetNode": READ_SCOPED,
+    "memory.MemoryService.BrowseToc": READ,
+    "memory.MemoryService.ExpandGrip": READ_SCOPED,
+    "memory.MemoryService.Search": READ_SCOPED,
+    "memory.MemoryService.GetSchedulerStatus": MANAGE,
+    "memory.MemoryService.PauseJob": MANAGE,
+    "memory.MemoryService.ResumeJob": MANAGE,
+    "memory.MemoryService.RunJob": MANAGE,
+    "memory.CheckpointService.PutCheckpoint": WRITE,
+    "memory.CheckpointService.PutWrites": WRITE,
+    "memory.CheckpointService.GetCheckpoint": READ,
+    "memory.CheckpointService.GetWrites": READ,
+    "memory.CheckpointService.ListCheckpoints": READ,
+    "memory.CheckpointService.DeleteThreads": WRITE,
+    "memory.CheckpointService.DeleteCheckpoints": WRITE,
+    "memory.CheckpointService.DeleteForRuns": WRITE,
+    "memory.CheckpointService.CopyThread": WRITE,
+    "memory.CheckpointService.PruneThreads": WRITE,
+    "kontekst.DaemonService.GetStatus": MANAGE,
+    "kontekst.DaemonService.Shutdown": MANAGE,
+}
+
+# By the name of the tool, or of another request.
+MCP: Mapping[str, Permission] = {
+    "memory_recall": READ_SCOPED,
+    "memory_capture": WRITE_SCOPED,
+    "memory_expand": READ_SCOPED,
+    "memory_forget": WRITE_SCOPED,
+    "memory_timeline": READ,
+    "memory_status": READ,
+    "memory_consolidate": MANAGE,
+    "resources/list": READ,
+    "resources/read": READ,
+    "prompts/get": READ,
+    "completion/complete": READ,
+}
+
+
+def check_http(caller: Principal, method: str, path: str) -> Permission:
+    """Return what a request needs. Raises Forbidden unless the caller may send it.
+
+    `method` is WEBSOCKET for a WebSocket.
+    """
+    wanted = "GET" if method == "HEAD" else method
+    for route, matches, permission in _compile_routes():
+        if route == wanted and matches.fullmatch(path):
+            return _check(caller, permission, f"{method} {path[:200]}")
+    raise Forbidden(f"{method} {path[:200]} is not served to teams: see docs/howto/team.md")
+
+
+def check_grpc(caller: Principal, method: str) -> Permission:
+    """Return what a call needs, by the full name of its method. Raises Forbidden."""
+    return _look_up(caller, GRPC, method)
+
+
+def check_mcp(caller: Principal, name: str) -> Permission:
+    """Return what a tool or another request of MCP needs. Raises Forbidden."""
+    return _look_up(caller, MCP, name)
+
+
+def _look_up(caller: Principal, table: Mapping[str, Permission], name: str) -> Permission:
+    permission = table.get(name)
+    if permission is None:
+        raise Forbidden(f"{name} is not served to teams: see docs/howto/team.md")
+    return _check(caller, permission, name)
+
+
+def _check(caller: Principal, permission: Permission, what: str) -> Permission:
+    if not caller.role.includes(permission.role):
+        raise Forbidden(
+            f"{what} needs the role {permission.role}, and yours is {caller.role}: ask an admin of"
+            " your team"
+        )
+    if caller.is_scoped and not permission.scoped:
+        raise Forbidden(
+            f"{what} shows more than your projects, so it is not for a key that is limited to"
+            " some: ask an admin of your team for a key without --project"
+        )
+    return permission
+
+
+@cache
+def _compile_routes() -> tuple[tuple[str, re.Pattern[str], Permission], ...]:
+    return tuple(
+        (method, compile_template(template), permission)
+        for (method, template), permission in HTTP.items()
+    )
+
+
+def compile_template(template: str) -> re.Pattern[str]:
+    """Compile the template of a path as the application's router does."""
+    pattern = ""
+    for part in re.split(r"(\{[^}]+\})", template):
+        if part.startswith("{"):
+            pattern += ".*" if part.endswith(":path}") else "[^/]+"
+        else:
+            pattern += re.escape(part)
+    return re.compile(pattern, re.DOTALL)

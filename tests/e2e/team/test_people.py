@@ -1,0 +1,371 @@
+"""People on a team server: keys, roles, projects and what is private, over every interface."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from agent_memory.interfaces.permissions import HTTP
+from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import Home
+from tests.team_server import CONFIG, Caller, TeamServer
+
+FORBIDDEN, UNAUTHORIZED, CREATED = 403, 401, 201
+
+
+# Closed to teams: each would show or change what belongs to others.
+CLOSED = {
+    ("GET", "/api/v1/memories/duplicates/"),
+    ("POST", "/api/v1/memories/merges/"),
+    ("GET", "/api/v1/memories/undo/"),
+    ("POST", "/api/v1/memories/undo/"),
+    ("GET", "/api/v1/inbox/"),
+    ("POST", "/api/v1/inbox/"),
+    ("PUT", "/api/v1/projects/{name}/recording/"),
+    ("GET", "/api/v1/recording/"),
+    ("PATCH", "/api/v1/recording/"),
+    ("POST", "/api/v1/recording/pause/"),
+    ("POST", "/api/v1/recording/resume/"),
+    ("GET", "/api/v1/hooks/"),
+    ("POST", "/stream/sync"),
+    ("GET", "/.well-known/agent-memory"),  # needs no key
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[TeamServer]:
+    with Home() as home:
+        home.configure(CONFIG)
+        yield TeamServer(home)
+
+
+@pytest.fixture(scope="module")
+def ada(server: TeamServer) -> Caller:
+    return server.create("ada", "--role", "writer", "--project", "shop")
+
+
+@pytest.fixture(scope="module")
+def bob(server: TeamServer) -> Caller:
+    return server.create("bob", "--role", "writer", "--project", "web")
+
+
+@pytest.fixture(scope="module")
+def eve(server: TeamServer) -> Caller:
+    return server.create("eve", "--role", "reader")
+
+
+@pytest.fixture(scope="module")
+def root(server: TeamServer) -> Caller:
+    return server.create("root", "--role", "admin")
+
+
+def record(caller: Caller, name: str, text: str, project: str, **metadata: str) -> str:
+    body = {
+        "session_id": f"s-{name}",
+        "event_id": f"e-{name}",
+        "text": text,
+        "metadata": {"project": project, **metadata},
+    }
+    return caller.rest("POST", "/api/v1/events/", json=body)
+
+
+def capture(caller: Caller, summary: str, domain: str) -> str:
+    body = {"namespace": "decisions", "summary": summary, "domain": domain}
+    return caller.rest("POST", "/api/v1/memories/", json=body)
+
+
+class TestKeys:
+    def test_nothing_is_admitted_without_a_key(self, server: TeamServer) -> None:
+        nobody = server.caller("nobody", "")
+        nobody.get("/api/v1/search/", query="x")
+        assert nobody.status == UNAUTHORIZED
+        assert nobody.search("x").startswith("UNAUTHENTICATED")  # though it is the same user
+        nobody.get("/health")
+        assert nobody.status == 200
+
+    def test_a_key_without_a_person_is_refused(self, server: TeamServer) -> None:
+        answer = server.home.run("memory-daemon", "token", "create", "program")
+        assert answer.code != 0
+        assert "--person" in answer.errors
+        assert not (server.home.data / "key").exists()
+
+    @pytest.mark.usefixtures("ada")
+    def test_keys_are_listed_with_their_holder(self, server: TeamServer) -> None:
+        listed = server.home.run("memory-daemon", "token", "list", "--format", "json").json()
+        assert {"person": "ada", "role": "writer", "projects": ["shop"]}.items() <= next(
+            key for key in listed if key["name"] == "ada"
+        ).items()
+        assert "ada, writer of shop" in server.home.run("memory-daemon", "token", "list").text
+
+    def test_a_revoked_key_ends(self, server: TeamServer) -> None:
+        leaver = server.create("leaver")
+        leaver.get("/api/v1/search/", query="x")
+        assert leaver.status == 200
+        server.home.run("memory-daemon", "token", "revoke", "leaver", "--yes")
+        leaver.get("/api/v1/search/", query="x")
+        assert leaver.status == UNAUTHORIZED
+        assert leaver.search("x").startswith("UNAUTHENTICATED")
+
+    def test_the_unix_socket_is_the_owners(self, server: TeamServer) -> None:
+        with server.over_socket() as client:
+            assert client.get("/api/v1/status/").status_code == 200
+
+    def test_an_admin_manages_keys_over_rest(self, server: TeamServer, root: Caller) -> None:
+        made = root.rest(
+            "POST", "/api/v1/keys/", json={"name": "new", "person": "new", "projects": ["shop"]}
+        )
+        assert root.status == CREATED
+        new = server.caller("new", json.loads(made)["token"])
+        new.get("/api/v1/search/", query="x")
+        assert new.status == 200
+        assert '"new"' in root.get("/api/v1/keys/")
+        root.rest("DELETE", "/api/v1/keys/new/")
+        new.get("/api/v1/search/", query="x")
+        assert new.status == UNAUTHORIZED
+
+    def test_a_key_of_a_person_is_not_the_owners_on_a_daemon_of_ones_own(self) -> None:
+        with Home() as home:
+            home.configure(CONFIG)
+            person = TeamServer(home).create("mole", "--role", "reader")
+            home.run("memory-daemon", "stop")
+            home.configure("")
+            own = TeamServer(home)
+            mole = own.caller("mole", person.secret)
+            mole.get("/api/v1/search/", query="x")
+            assert mole.status == UNAUTHORIZED
+            assert mole.rpc(
+                "GetSchedulerStatus",
+                pb.GetSchedulerStatusRequest(),
+                pb.GetSchedulerStatusResponse,
+            ).startswith("UNAUTHENTICATED")
+
+
+class TestRoles:
+    def test_every_route_is_in_the_table_or_closed(self, eve: Caller) -> None:
+        document = json.loads(eve.get("/openapi.json"))
+        routes = {
+            (method.upper(), path) for path, found in document["paths"].items() for method in found
+        }
+        known = {
+            (method, path.replace(":path}", "}"))
+            for method, path in HTTP
+            if path not in ("/mcp", "/ws")
+        }
+        assert routes == known | CLOSED
+        assert not known & CLOSED
+
+    def test_a_reader_writes_nothing(self, eve: Caller) -> None:
+        record(eve, "by-eve", "hello", "shop")
+        assert eve.status == FORBIDDEN
+        capture(eve, "A decision", "project:shop")
+        assert eve.status == FORBIDDEN
+        event = pb.Event(event_id="e", session_id="s", timestamp_ms=1, text="x")
+        answer = eve.rpc("IngestEvent", pb.IngestEventRequest(event=event), pb.IngestEventResponse)
+        assert answer.startswith("PERMISSION_DENIED")
+        assert "needs the role writer" in eve.tool(
+            "memory_capture", namespace="decisions", summary="A decision", domain="project:shop"
+        )
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("GET", "/api/v1/audit/"),
+            ("GET", "/api/v1/keys/"),
+            ("POST", "/api/v1/jobs/segments/run/"),
+            ("GET", "/api/v1/settings/"),
+            ("GET", "/metrics"),
+            ("DELETE", "/api/v1/events/e-1"),
+            ("GET", "/api/v1/memories/users/"),
+        ],
+    )
+    def test_managing_needs_an_admin(
+        self, ada: Caller, eve: Caller, method: str, path: str
+    ) -> None:
+        for caller in (ada, eve):
+            assert "admin" in caller.rest(method, path)
+            assert caller.status == FORBIDDEN
+
+    @pytest.mark.parametrize(
+        "path", ["/api/v1/inbox/", "/api/v1/memories/undo/", "/ui", "/", "/nothing", "/sse"]
+    )
+    def test_what_is_not_in_the_table_is_refused(self, root: Caller, path: str) -> None:
+        assert "not served to teams" in root.get(path)
+        assert root.status == FORBIDDEN
+
+    def test_agents_cannot_be_run_over_grpc(self, root: Caller) -> None:
+        answer = root.rpc(
+            "kontekst.AgentService/Run", pb.GetTocRootRequest(), pb.GetTocRootResponse
+        )
+        assert answer.startswith(("PERMISSION_DENIED", "UNIMPLEMENTED"))
+
+
+class TestProjects:
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def records(cls, ada: Caller, bob: Caller) -> None:
+        record(ada, "of-shop", "The checkout takes zebrafish tokens", "shop")
+        assert ada.status == CREATED
+        record(bob, "of-web", "The landing page shows quokka pictures", "web")
+        assert bob.status == CREATED
+
+    def test_each_sees_their_own(self, ada: Caller, bob: Caller, eve: Caller) -> None:
+        assert "zebrafish" in ada.get("/api/v1/events/e-of-shop")
+        for caller, seen, hidden in ((ada, "zebrafish", "quokka"), (bob, "quokka", "zebrafish")):
+            for answer in (
+                caller.get("/api/v1/events/"),
+                caller.get("/api/v1/search/", query=f"{seen} {hidden}"),
+                caller.search(f"{seen} {hidden}"),
+                caller.tool("memory_recall", query=f"{seen} {hidden}"),
+                caller.rest("POST", "/stream/recall", json={"query": f"{seen} {hidden}"}),
+                caller.websocket({"operation": "recall", "query": f"{seen} {hidden}"}),
+            ):
+                assert seen in answer.replace(f"{seen} {hidden}", "")
+                assert hidden not in answer.replace(f"{seen} {hidden}", "")
+        assert "zebrafish" in eve.search("zebrafish")
+        assert "quokka" in eve.search("quokka")
+
+    def test_an_id_of_another_project_is_unknown(self, ada: Caller) -> None:
+        ada.get("/api/v1/events/e-of-web")
+        assert ada.status == 404
+        assert "quokka" not in ada.get("/api/v1/sessions/s-of-web/events/")
+        assert "zebrafish" in ada.get("/api/v1/sessions/s-of-shop/events/")
+
+    def test_nobody_writes_into_another_project(self, ada: Caller) -> None:
+        for project in ("web", ""):
+            record(ada, f"foreign{project}", "hello", project)
+            assert ada.status == FORBIDDEN
+        capture(ada, "A decision", "project:web")
+        assert ada.status == FORBIDDEN
+        fact = {"scope": "project:web", "key": "colour", "value": "red"}
+        ada.rest("POST", "/api/v1/memories/facts/", json=fact)
+        assert ada.status == FORBIDDEN
+        ada.rest("POST", "/api/v1/memories/facts/", json=fact | {"scope": "project:shop"})
+        assert ada.status == CREATED
+
+    def test_events_have_the_name_of_who_recorded_them(self, ada: Caller) -> None:
+        record(ada, "forged", "hello", "shop", person="bob")
+        event = json.loads(ada.get("/api/v1/events/e-forged"))
+        assert event["metadata"]["person"] == "ada"
+
+    def test_what_shows_all_projects_is_refused(self, ada: Caller, eve: Caller) -> None:
+        for path in ("/api/v1/toc/", "/api/v1/toc/tree/", "/api/v1/sessions/"):
+            assert "not for a key that is limited" in ada.get(path)
+            assert ada.status == FORBIDDEN
+            eve.get(path)
+            assert eve.status == 200
+        assert ada.rpc("GetTocRoot", pb.GetTocRootRequest(), pb.GetTocRootResponse).startswith(
+            "PERMISSION_DENIED"
+        )
+        assert "limited" in ada.tool("memory_timeline")
+
+
+class TestPrivate:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def urn(cls, ada: Caller) -> str:
+        made = json.loads(capture(ada, "I prefer narwhal mode in my editor", "user"))
+        assert made["uri"].startswith("subcog://user:ada/")
+        return str(made["uri"])
+
+    def test_only_the_person_sees_it(
+        self, server: TeamServer, ada: Caller, bob: Caller, eve: Caller, root: Caller, urn: str
+    ) -> None:
+        assert "narwhal" in ada.get("/api/v1/memories/", domain="user")
+        assert "narwhal" in ada.tool("memory_recall", query="editor mode")
+        for other in (bob, eve, root):
+            for answer in (
+                other.get("/api/v1/memories/"),
+                other.get("/api/v1/memories/", domain="user:ada"),
+                other.get("/api/v1/search/", query="editor mode"),
+                other.search("editor mode"),
+                other.tool("memory_recall", query="editor mode"),
+                other.tool("memory_status"),
+                other.resource(urn),
+            ):
+                assert "narwhal" not in answer
+                assert "user:ada" not in answer.replace(urn, "")
+        with server.over_socket() as owner:
+            assert "narwhal" not in owner.get("/api/v1/memories/").text
+
+    def test_nobody_else_changes_or_forgets_it(self, bob: Caller, root: Caller, urn: str) -> None:
+        _, namespace, name = urn.removeprefix("subcog://").split("/")
+        for other in (bob, root):
+            place = f"/api/v1/memories/{namespace}/{name}/?domain=user:ada"
+            other.rest("PATCH", place, json={"status": "archived"})
+            assert other.status == 404
+            other.rest("DELETE", f"{place}&confirm=true")
+            assert other.status == 404
+            capture(other, "I prefer whale mode", "user:ada")
+            assert other.status == FORBIDDEN
+
+    def test_its_person_forgets_it(self, ada: Caller, urn: str) -> None:
+        _, namespace, name = urn.removeprefix("subcog://").split("/")
+        ada.rest("DELETE", f"/api/v1/memories/{namespace}/{name}/?domain=user:ada&confirm=true")
+        assert ada.status == 200
+        assert "narwhal" not in ada.get("/api/v1/memories/", domain="user")
+
+    def test_a_writer_forgets_only_their_own_of_a_project(
+        self, server: TeamServer, ada: Caller, root: Caller
+    ) -> None:
+        made = json.loads(capture(ada, "Use axolotl caching in the shop", "project:shop"))
+        _, namespace, name = made["uri"].removeprefix("subcog://").split("/")
+        place = f"/api/v1/memories/{namespace}/{name}/?domain=project:shop&confirm=true"
+        carol = server.create("carol", "--role", "writer", "--project", "shop")
+        assert "captured by another" in carol.rest("DELETE", place)
+        assert carol.status == FORBIDDEN
+        root.rest("DELETE", place)
+        assert root.status == 200
+
+
+class TestAudit:
+    def test_it_says_who_did_what_and_never_what_it_said(
+        self, server: TeamServer, ada: Caller, eve: Caller, root: Caller
+    ) -> None:
+        record(ada, "audited", "a wombat told me", "shop")
+        eve.rest("POST", "/api/v1/jobs/segments/run/")
+        root.get("/api/v1/jobs/")
+        eve.rpc("PauseJob", pb.PauseJobRequest(job_name="segments"), pb.PauseJobResponse)
+        eve.tool("memory_capture", namespace="decisions", summary="wombat", domain="user")
+        capture(root, "a wombat told me", "project:shop")
+        text = root.get("/api/v1/audit/", limit=200)
+        assert "wombat" not in text
+        assert ada.secret not in text
+        entries = json.loads(text)["entries"]
+        assert [entry["number"] for entry in entries] == sorted(
+            (entry["number"] for entry in entries), reverse=True
+        )
+
+        def find(**wanted: object) -> bool:
+            return any(wanted.items() <= entry.items() for entry in entries)
+
+        assert find(person="eve", interface="http", target="/api/v1/jobs/segments/run/", status=403)
+        assert find(person="root", interface="http", target="/api/v1/jobs/", status=200)
+        assert find(person="eve", method="memory.MemoryService.PauseJob", status=403)
+        assert find(person="eve", interface="mcp", method="memory_capture", status=403)
+        assert find(interface="keys", method="create", target="ada")
+        assert "eve" in server.home.run("memory-daemon", "audit", "--refused").text
+
+    def test_filters_and_pages(self, root: Caller) -> None:
+        first = json.loads(root.get("/api/v1/audit/", person="eve", limit=1))
+        assert [entry["person"] for entry in first["entries"]] == ["eve"]
+        token = first["continuation_token"]
+        second = json.loads(
+            root.get("/api/v1/audit/", person="eve", limit=1, continuation_token=token)
+        )
+        assert second["entries"][0]["number"] < first["entries"][0]["number"]
+
+
+def test_the_page_is_not_served(server: TeamServer) -> None:
+    answer = server.home.run("memory", "ui", "--print")
+    assert "team server has no page" in answer.errors
+
+
+class TestAfterARestart:
+    def test_what_waited_for_the_audit_log_is_there(
+        self, ada: Caller, root: Caller, server: TeamServer
+    ) -> None:
+        record(ada, "late", "hello", "shop")
+        server.home.run("memory-daemon", "stop")  # which stores what waits
+        again = TeamServer(server.home)
+        text = again.caller("root", root.secret).get("/api/v1/audit/", person="ada", limit=200)
+        assert '"/api/v1/events/"' in text
