@@ -52,7 +52,7 @@ def home() -> Iterator[Home]:
 
 def with_password(server: PostgresServer) -> str:
     """The address of the server with a password, which it does not ask for."""
-    return server.url.replace("///", f"//postgres:{SECRET}@/").replace("&user=postgres", "")
+    return server.url.replace("///", f"//memory:{SECRET}@/").replace("&user=memory", "")
 
 
 def migrate(home: Home, source: str | Path, target: str | Path, *words: str) -> Answer:
@@ -301,7 +301,7 @@ def test_the_text_has_a_table_and_the_next_steps(home: Home, server: PostgresSer
     assert re.search(r"^  events +0 +0  e3b0c44298fc$", answer.text, re.MULTILINE)
     assert re.search(r"^  last change +\d+ +\d+$", answer.text, re.MULTILINE)
     assert "Both sides are the same." in answer.text
-    shown = server.url.replace("///", "//postgres@/").replace("&user=postgres", "")
+    shown = server.url.replace("///", "//memory@/").replace("&user=memory", "")
     assert f"memory config set storage.url '{shown}'" in answer.text
     assert "memory config set storage.tenant table" in answer.text
     again = migrate(home, home.data / "db", with_password(server), "--tenant", "table")
