@@ -13,12 +13,14 @@ from playwright.sync_api import (
     BrowserContext,
     ConsoleMessage,
     Dialog,
+    Error,
     Page,
+    expect,
     sync_playwright,
 )
 
 from tests.command_runner import Home
-from tests.http_client import print_page_url
+from tests.http_client import Web, print_page_url
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 MILLIS = 30_000
@@ -40,7 +42,10 @@ def launch_browser() -> Iterator[Browser]:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    # Nobody looks at it, and tabs of one daemon may share a process: both save processor time.
+    options = ["--disable-gpu", "--process-per-site"]
+    if os.geteuid() == 0:
+        options.append("--no-sandbox")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=options)
         try:
@@ -82,11 +87,34 @@ def watch(page: Page) -> Iterator[Page]:
         problems.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
+    def on_error(error: Error) -> None:
+        problems.append(str(error))
+
     page.on("console", on_console)
-    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("pageerror", on_error)
     page.on("dialog", on_dialog)
     yield page
+    page.remove_listener("console", on_console)
+    page.remove_listener("pageerror", on_error)
+    page.remove_listener("dialog", on_dialog)
     assert not problems
+
+
+def clear(tab: Page) -> None:
+    """Empty a tab for the next test."""
+    tab.unroute_all()
+    tab.goto("about:blank")
+
+
+def go(page: Page, home: Home, place: str = "#/now") -> None:
+    """Open a place of the page, and wait until it is complete."""
+    page.goto(f"http://localhost:{Web(home).record['http_port']}/{place}")
+    expect(page.locator("main:not([aria-busy]) h1")).to_be_attached()
+
+
+def fits(page: Page) -> bool:
+    """Return whether nothing of the page is beyond the right edge."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
 def find_barriers(page: Page) -> list[str]:

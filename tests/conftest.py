@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from tests.daemon_process import Daemon
 from tests.memory_client import Client
+from tests.slow_files import get_rank
 
 # The suite answers the same for the same code; `make soak` is what goes looking for new examples.
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=40)
@@ -54,6 +55,11 @@ def hour() -> int:
 def name() -> str:
     """An id that no other test uses."""
     return uuid4().hex
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the slowest files first. Sorting is stable: within a file the order stays."""
+    items.sort(key=lambda item: get_rank(item.path))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -125,6 +125,28 @@ def create_environment(folder: Path, *packages: str | Path) -> Path:
     return programs
 
 
+def copy_environment(programs: Path, folder: Path) -> Path:
+    """Copy the virtual environment of these programs, with the modules that are compiled there.
+    Return the folder of its programs."""
+    source = programs.parent
+    shutil.copytree(source, folder, symlinks=True, copy_function=_link_or_copy)
+    for program in (folder / programs.name).iterdir():
+        if program.is_file() and not program.is_symlink():
+            text = program.read_bytes().replace(os.fsencode(source), os.fsencode(folder))
+            mode = program.stat().st_mode
+            program.unlink()  # it may be a link to the other environment's
+            program.write_bytes(text)
+            program.chmod(mode)
+    return folder / programs.name
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # another file system
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
 def uv_install(programs: Path, *packages: str | Path) -> None:
     python = programs / "python"
     run_tool(TOOLS / "uv", "pip", "install", "--quiet", "--python", python, *packages)

@@ -20,8 +20,8 @@ from tests import past_conversations
 from tests.command_runner import Home, wait_until
 from tests.installed_product import (
     TOOLS,
+    copy_environment,
     copy_sources,
-    create_environment,
     get_offline_environ,
     get_product,
 )
@@ -109,7 +109,7 @@ class ReaderHome(Home):
             return folder
         if "pip install" in words:
             self.environ["PIP_FIND_LINKS"] += f" {get_product().packages.wheel.parent}"
-            return create_environment(self.folder / "venv", get_product().packages.wheel)
+            return copy_environment(get_product().programs, self.folder / "venv")
         return get_product().programs
 
     def live_a_while(self) -> None:

@@ -16,6 +16,7 @@ from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.interfaces.search_request import KIND_WORDS, SearchRequest
 from agent_memory.interfaces.wire.events import event_to_proto
 from agent_memory.proto import memory_pb2 as pb
+from tests.command_runner import Answer as Ran
 from tests.command_runner import Home
 from tests.conversation_samples import START, THUMBNAILS, build_session
 from tests.http_client import Web
@@ -196,7 +197,7 @@ def over_mcp(server: LineClient) -> Find:
     return find
 
 
-def over_commands(home: Home, *command: str) -> Find:
+def over_commands(run: Callable[..., Ran], *command: str) -> Find:
     def find(filters: Filters) -> Answer:
         words = [*command, *filters.get("query", "").split()]
         for name, value in rename(filters, OPTIONS).items():
@@ -212,7 +213,7 @@ def over_commands(home: Home, *command: str) -> Find:
                     words += [option, ",".join(value)]
                 case _:
                     words += [option, str(value)]
-        answer = home.run(words[0], *words[1:], "--format", "json")
+        answer = run(*words, "--format", "json")
         assert answer.code == 0, answer.errors
         return read_answer(answer.json())
 
@@ -267,9 +268,9 @@ def interfaces() -> Iterator[dict[str, Find]]:
             "SSE": over_sse(api),
             "WebSocket": over_websocket(stack.enter_context(socket)),
             "MCP": over_mcp(stack.enter_context(LineClient(home))),
-            "memory recall": over_commands(home, "memory", "recall"),
-            "query search": over_commands(home, "memory-daemon", "query", "search"),
-            "query search, remote": over_commands(home, *remote),
+            "memory recall": over_commands(home.run, "memory", "recall"),
+            "query search": over_commands(home.run, "memory-daemon", "query", "search"),
+            "query search, remote": over_commands(home.run_apart, *remote),
         }
 
 

@@ -61,7 +61,7 @@ def backed_up(home: Home, target: Path, *options: str) -> dict[str, Any]:
 
 
 def restored(home: Home, source: Path, *options: str) -> dict[str, Any]:
-    answer = home.run(
+    answer = home.run_apart(
         "memory-daemon", "admin", "restore", str(source), *options, "--format", "json"
     )
     assert answer.code == 0, answer
@@ -192,7 +192,7 @@ def test_on_another_disk_it_copies_once_and_replaces_a_copy_that_is_damaged(home
         third = Path(backed_up(home, folder)["path"])
         assert not (third / "db" / tables[0]).samefile(damaged)
         home.stop()
-        answer = home.run("memory-daemon", "admin", "restore", str(second), "--force")
+        answer = home.run_apart("memory-daemon", "admin", "restore", str(second), "--force")
         assert answer.code == 4
         assert f"db/{tables[0]}" in answer.errors
         assert restored(home, third, "--force")["events"] == 500
@@ -228,7 +228,7 @@ def test_a_running_daemon_or_an_existing_store_is_not_overwritten(home: Home) ->
     ingest(home, 5)
     made = Path(backed_up(home, home.folder / "backups")["path"])
     ingest(home, 2, "later")
-    answer = home.run("memory-daemon", "admin", "restore", str(made), "--force")
+    answer = home.run_apart("memory-daemon", "admin", "restore", str(made), "--force")
     assert (answer.code, "is running" in answer.errors) == (4, True)
     home.stop()
     answer = home.run("memory-daemon", "admin", "restore", str(made))
@@ -326,7 +326,7 @@ def test_an_archive_that_was_cut_off_is_called_damaged(home: Home, name: str) ->
     backed_up(home, archive)
     os.truncate(archive, archive.stat().st_size * 2 // 3)
     with Home() as other:
-        answer = other.run("memory-daemon", "admin", "restore", str(archive))
+        answer = other.run_apart("memory-daemon", "admin", "restore", str(archive))
         assert answer.code == 4
         assert "is damaged" in answer.errors
         assert "Traceback" not in answer.errors
@@ -396,7 +396,7 @@ def test_a_folder_with_backups_of_several_stores_does_not_say_which_is_meant(hom
         ingest(other, 2)
         second = backed_up(other, folder, "--keep", "1")["path"]
     home.stop()
-    answer = home.run("memory-daemon", "admin", "restore", str(folder), "--force")
+    answer = home.run_apart("memory-daemon", "admin", "restore", str(folder), "--force")
     assert answer.code == 11
     assert all(Path(each).name in answer.errors for each in (first, second))
     assert restored(home, Path(second), "--force")["events"] == 2

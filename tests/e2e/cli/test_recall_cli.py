@@ -310,7 +310,7 @@ class TestPassages:
     def test_another_daemon_sends_the_passage(self, home: Home) -> None:
         endpoint = f"unix:{home.status()['grpc_socket']}"
         words = ("search", "porcupine", "--kinds", "events", "--mode", "bm25")
-        far = home.run("memory-daemon", "query", "-e", endpoint, *words)
+        far = home.run_apart("memory-daemon", "query", "-e", endpoint, *words)
         near = home.run("memory-daemon", "query", *words)
         assert ANSWER in far.text
         assert far.text == near.text
@@ -374,7 +374,7 @@ class TestFormats:
         endpoint = f"unix:{home.status()['grpc_socket']}"
         words = ("search", "iguana", "--kinds", "events", "--limit", "1", "--detail", "full")
         for form in ("text", "markdown"):
-            far = home.run("memory-daemon", "query", "-e", endpoint, *words, "--format", form)
+            far = home.run_apart("memory-daemon", "query", "-e", endpoint, *words, "--format", form)
             near = home.run("memory-daemon", "query", *words, "--format", form)
             assert "memory show memory://events/long" in far.text, far
             assert "memory show" not in near.text
@@ -641,7 +641,7 @@ class TestQuerySearch:
             )
 
     def test_where_nobody_listens_it_is_said(self, home: Home) -> None:
-        answer = home.run("memory-daemon", "query", "-e", "http://127.0.0.1:1", "search", "x")
+        answer = home.run_apart("memory-daemon", "query", "-e", "http://127.0.0.1:1", "search", "x")
         assert answer.code not in (OK, USAGE)
         assert "error: " in answer.errors
         assert "Traceback" not in answer.errors

@@ -57,7 +57,7 @@ def test_in_a_pipe_it_needs_yes_and_deletes_data_only_with_a_flag_of_its_own(
     home = machine.home
     installed, pid = machine.list_paths(), home.pid()
     for words in (PURGE, (*PURGE, "--delete-data")):
-        refused = home.run(*words)
+        refused = home.run_apart(*words)
         assert refused.code == USAGE
         assert "--yes" in refused.errors
     shown = home.run_apart(*PURGE, "--dry-run")

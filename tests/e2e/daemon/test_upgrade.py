@@ -6,6 +6,7 @@ import shutil
 import sys
 import sysconfig
 import venv
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ class Newer:
 
     def __init__(self, folder: Path) -> None:
         package = folder / "tree/agent_memory"
-        shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(PACKAGE, package)  # with what is compiled already
         self._change(package / "__init__.py", '"0.1.0"', f'"{NEWER}"')
         client = package / "launcher/command_client.py"
         self._change(client, 'VERSION = "0.1.0"', f'VERSION = "{NEWER}"')
@@ -43,6 +44,7 @@ class Newer:
         text = path.read_text()
         assert text.count(old) == 1, (path, old)
         path.write_text(text.replace(old, new))
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
     def run(self, home: Home, *words: str) -> Answer:
         return home.run_words([str(self._python), "-I", "-S", str(self._launcher), *words])
@@ -120,7 +122,7 @@ def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_m
         assert (answer.code, "upgrade" in answer.errors) == (4, True)
         answer = home.run("memory-daemon", "admin", "restore", str(place), "--force")
         assert answer.code == 0, answer.errors
-        home.start_daemon()
+        home.serve()
         found = home.run("memory", "recall", "RocksDB", "--domain", "user").text
         assert "Use RocksDB" in found
         assert os.listdir(home.data / "upgrades") == [place.name]  # noqa: PTH208
@@ -130,7 +132,7 @@ def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_m
             assert newer.run(home, "memory", "recall", "RocksDB", "--domain", "user").code == 0
             home.stop()
             latest = json.loads((home.data / "backup.json").read_text())["before_upgrade"]
-            home.run("memory-daemon", "admin", "restore", latest, "--force")
+            home.run_apart("memory-daemon", "admin", "restore", latest, "--force")
         assert len(os.listdir(home.data / "upgrades")) == 2  # noqa: PTH208
 
 

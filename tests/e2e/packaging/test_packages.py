@@ -15,6 +15,7 @@ from tests.installed_product import (
     TOOLS,
     Packages,
     build_packages,
+    copy_environment,
     copy_sources,
     create_environment,
     get_offline_environ,
@@ -161,7 +162,8 @@ def test_pipx_installs_it_and_removes_it(
 
 def test_versions_with_the_same_schema_read_each_others_data(tmp_path: Path, home: Home) -> None:
     older, newer = build_version(tmp_path, OLDER), get_product().packages.wheel
-    programs = create_environment(tmp_path / "venv", older)
+    programs = copy_environment(get_product().programs, tmp_path / "venv")
+    exchange(programs, older)
     succeed(home, programs, "memory", "capture", "decisions", "Written by the older version")
 
     exchange(programs, newer)
@@ -185,7 +187,7 @@ def test_an_older_version_refuses_a_newer_schema_and_goes_back_to_the_snapshot(
     tmp_path: Path, home: Home
 ) -> None:
     current, newer = get_product().packages.wheel, build_version(tmp_path, NEWER, schema=2)
-    programs = create_environment(tmp_path / "venv", current)
+    programs = copy_environment(get_product().programs, tmp_path / "venv")
     succeed(home, programs, "memory", "capture", "decisions", "Before the upgrade")
     succeed(home, programs, "memory-daemon", "stop")
 

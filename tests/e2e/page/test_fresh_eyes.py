@@ -5,23 +5,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests import browser as browsers
 from tests.command_runner import Home
 from tests.http_client import Web
 
-expect.set_options(timeout=browsers.MILLIS)
-
 NOW = datetime.now(UTC)
 PROMPTS = {7: 1, 6: 1, 1: 1, 0: 3}  # by how many days ago
 JOBS = ("segment-summarizer", "hourly-rollup", "outbox-processor")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsers.launch_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -46,25 +38,16 @@ def home(chromium: Browser) -> Iterator[Home]:  # noqa: ARG001  # none without a
         yield home
 
 
-@pytest.fixture(scope="module")
-def context(chromium: Browser, home: Home) -> Iterator[BrowserContext]:
-    context = browsers.open_context(chromium, home)
-    yield context
-    context.close()
-
-
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """A page that may report a failed request: restarts cause some."""
-    page = context.new_page()
-    yield page
-    page.close()
+def page(tab: Page) -> Iterator[Page]:
+    """Yield a tab that may report a failed request: restarts cause some."""
+    yield tab
+    browsers.clear(tab)
 
 
 def go(page: Page, home: Home, place: str) -> None:
     page.goto("about:blank")
-    page.goto(f"http://localhost:{Web(home).record['http_port']}/{place}")
-    expect(page.locator("main:not([aria-busy]) h1")).to_be_attached()
+    browsers.go(page, home, place)
 
 
 def restart(home: Home) -> None:

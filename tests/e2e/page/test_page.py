@@ -10,16 +10,15 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.interfaces.http.recording import MAX_EVENTS
 from demo.__main__ import CONVERSATION, SESSION
 from tests import browser as browsers
+from tests.browser import fits, go
 from tests.command_runner import Home, wait_until
 from tests.http_client import Web
-
-expect.set_options(timeout=browsers.MILLIS)
 
 QUESTION = "which database did we decide on"
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -45,12 +44,6 @@ PLACES = (
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsers.launch_browser() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def home(chromium: Browser) -> Iterator[Home]:  # noqa: ARG001  # none without a browser
     """A daemon with a week of conversations, and one session through the hooks."""
     with Home() as home:
@@ -66,21 +59,6 @@ def home(chromium: Browser) -> Iterator[Home]:  # noqa: ARG001  # none without a
             assert web.ask("POST", f"/api/v1/memories/{kind}/", json=body).status_code == 201
         _run_jobs(home)
         yield home
-
-
-@pytest.fixture(scope="module")
-def context(chromium: Browser, home: Home) -> Iterator[BrowserContext]:
-    context = browsers.open_context(chromium, home)
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    page = context.new_page()
-    with browsers.watch(page):
-        yield page
-    page.close()
 
 
 def _read_demo() -> Iterator[dict[str, Any]]:
@@ -140,11 +118,6 @@ def _play_session(home: Home) -> None:
 def _call_hook(home: Home, project: Any, line: str) -> None:
     given = {**json.loads(line), "cwd": str(project), "transcript_path": ""}
     assert home.run("memory", "hook", "auto", given=json.dumps(given).encode()).code == 0
-
-
-def go(page: Page, home: Home, place: str = "#/now") -> None:
-    page.goto(f"http://localhost:{Web(home).record['http_port']}/{place}")
-    expect(page.locator("main:not([aria-busy]) h1")).to_be_attached()
 
 
 class TestSigningIn:
@@ -437,10 +410,6 @@ class TestHostileText:
         for place in (f"#/{SCRIPT}", f"#/session/{quote(SCRIPT)}", "#/search?q=%3Cimg%3E", "#/%zz"):
             go(page, home, place)
             expect(page.locator("main script, main img")).to_have_count(0)
-
-
-def fits(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
 class TestEveryPlace:

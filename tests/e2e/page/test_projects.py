@@ -9,14 +9,13 @@ from typing import Any, TypedDict
 
 import pytest
 from langgraph.graph import START, StateGraph
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from agent_memory.client.langgraph import AgentMemorySaver
 from tests import browser as browsers
+from tests.browser import go
 from tests.command_runner import Home
 from tests.http_client import Web
-
-expect.set_options(timeout=browsers.MILLIS)
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202egpj"
 PLACES = ("#/projects", "#/health", "#/knowledge/facts", "#/knowledge/threads")
@@ -25,12 +24,6 @@ THREAD = "ticket <b>1</b>"
 
 class Counter(TypedDict):
     steps: int
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsers.launch_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -98,26 +91,6 @@ def run_graph(home: Home) -> None:
     with AgentMemorySaver.connect(f"unix:{Web(home).record['grpc_socket']}") as saver:
         config: Any = {"configurable": {"thread_id": THREAD}}
         graph.compile(checkpointer=saver).invoke({"steps": 0}, config)
-
-
-@pytest.fixture(scope="module")
-def context(chromium: Browser, home: Home) -> Iterator[BrowserContext]:
-    context = browsers.open_context(chromium, home)
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    page = context.new_page()
-    with browsers.watch(page):
-        yield page
-    page.close()
-
-
-def go(page: Page, home: Home, place: str) -> None:
-    page.goto(f"http://localhost:{Web(home).record['http_port']}/{place}")
-    expect(page.locator("main:not([aria-busy]) h1")).to_be_attached()
 
 
 def get_card(page: Page, name: str) -> Any:

@@ -6,14 +6,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests import browser as browsers
+from tests.browser import fits, go
 from tests.command_runner import Home
-from tests.e2e.page.test_page import _play_session, _read_demo, _run_jobs, fits, go
+from tests.e2e.page.test_page import _play_session, _read_demo, _run_jobs
 from tests.http_client import Web
-
-expect.set_options(timeout=browsers.MILLIS)
 
 START = 1_772_700_000_000  # 5 March 2026, 8:40
 LONG = 3_000
@@ -27,12 +26,6 @@ def read(path: str) -> int:
 and `make` passes."""
 DIFF = "Edit: src/a.py\n@@ -1 +1 @@\n-old line\n+new line"
 LINE = "x" * 1_000_000
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browsers.launch_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +45,6 @@ def home(chromium: Browser) -> Iterator[Home]:  # noqa: ARG001  # none without a
         _play_session(home)
         _run_jobs(home)
         yield home
-
-
-@pytest.fixture(scope="module")
-def context(chromium: Browser, home: Home) -> Iterator[BrowserContext]:
-    context = browsers.open_context(chromium, home)
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    page = context.new_page()
-    with browsers.watch(page):
-        yield page
-    page.close()
 
 
 def _event(session: str, number: int, text: str, **fields: Any) -> dict[str, Any]:

@@ -65,8 +65,8 @@ def interfaces(home: Home) -> Iterator[dict[str, Find]]:
             "gRPC": over_grpc(stack.enter_context(Client(target))),
             "REST": over_rest(stack.enter_context(web.client())),
             "MCP": over_mcp(stack.enter_context(LineClient(home))),
-            "memory recall": over_commands(home, "memory", "recall"),
-            "query search": over_commands(home, "memory-daemon", "query", "search"),
+            "memory recall": over_commands(home.run, "memory", "recall"),
+            "query search": over_commands(home.run, "memory-daemon", "query", "search"),
         }
 
 

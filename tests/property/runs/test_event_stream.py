@@ -169,7 +169,14 @@ def manners(draw: st.DrawFn) -> tuple[list[tuple[str, Any]], list[dict[str, Any]
     return calls, deltas
 
 
+NAMED = {"index": 0, "function": {"name": "f", "arguments": ""}}
+FIRST = {"index": 0, "function": {"arguments": '{"a": 1}'}}
+SECOND = {"index": 0, "function": {"arguments": "{}"}}
+
+
 @given(manners())
+@example(([("f", {"a": 1}), ("f", {})], [NAMED, FIRST, NAMED, SECOND]))
+@example(([("f", {"a": 1})], [NAMED, FIRST, NAMED]))  # the name is only repeated
 def test_calls_are_the_same_in_whatever_pieces_they_come(
     manner: tuple[list[tuple[str, Any]], list[dict[str, Any]]],
 ) -> None:

@@ -127,10 +127,10 @@ def audit(
     limit: int,
 ) -> None:
     """Show who did what on a team server, newest first."""
+    start, end = resolve_range(run, since, until)
     log = run.services.audit
     if log is None:
         raise FeatureUnavailable("only a team server has an audit log: set team.enabled")
-    start, end = resolve_range(run, since, until)
     wanted = AuditFilter(person=person, key=key, refused=refused, since=start, until=end)
     page = log.list_entries(wanted, limit=limit)
     run.show(

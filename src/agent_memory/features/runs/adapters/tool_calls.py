@@ -32,6 +32,7 @@ class _PartialCall:
     call_id: str = ""
     name: str = ""
     arguments: str = ""
+    is_named_again: bool = False  # after its arguments were whole, by a delta without arguments
 
 
 class CallAssembler:
@@ -60,8 +61,10 @@ class CallAssembler:
         if call is None or _begins_another(piece, call):
             if len(self._partial) >= MAX_CALLS:
                 raise TooManyCalls
-            call = _PartialCall()
+            call = _PartialCall(name=call.name if call and not piece.name else "")
             self._partial.append(call)
+        elif _names_again(piece, call):
+            call.is_named_again = True
         if index is not None:
             self._by_index[index] = call
         return call
@@ -87,7 +90,7 @@ def _begins_another(piece: _PartialCall, call: _PartialCall) -> bool:
     """Return whether a delta begins another call. Some servers send one index for all calls, or no
     index: then the fields that a call has only once tell it."""
     if not piece.name:
-        return False
+        return call.is_named_again and bool(piece.arguments.strip())
     if piece.call_id and call.call_id and piece.call_id != call.call_id:
         return True
     if not call.arguments:
@@ -95,6 +98,18 @@ def _begins_another(piece: _PartialCall, call: _PartialCall) -> bool:
     if piece.name != call.name:
         return True
     return not piece.call_id and bool(piece.arguments.strip()) and _is_whole(call.arguments)
+
+
+def _names_again(piece: _PartialCall, call: _PartialCall) -> bool:
+    """Return whether a delta has the name of a call that is whole, and no arguments. It may begin
+    another call of the same tool, or only repeat the name: what comes next tells."""
+    return (
+        bool(piece.name)
+        and piece.name == call.name
+        and not piece.call_id
+        and not piece.arguments.strip()
+        and _is_whole(call.arguments)
+    )
 
 
 def _is_whole(arguments: str) -> bool:
