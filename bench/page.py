@@ -143,6 +143,11 @@ SECTIONS = {
         "Recording with `storage.url`, next to RocksDB and to a plain INSERT for each event, on a "
         "server of its own on the same machine. Every side syncs each event before its answer.",
     ),
+    "migration": Section(
+        "Moving to PostgreSQL and back",
+        "`memory-daemon admin migrate` with everything derived and nothing embedded, and the bytes "
+        "of an event in both stores.",
+    ),
 }
 
 

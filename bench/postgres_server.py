@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 
 SECONDS = 60.0
+STANDBY = "standby"  # the name under which standbys connect
 _OPTIONS = "-c listen_addresses='' -c shared_buffers=32MB -c max_connections=200"
 # Not `user=` of subprocess: it forks, and the handlers of gRPC crash in a fork of many threads.
 _BECOME = """
@@ -28,9 +29,11 @@ os.execv(sys.argv[2], sys.argv[2:])
 class PostgresServer:
     """A server with a folder of its own, which is reached through a Unix socket."""
 
-    def __init__(self, programs: Path, *, durable: bool) -> None:
+    def __init__(
+        self, programs: Path, *, durable: bool, primary: "PostgresServer | None" = None
+    ) -> None:
         """Start a server. One that is not `durable` is faster, and survives its own crashes, but
-        not those of the machine."""
+        not those of the machine. One with a `primary` begins as its standby."""
         self._durable = durable
         self._programs = programs
         self._folder = Path(tempfile.mkdtemp(prefix="agent-memory-postgres-"))
@@ -40,11 +43,25 @@ class PostgresServer:
             user = str(pwd.getpwnam("nobody").pw_uid)
             os.chown(self._folder, int(user), -1)
             self._become = [sys.executable, "-I", "-S", "-c", _BECOME, user]
-        self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
+        if primary is None:
+            self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
+        else:
+            source = f"host={primary.host} user=postgres application_name={STANDBY}"
+            options = ("--write-recovery-conf", "--no-sync", "--checkpoint=fast")
+            self._run("pg_basebackup", f"-D{self._data}", f"-d{source}", *options)
         self.start()
+        if primary is None:
+            self._create_database()
+
+    def _create_database(self) -> None:
         with psycopg.connect(self._build_url("postgres", "postgres"), autocommit=True) as database:
             database.execute("CREATE ROLE memory LOGIN")
             database.execute("CREATE DATABASE memory OWNER memory")
+
+    @property
+    def host(self) -> str:
+        """The folder of its socket, which libpq takes as a host."""
+        return str(self._folder)
 
     @property
     def url(self) -> str:
@@ -65,7 +82,7 @@ class PostgresServer:
         return self._build_url(name)
 
     def _build_url(self, user: str, name: str = "memory") -> str:
-        return f"postgresql:///{name}?host={self._folder}&user={user}"
+        return f"postgresql:///{name}?host={self.host}&user={user}"
 
     def start(self) -> None:
         options = f"{_OPTIONS} -c fsync={'on' if self._durable else 'off'} -k {self._folder}"
@@ -75,6 +92,14 @@ class PostgresServer:
     def stop(self, mode: str = "fast") -> None:
         """Stop the server: `immediate` is a crash."""
         self._run("pg_ctl", "stop", "-w", "-m", mode, "-D", str(self._data))
+
+    def add_standby(self) -> "PostgresServer":
+        """Start a standby that follows this server."""
+        return PostgresServer(self._programs, durable=self._durable, primary=self)
+
+    def promote(self) -> None:
+        """Let a standby accept writes, and wait until it does."""
+        self._run("pg_ctl", "promote", "-w", "-D", str(self._data))
 
     def remove(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):  # a test may have stopped it

@@ -1,5 +1,6 @@
 """Build what the interfaces are given: the services of commands, HTTP, MCP and gRPC."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -216,7 +217,9 @@ class GrpcInterface:
         owners = socket_owners.choose(uid)
         if owners is not None:
             platform.closing.callback(owners.close)
-        self.same_user = SameUserGuard(self._bearer, owners, uid)
+        self.same_user = SameUserGuard(
+            self._bearer, owners, uid, lambda forget: asyncio.get_running_loop().call_soon(forget)
+        )
 
     def build(self, control: DaemonControl) -> GrpcServer:
         """Build the server. An agent that can reach loopback must not approve its own tools, so

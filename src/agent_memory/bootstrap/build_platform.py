@@ -10,13 +10,18 @@ from pathlib import Path
 import structlog
 
 from agent_memory.bootstrap.build_secrets import build_secrets
-from agent_memory.bootstrap.build_store import OpenStore, SharedStore, open_for_reading, open_store
+from agent_memory.bootstrap.build_store import (
+    OpenStore,
+    SharedStore,
+    loading_driver,
+    open_for_reading,
+    open_store,
+)
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.config import LlamaSettings, Settings, StorageSettings
 from agent_memory.features.backups.adapters import restore_journal
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.secrets.ports import SecretsFilter
-from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform import time_zone
 from agent_memory.platform.clock import SystemClock
@@ -115,16 +120,8 @@ def build_platform(
 def _open_server_store(
     settings: StorageSettings, folders: DaemonFolders, watch: HealthWatcher
 ) -> OpenStore:
-    # Late: the driver takes time to load, and is not installed everywhere.
-    try:
+    with loading_driver():  # late: it takes time to load
         from agent_memory.bootstrap.build_server_store import open_server_store
-    except ImportError as exc:
-        if (exc.name or "").startswith("agent_memory"):
-            raise
-        raise FeatureUnavailable(
-            "storage.url needs the driver of PostgreSQL: install the extra,"
-            " `pip install 'agent-memory[postgres]'`"
-        ) from exc
     return open_server_store(settings.url, settings.tenant, folders, watch)
 
 

@@ -16,11 +16,13 @@ from agent_memory.bootstrap.build_store import (
     OnProgress,
     OpenStore,
     SharedStore,
+    ignore_health,
     log_other_store,
 )
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.features.index.adapters import index_folder
-from agent_memory.kernel.errors import StorageFailed
+from agent_memory.features.operations.services.migration import MigrationSide
+from agent_memory.kernel.errors import StorageFailed, StorageLocked
 from agent_memory.kernel.status import StoreCheck, StoreHealth
 from agent_memory.platform import durable
 from agent_memory.platform.leadership import LeasedLeadership
@@ -28,7 +30,7 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import anchors, families, keys, leases, schema
 from agent_memory.platform.store.change_marks import ChangeMarks
 from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.leases import JOBS, StoreLease
+from agent_memory.platform.store.leases import JOBS, MIGRATION, StoreLease
 from agent_memory.platform.store.maintenance import GuardedMaintenance, SplitMaintenance
 from agent_memory.platform.store.postgres import PostgresDatabase
 from agent_memory.platform.store.rocks import RocksEngine
@@ -55,6 +57,7 @@ def open_server_store(
         database.close()
         raise
     try:
+        _refuse_migration(database.path, store, holder)
         schema.prepare(store, before=lambda number: log.warning("store.migrating", schema=number))
         engine = _open_local_engine(folders, store)
         local = _open_local(engine)
@@ -106,6 +109,50 @@ def open_server_store(
         list_damages=lambda: (),
         sees_other_tenants=database.bypasses_policies,
     )
+
+
+@contextmanager
+def open_migration_side(
+    url: str, tenant: str, data: Path, *, is_source: bool
+) -> Iterator[MigrationSide]:
+    """Open the memory of a tenant to copy it, or an empty one to fill it. No daemon may use it, and
+    none can start on it meanwhile.
+
+    The caller has locked the data folder, in whose name the lease is taken.
+    """
+    holder = _read_holder(data / "writer-id")
+    label = f"a migration on {socket.gethostname()}, PID {os.getpid()}, data folder {data}"
+    database = PostgresDatabase(url, tenant, create=not is_source)
+    try:
+        store = open_transacted(
+            database, ignore_health, holder=holder, label=label, lease=MIGRATION
+        )
+    except StorageLocked as exc:
+        database.close()
+        raise StorageLocked(f"{database.path}: {exc}") from exc
+    except BaseException:
+        database.close()
+        raise
+    try:
+        user = leases.fence_daemons(store, store.read_clock(), holder)
+        if user is not None:
+            raise StorageLocked(
+                f"{database.path}: a daemon uses it: {user}. Stop every daemon on this memory first"
+            )
+        rows = sum(family.entries for family in database.stats().families)
+        yield MigrationSide(location=database.path, store=store, rows=rows)
+    finally:
+        store.close()
+
+
+def _refuse_migration(location: str, store: TransactedStore, holder: str) -> None:
+    """Raise StorageLocked if the memory is being copied. Its migration looks for our lease, which
+    we have taken before, so that one of us sees the other."""
+    user = leases.find_holder(store, MIGRATION, store.read_clock(), besides=holder)
+    if user is not None:
+        raise StorageLocked(
+            f"{location} is being copied by {user}: start again when that has ended"
+        )
 
 
 def _open_local_engine(folders: DaemonFolders, store: OrderedStore) -> RocksEngine:

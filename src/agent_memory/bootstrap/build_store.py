@@ -170,9 +170,27 @@ def repair(db_path: Path, on_progress: OnProgress) -> StoreRepair:
     return repaired
 
 
+@contextmanager
+def loading_driver() -> Iterator[None]:
+    """Explain what to install if the driver of PostgreSQL cannot be imported in a block."""
+    try:
+        yield
+    except ImportError as exc:
+        if (exc.name or "").startswith("agent_memory"):
+            raise
+        raise FeatureUnavailable(
+            "a database on a server needs the driver of PostgreSQL: install the extra,"
+            " `pip install 'agent-memory[postgres]'`"
+        ) from exc
+
+
 def log_other_store(health: StoreHealth) -> None:
     """Log that a store other than the daemon's own fails."""
     log.error("other_store.failing", reason=health.reason)
+
+
+def ignore_health(_health: StoreHealth) -> None:
+    """Say nothing: a command that uses the store fails with the reason."""
 
 
 def _mend(db_path: Path, clock: Clock) -> Callable[[Get], None] | None:

@@ -17,9 +17,12 @@ from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli.backend import (
     Backend,
+    MigrateOptions,
+    MigrateResult,
     RestoreOptions,
     RunningDaemon,
     StartOptions,
+    StorePlace,
 )
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
@@ -28,6 +31,7 @@ from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, FeatureUnavailable, StorageLocked
+from agent_memory.kernel.progress import OnProgress
 from agent_memory.kernel.status import CheckResult, StoreRepair
 from agent_memory.launcher import command_client, starting
 from agent_memory.launcher.terminal import EditorFile, ask, ask_key, page
@@ -184,11 +188,7 @@ class ProcessControl:
             name = storage.path or name
         else:
             folders = replace(folders, data=options.to)
-        pid = runtime_files.find_lock_holder(folders)
-        if pid is not None:
-            raise StorageLocked(
-                f"a daemon (PID {pid}) is running on {folders.data}: run `memory-daemon stop` first"
-            )
+        _refuse_daemon(folders)
         runtime_files.prepare(folders.data)
         lock = runtime_files.lock(folders, 0.0, lambda: False)
         try:
@@ -203,6 +203,43 @@ class ProcessControl:
             return restored
         finally:
             runtime_files.unlock(lock)
+
+    def migrate(self, options: MigrateOptions, on_progress: OnProgress, /) -> MigrateResult:
+        from agent_memory.bootstrap import build_migration
+
+        folders = config.folders(os.environ)
+        storage = config.load(os.environ, file=options.config).settings.storage
+        tenant = options.tenant or storage.tenant
+        data = {folders.data, *(it.parent for it in _list_paths(options))}
+        for folder in sorted(data):
+            _refuse_daemon(replace(folders, data=folder))
+        runtime_files.prepare(folders.data)
+        # A daemon that starts now waits for this lock.
+        lock = runtime_files.lock(folders, 0.0, lambda: False)
+
+        def to_place(place: StorePlace) -> build_migration.Place:
+            if isinstance(place, Path):
+                return place
+            return build_migration.ServerPlace(url=place, tenant=tenant)
+
+        try:
+            report = build_migration.migrate(
+                to_place(options.source),
+                to_place(options.target),
+                folders.data / Path(storage.path or "db").expanduser(),
+                folders.data,
+                on_progress,
+            )
+            _forget_failed_start(folders)
+        finally:
+            runtime_files.unlock(lock)
+        target = options.target
+        return MigrateResult(
+            report=report,
+            target=target if isinstance(target, Path) else build_migration.hide_password(target),
+            tenant=tenant,
+            set_tenant=storage.tenant,
+        )
 
     def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[CheckResult]:
         from agent_memory.daemon import doctor
@@ -331,6 +368,19 @@ def _as_arguments(options: StartOptions) -> tuple[str, ...]:
         if value is not None:
             arguments += [name, str(value)]
     return tuple(arguments)
+
+
+def _refuse_daemon(folders: config.Folders) -> None:
+    """Raise StorageLocked if a daemon uses a data folder."""
+    pid = runtime_files.find_lock_holder(folders)
+    if pid is not None:
+        raise StorageLocked(
+            f"a daemon (PID {pid}) is running on {folders.data}: run `memory-daemon stop` first"
+        )
+
+
+def _list_paths(options: MigrateOptions) -> list[Path]:
+    return [place for place in (options.source, options.target) if isinstance(place, Path)]
 
 
 def _forget_failed_start(folders: config.Folders) -> None:

@@ -89,9 +89,11 @@ LOCAL_WITHOUT_DAEMON = {
 }
 ALWAYS_LOCAL = {
     "memory": ("doctor", "config set", "config unset", "uninstall"),
-    "memory-daemon": ("start", "stop", "restart", "service", "admin restore"),
+    "memory-daemon": (
+        "start", "stop", "restart", "service", "serve-team", "admin restore", "admin migrate",
+    ),
     "kontekst": ("start", "stop"),
-}
+}  # fmt: skip
 REPAIR = ("admin verify", "--repair")  # runs here without a daemon, too
 # Options with a value that may precede a word of a command's name.
 OPTIONS_WITH_VALUE = (

@@ -24,6 +24,7 @@ from tests.memory_client import message
 from tests.memory_commands import CONFIG, OK, STORAGE, MemoryCommand, assert_refused
 from tests.postgres_server import start_server
 
+ROOT = Path(__file__).parents[3]
 START_MS = 1_738_281_600_000
 CRASHES = 2
 PER_CRASH = 150  # acknowledgements before each crash
@@ -177,6 +178,32 @@ def test_an_address_that_is_none_or_does_not_answer_is_named(tmp_path: Path) -> 
         answer = home.fail_to_serve()
         assert (answer.code, "does not answer" in answer.errors) == (STORAGE, True)
         assert "sesame" not in answer.errors + home.log()
+
+
+class TestServeTeam:
+    def test_it_serves_with_the_settings_of_the_example(self, server: PostgresServer) -> None:
+        example = (ROOT / "deploy/team.toml").read_text()
+        settings = example.replace("postgresql://memory@db/memory", server.url)
+        settings = settings.replace('"0.0.0.0"\nport = 8443', '"localhost"\nport = 0')  # no TLS
+        assert settings.count(server.url) == 1
+        with Home() as home:
+            file = home.folder / "team.toml"
+            file.write_text(settings)
+            words = ("serve-team", "--config", str(file))
+            with home.begin("memory-daemon", *words) as serving:
+                wait_until((home.data / "daemon.json").exists, "it serves")
+                assert home.pid() == serving.pid
+                assert home.status()["db_path"].endswith("(tenant default)")
+                serving.send_signal(signal.SIGTERM)
+                assert serving.wait() == 0
+
+    def test_it_begins_no_memory_in_files(self) -> None:
+        with Home() as home:
+            file = home.folder / "team.toml"
+            file.write_text("[http]\nport = 0\n")
+            answer = home.run("memory-daemon", "serve-team", "--config", str(file))
+            assert_refused(answer, CONFIG, f"{file} sets no storage.url")
+            assert not (home.data / "db").exists()
 
 
 def test_without_the_driver_it_says_what_to_install() -> None:

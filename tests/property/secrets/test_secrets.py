@@ -1,7 +1,7 @@
 """The secrets filter on any text: idempotent, complete for known secrets, harmless otherwise."""
 
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import assume, given, settings
@@ -12,8 +12,9 @@ from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.adapters.scanner import Scanner
 from agent_memory.features.secrets.model import secrets
-from agent_memory.features.secrets.model.secrets import Incident
+from agent_memory.features.secrets.model.secrets import Finding, Incident, SecretsMode
 from agent_memory.kernel.errors import ContentBlocked
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
@@ -76,24 +77,56 @@ pieces = st.one_of(
     st.text(max_size=12),
 )
 texts = st.lists(pieces, max_size=24).map("".join)
-
+tokens = st.sampled_from(["ghp_", "AKIA", "sk-ant-api03-", "npm_", "", "x"])
+broken_texts = st.builds(  # a run of letters, cut into lines of one width
+    lambda start, run, width, end: end.join(
+        (start + run)[at : at + width] for at in range(0, len(start + run), width)
+    ),
+    tokens,
+    alnum,
+    st.integers(3, 30),
+    st.sampled_from(["\n", "=\n", "\\\n", " \r\n", "\n\n"]),
+)
+assigned_texts = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["password", "DB_PASS", "api_key", "the token", "session", "user"]),
+    st.sampled_from(["=", ": ", '": "', " is ", " "]),
+    st.sampled_from(["Tr0ub4dor9", "hunter2", "a word", "9f86d081884c7d659a2feaa0", "%s"]),
+)
 
 metadata = st.dictionaries(
     st.one_of(st.sampled_from(PARTS), st.text(max_size=8)), texts, max_size=3
 )
 
 
+class ThoroughScanner(Scanner):
+    """A scanner that tries every rule on every text, without a quick check before."""
+
+    def suspects(self, lines: bytes) -> bool:  # noqa: ARG002
+        return True
+
+    def _has_lead(self, lines: bytes) -> bool:  # noqa: ARG002
+        return True
+
+
 class Thorough(Re2Filter):
     """A filter that always checks each text on its own."""
 
-    def passes(self, texts: Sequence[str], /) -> bool:  # noqa: ARG002
+    def __init__(self, *, mode: SecretsMode, report: Callable[[Incident], None]) -> None:
+        super().__init__(mode=mode, report=report)
+        self._scanner = ThoroughScanner()
+
+    def is_clean(self, texts: Sequence[str], /) -> bool:  # noqa: ARG002
         return False
+
+
+THOROUGH = Thorough(mode="redact", report=lambda _: None)
 
 
 class Ingesting:
     """Events on their way through a filter, and its reports."""
 
-    def __init__(self, log: EventLog, kind: type[Re2Filter]) -> None:
+    def __init__(self, log: EventLog, kind: type[Re2Filter] | type[Thorough]) -> None:
         self._told: list[Incident] = []
         cleaner = kind(mode="redact", report=self._told.append)
         self._ingest = Ingest(log=log, secrets=cleaner, on_record=lambda: None)
@@ -152,7 +185,20 @@ def test_findings_are_in_order_and_the_rest_stays(text: str) -> None:
 @given(parts=st.lists(texts, max_size=4))
 def test_texts_that_pass_the_quick_check_have_no_secret(parts: list[str]) -> None:
     if CLEANER.is_clean(parts):
-        assert [CLEANER.find(part) for part in parts] == [[] for _ in parts]
+        assert [THOROUGH.find(part) for part in parts] == [[] for _ in parts]
+
+
+def found(cleaner: Re2Filter, text: str) -> list[Finding] | str:
+    try:
+        return cleaner.find(text)
+    except ContentBlocked as exc:
+        return str(exc)
+
+
+@settings(deadline=None, max_examples=300)
+@given(text=st.one_of(texts, broken_texts, assigned_texts))
+def test_the_quick_checks_of_the_scanner_change_no_finding(text: str) -> None:
+    assert found(CLEANER, text) == found(THOROUGH, text)
 
 
 @unhurried

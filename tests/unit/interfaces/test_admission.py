@@ -1,6 +1,11 @@
 """Who may call over TCP, as the guard of memory.* decides it."""
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 import pytest
+import uvloop
 
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.services.access import Access
@@ -108,6 +113,41 @@ def test_a_connection_is_confirmed_once_and_its_port_again(
     table.rows[7] = SocketOwner(OTHER_UID, 1)  # and another's is looked up all the same
     with pytest.raises(Unauthorized):
         guard(caller())
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_calls_that_wait_together_share_a_lookup_and_a_later_one_does_not(
+    keys: BearerGuard, table: Table, run: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
+    admitted: list[bool] = []
+
+    async def hand_over() -> None:
+        loop = asyncio.get_running_loop()
+        guard = SameUserGuard(keys, table, OWN_UID, loop.call_soon)
+        guard.serve_at("127.0.0.1", 50051)
+        done = loop.create_future()
+
+        def check() -> None:
+            try:
+                guard(caller())
+                admitted.append(True)
+            except Unauthorized:
+                admitted.append(False)
+            if len(admitted) == 3:
+                done.set_result(None)
+
+        def pass_port_on() -> None:
+            table.rows[7] = SocketOwner(OTHER_UID, 2)
+            loop.call_soon(check)  # a call of the connection that has the port now
+
+        for step in (check, pass_port_on, check):
+            loop.call_soon(step)
+        await done
+
+    table.rows[7] = SocketOwner(OWN_UID, 1)
+    run(hand_over())
+    assert admitted == [True, True, False]
+    assert len(table.asked) == 2
 
 
 def test_how_many_are_remembered_is_bounded(guard: SameUserGuard, table: Table) -> None:

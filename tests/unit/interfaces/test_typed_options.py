@@ -13,8 +13,9 @@ from agent_memory.interfaces.mcp import tool_inputs
 from agent_memory.interfaces.search_request import KIND_WORDS
 
 # Options that have a name of a filter, and another meaning.
-OTHER_FROM = {"memory import"}  # the agent whose conversations are imported
-OTHER_TO = {"memory-daemon admin restore"}  # the folder to restore to
+MIGRATE = "memory-daemon admin migrate"  # --from and --to are stores
+OTHER_FROM = {"memory import", MIGRATE}  # the agent whose conversations are imported
+OTHER_TO = {"memory-daemon admin restore", MIGRATE}  # the folder to restore to
 LOG_LEVEL = {"memory-daemon", "memory-daemon start"}  # -l of these is --log-level
 EXPORT = "memory export"  # its --format has the formats of the file that it writes
 ABOUT_ONE_TIME = {"memory-daemon admin rebuild-toc"}  # --since without --until

@@ -11,6 +11,7 @@ from agent_memory.interfaces.cli import query_toc, rendering
 from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
 from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation, remember
 from agent_memory.interfaces.cli.filters import SINCE, resolve_range, time_option
+from agent_memory.interfaces.cli.migrate import migrate
 from agent_memory.interfaces.cli.verify import verify
 from agent_memory.interfaces.wire.operations import stats_json
 from agent_memory.kernel.status import ContentsStatus, IndexesStatus, StoreStats
@@ -248,5 +249,5 @@ def _documents(documents: int, waiting: int) -> str:
     return f"{rendering.count(documents, 'document')}, {rendering.count(waiting, 'change')} waiting"
 
 
-for command in (backup, restore, verify):
+for command in (backup, restore, migrate, verify):
     admin.add_command(command)

@@ -11,6 +11,7 @@ from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.log.model.events import EventPage
 from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.operations.services.migration import MigrationReport
 from agent_memory.features.runs.model.machine import Command
 from agent_memory.features.runs.services.runs import Listener
 from agent_memory.features.toc.model.toc import TocNode
@@ -20,6 +21,7 @@ from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.ids import Millis, Position
 from agent_memory.kernel.jobs import JobStatus
+from agent_memory.kernel.progress import OnProgress
 from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
 
 
@@ -115,6 +117,25 @@ class RestoreOptions:
     force: bool = False
 
 
+StorePlace = Path | str  # a folder, or the address of a server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateOptions:
+    source: StorePlace
+    target: StorePlace
+    tenant: str | None  # None: that of the settings
+    config: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateResult:
+    report: MigrationReport
+    target: StorePlace  # without a password
+    tenant: str
+    set_tenant: str  # that of the settings
+
+
 class Control(Protocol):
     """Operations on a daemon and its files from another process."""
 
@@ -159,6 +180,10 @@ class Control(Protocol):
         self, options: RestoreOptions, on_progress: Callable[[int], None], /
     ) -> RestoreResult:
         """Restore a backup into a data folder that no daemon uses."""
+        ...
+
+    def migrate(self, options: MigrateOptions, on_progress: OnProgress, /) -> MigrateResult:
+        """Copy a memory from one store to another. No daemon may use either."""
         ...
 
     def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[CheckResult]:

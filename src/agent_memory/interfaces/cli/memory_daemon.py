@@ -31,7 +31,7 @@ from agent_memory.interfaces.wire.errors import ERRORS
 from agent_memory.interfaces.wire.events import page_json
 from agent_memory.interfaces.wire.operations import damage_text, status_json
 from agent_memory.interfaces.wire.tokens import format_token, parse_token
-from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
+from agent_memory.kernel.errors import ConfigError, FeatureUnavailable, StorageFailed
 from agent_memory.kernel.ids import MAX_MILLIS
 from agent_memory.kernel.status import BackupStatus, DaemonStatus
 
@@ -53,7 +53,7 @@ _log_level_option = click.option(
     cls=Group,
     name="memory-daemon",
     sections={
-        "Run": ("start", "stop", "restart", "status", "service"),
+        "Run": ("start", "stop", "restart", "status", "service", "serve-team"),
         "Read": ("query",),
         "Maintain": ("admin", "scheduler", "audit"),
         "Set up": ("token", "completion", "help"),
@@ -115,6 +115,29 @@ def start(
     )
     if foreground:
         run.terminal.end_waiting()  # the log of the daemon follows
+    control = run.backend.require_control()
+    return report_control(run, lambda say: control.start(options, say))
+
+
+@memory_daemon.command(
+    "serve-team",
+    examples=("memory-daemon serve-team --config /etc/agent-memory/team.toml",),
+)
+@invocation
+def serve_team(run: Invocation) -> int:
+    """Serve a memory in PostgreSQL, in the foreground.
+
+    For systemd or a container: the folder deploy/ has a unit, a compose file and an example of the
+    settings. The command is `start --foreground`, but fails if storage.url is not set, instead of
+    beginning a memory in files.
+    """
+    if not run.loaded.settings.storage.url:
+        raise ConfigError(
+            f"{run.find_config_file()} sets no storage.url: give the address of a PostgreSQL"
+            " database, or use `memory-daemon start` for a memory in files"
+        )
+    options = StartOptions(foreground=True, log_level=run.log_level, config=run.config_file)
+    run.terminal.end_waiting()  # the log of the daemon follows
     control = run.backend.require_control()
     return report_control(run, lambda say: control.start(options, say))
 

@@ -96,7 +96,8 @@ class SameUserGuard:
     """A guard that admits programs of the daemon's own user and asks all others for a key.
 
     The user is looked up for every call: a cached decision could outlive its connection, and the
-    next program to get the port would inherit it.
+    next program to get the port would inherit it. Calls of one connection share a lookup only if
+    they had all arrived before it: those that the event loop was about to hand over.
 
     A call can also outlive its connection: another user sends it and resets the connection, and the
     owner's next connection gets that port before the call is checked. So the first call of each
@@ -105,10 +106,20 @@ class SameUserGuard:
     been checked before its first call.
     """
 
-    def __init__(self, keys: BearerGuard, owners: SocketOwners | None, uid: int) -> None:
+    def __init__(
+        self,
+        keys: BearerGuard,
+        owners: SocketOwners | None,
+        uid: int,
+        defer: Callable[[Callable[[], None]], object] | None = None,
+    ) -> None:
+        """`defer` runs a function after the checks of the calls that have arrived by now, and
+        before those of later ones. Without it no call shares a lookup."""
         self._keys = keys
         self._owners = owners
         self._uid = uid
+        self._defer = defer
+        self._shared: dict[str, SocketOwner | None] = {}  # by peer
         self._own: list[Address] = []
         self._confirmed: OrderedDict[str, int] = OrderedDict()  # by peer, the inode
 
@@ -121,7 +132,7 @@ class SameUserGuard:
         if caller.authorization is not None:
             self._keys(caller.authorization)
             return None
-        owner = self._owner(caller.peer)
+        owner = self._look_up(caller.peer)
         if owner is None or owner.uid != self._uid:
             raise Unauthorized(
                 "a bearer key is needed, because this connection is not known to belong to the"
@@ -138,6 +149,16 @@ class SameUserGuard:
         self._confirmed.move_to_end(peer)
         if len(self._confirmed) > _REMEMBERED:
             self._confirmed.popitem(last=False)
+
+    def _look_up(self, peer: str) -> SocketOwner | None:
+        if peer in self._shared:
+            return self._shared[peer]
+        if self._defer is None:
+            return self._owner(peer)
+        if not self._shared:
+            self._defer(self._shared.clear)  # before the lookup: a later call must not share it
+        owner = self._shared[peer] = self._owner(peer)
+        return owner
 
     def _owner(self, name: str) -> SocketOwner | None:
         peer = parse_peer(name)

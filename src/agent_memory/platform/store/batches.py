@@ -38,6 +38,15 @@ class Append(NamedTuple):
     value: bytes
 
 
+class SetCounter(NamedTuple):
+    """Set the last number of a sequence, in digits: for a store that takes over the rows of
+    another."""
+
+    family: str
+    prefix: bytes
+    number: bytes
+
+
 class Absent(NamedTuple):
     """Expect that a key does not exist."""
 
@@ -53,7 +62,7 @@ class Equals(NamedTuple):
     value: bytes
 
 
-Operation = Put | Delete | DeleteRange | Append
+Operation = Put | Delete | DeleteRange | Append | SetCounter
 Expectation = Absent | Equals
 
 

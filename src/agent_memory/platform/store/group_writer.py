@@ -93,7 +93,7 @@ class GroupWriter:
             operations = plan.operations(uncounted=frozenset((OUTBOX,)))
             marked = [] if self._marks is None else change_marks.list_marked(operations)
             operations += self._renew(transaction.head.now_ms, renewing=renewing)
-            if operations:
+            if operations or plan.sequences[OUTBOX] != transaction.head.outbox:
                 doubt = _Doubt(batches, self._new_token(), outcomes, marked)
                 self._finish(transaction, doubt, operations, plan)
             return outcomes

@@ -34,6 +34,7 @@ LEASE_MS = 30_000
 RENEW_MS = 10_000
 WANTED_MS = 5_000  # that a request for a lease counts
 JOBS = b"jobs"  # the lease of the daemon that does the work of the whole memory
+MIGRATION = b"migration"  # held while the whole memory is copied: no daemon may use it then
 _DAEMONS = b"daemon:"
 _ROW, _END, _REACHED, _WANTED = b"lease:", b"lease-end:", b"reached:", b"wanted:"
 _MOST = 10_000  # daemons
@@ -205,6 +206,32 @@ def find_slowest(store: OrderedStore, now_ms: Millis) -> int | None:
         if end is None or codec.decode_millis(end) > now_ms or not _remove(store, name, row, end):
             slowest.append(int(number or 0))
     return min(slowest, default=None)
+
+
+def find_holder(store: OrderedStore, name: bytes, now_ms: Millis, *, besides: str) -> str | None:
+    """Return the label of who holds a lease now, unless it is `besides`."""
+    row, end = store.get_many(families.LEASES, [_ROW + name, _END + name])
+    if row is None or end is None or codec.decode_millis(end) <= now_ms:
+        return None
+    lease = codec.unpack(row, _LeaseRow)
+    return None if lease.holder == besides else lease.label
+
+
+def fence_daemons(store: OrderedStore, now_ms: Millis, holder: str) -> str | None:
+    """Remove the daemons whose lease has ended, and that of `holder`: if one of them was only
+    paused, it can write nothing more. Return the label of a daemon that is left, or None."""
+    prefix = _ROW + _DAEMONS
+    rows = store.scan(families.LEASES, prefix, keys.end_of(prefix), limit=_MOST)
+    names = [key[len(_ROW) :] for key, _ in rows]
+    ends = store.get_many(families.LEASES, [_END + name for name in names])
+    for name, (_, row), end in zip(names, rows, ends, strict=True):
+        lease = codec.unpack(row, _LeaseRow)
+        has_ended = end is not None and codec.decode_millis(end) <= now_ms
+        if end is None or not (has_ended or lease.holder == holder):
+            return lease.label
+        if not _remove(store, name, row, end):
+            return lease.label
+    return None
 
 
 def _remove(store: OrderedStore, name: bytes, row: bytes, end: bytes) -> bool:

@@ -15,6 +15,7 @@ from agent_memory.platform.store.batches import (
     DeleteRange,
     Expectation,
     Put,
+    SetCounter,
 )
 
 SEQUENCES = families.META  # has the last number of each sequence
@@ -60,6 +61,9 @@ class Plan:
             if isinstance(operation, Append):
                 family, prefix, value = operation
                 self._apply(Put(family, prefix + b"%020d" % next(assigned), value))
+            elif isinstance(operation, SetCounter):
+                self.sequences[operation.family, operation.prefix] = int(operation.number)
+                self._advanced.add((operation.family, operation.prefix))
             else:
                 self._apply(operation)
         return Committed(tuple(numbers))

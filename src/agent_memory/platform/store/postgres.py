@@ -1,7 +1,7 @@
 """The rows of a tenant in PostgreSQL, the only module that uses the driver.
 
-All tenants share two tables in a schema of our own. `kv` has the rows, by tenant, family and key.
-`head` has one row for each tenant, which every writing transaction locks.
+All tenants share the tables of `tables.py` in a schema of our own. `kv` has the rows, by tenant,
+family and key. `head` has one row for each tenant, which every writing transaction locks.
 
 - An entry of a B-tree has at most 2,704 bytes. A key of LONG_KEY bytes or more is stored as its
   first KEPT_BYTES and a digest, with the whole key beside it. Such keys are in order up to there;
@@ -26,6 +26,7 @@ import logging
 import re
 import select
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -36,20 +37,34 @@ from typing import Any
 import psycopg
 from psycopg import conninfo, errors, sql
 
-from agent_memory.kernel.errors import ConfigError, FeatureUnavailable, StorageClosed, StorageFailed
+from agent_memory.kernel.errors import (
+    ConfigError,
+    FeatureUnavailable,
+    StorageClosed,
+    StorageFailed,
+    StorageTooNew,
+)
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import FamilyStats, StoreStats
-from agent_memory.platform.store import families
+from agent_memory.platform.store import families, tables
 from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
 from agent_memory.platform.store.database import DatabaseLost, Head, TransactionRefused
 from agent_memory.platform.store.plans import Place, Write
 from agent_memory.platform.store.submissions import UnknownFamily
+from agent_memory.platform.store.tables import TableSteps
 
 LONG_KEY = 2048
 KEPT_BYTES = LONG_KEY - hashlib.sha256().digest_size
 PAGE = 1_000
 READERS = 8
 SAMPLE = 5_000  # rows of a family that are counted; more are estimated
+
+# How long a change of a table waits for its lock, and the pauses between two attempts.
+LOCK_MS = 300
+LOCK_PAUSES = (0.2, 0.5, 1.0, 1.0, 2.0, 2.0, 5.0, 5.0, 5.0)
+# How long a daemon waits for another one that changes the tables, and between two looks.
+UPGRADE_SECONDS = 3600.0
+UPGRADE_PAUSE = 0.5
 
 _DEFAULTS: dict[str, Any] = {
     "application_name": "agent-memory",
@@ -67,22 +82,6 @@ _SESSION = (
     # A process that stops inside a transaction loses its lock before others give up waiting.
     "SET idle_in_transaction_session_timeout = '5s'",
     "SET lock_timeout = '10s'",
-)
-_CREATE = (
-    "CREATE SCHEMA IF NOT EXISTS agent_memory",
-    """CREATE TABLE IF NOT EXISTS agent_memory.kv (
-        tenant text COLLATE "C" NOT NULL,
-        family text COLLATE "C" NOT NULL,
-        key bytea NOT NULL,
-        value bytea NOT NULL,
-        whole_key bytea,
-        PRIMARY KEY (tenant, family, key)
-    )""",
-    # Room for new versions of a row beside the old one, which then need no index entry.
-    """CREATE TABLE IF NOT EXISTS agent_memory.head (
-        tenant text COLLATE "C" PRIMARY KEY,
-        outbox bigint NOT NULL DEFAULT 0
-    ) WITH (fillfactor = 20)""",
 )
 # Also for the owner of the tables: FORCE.
 _PROTECT = tuple(
@@ -173,6 +172,9 @@ _SAMPLE = """
     ) AS sample
 """
 _ESTIMATE = "EXPLAIN (FORMAT JSON) SELECT FROM agent_memory.kv WHERE tenant = %s AND family = %s"
+
+_SECRETS = ("password", "sslpassword", "oauth_client_secret")
+_USER_INFO = re.compile(r"^(\w+://[^/@:]*):[^/@]*@")
 
 _Connection = psycopg.Connection[tuple[Any, ...]]
 # The server undoes a transaction with one of these, and the same may succeed later.
@@ -278,18 +280,20 @@ class _TenantRows:
 class PostgresDatabase(_TenantRows):
     """A TenantDatabase in PostgreSQL."""
 
-    def __init__(self, url: str, tenant: str) -> None:
-        """Connect, and create what is missing.
+    def __init__(
+        self,
+        url: str,
+        tenant: str,
+        *,
+        create: bool = True,
+        steps: TableSteps = tables.OURS,
+    ) -> None:
+        """Connect, and create what is missing unless `create` is False.
 
-        Raises ConfigError if the address is not one, DatabaseLost and StorageFailed.
+        Raises ConfigError if the address is not one, StorageTooNew if the tables are those of a
+        later version, DatabaseLost and StorageFailed.
         """
-        try:
-            given = conninfo.conninfo_to_dict(url)
-        except psycopg.Error as exc:  # which repeats the address, with its password
-            raise ConfigError(
-                "storage.url is not an address of PostgreSQL, such as"
-                " postgresql://me@db.example/memory"
-            ) from exc
+        given = _parse(url)
         # The driver logs what it also raises.
         logging.getLogger("psycopg").setLevel(logging.CRITICAL)
         named = re.sub(r"([\\\s])", r"\\\1", tenant)  # a blank would begin another option
@@ -297,12 +301,16 @@ class PostgresDatabase(_TenantRows):
         self._parameters = {**_DEFAULTS, **given, "client_encoding": "utf8", "options": options}
         self.path = _describe(given, tenant)
         self._quoted_tenant = sql.Literal(tenant).as_string()
+        self._steps = steps
         self._closed = False
         self._pool = _Pool(self._connect, READERS)
         self._writing: _Connection | None = None
         super().__init__(tenant, self._lend)
         try:
-            self._create()
+            if create:
+                self._create()
+            else:
+                self._require_tenant()
         except BaseException:
             self.close()
             raise
@@ -439,17 +447,15 @@ class PostgresDatabase(_TenantRows):
 
     def _create(self) -> None:
         """Create the tables and the tenant's head row, unless they exist: a role may be allowed to
-        use them but not to create any."""
+        use them but not to create any. Bring older tables to our version."""
         connection = self._get_writer()
         with self._translating(connection):
-            (known,) = connection.execute(
-                "SELECT to_regclass(%s)", ("agent_memory.head",)
-            ).fetchone() or (None,)
-            if known is None:
-                for statement in _CREATE:
+            if not _is_table(connection, "version"):
+                for statement in tables.CREATE:
                     # Another daemon may create it at the same moment.
                     with suppress(errors.UniqueViolation, errors.DuplicateTable):
                         connection.execute(statement)
+            self._upgrade(connection)
             self._protect(connection)
             connection.execute(
                 "INSERT INTO agent_memory.head (tenant) VALUES (%s) ON CONFLICT DO NOTHING",
@@ -466,7 +472,7 @@ class PostgresDatabase(_TenantRows):
         for statement in _PROTECT:
             try:
                 with suppress(errors.DuplicateObject, errors.UniqueViolation):
-                    connection.execute(statement)
+                    _execute_patiently(connection, statement)
             except errors.InsufficientPrivilege as exc:
                 raise StorageFailed(
                     f"{self.path}: the tables have no row-level security yet, and this role does"
@@ -477,6 +483,62 @@ class PostgresDatabase(_TenantRows):
         """Tell whether this role sees the rows of all tenants."""
         with self._borrow() as connection:
             return connection.execute(_BYPASSES).fetchone() != (False,)
+
+    def _require_tenant(self) -> None:
+        connection = self._get_writer()
+        with self._translating(connection):
+            if _is_table(connection, "version"):
+                self._upgrade(connection)
+                if connection.execute(_READ_HEAD, (self._tenant,)).fetchone() is not None:
+                    return
+        raise StorageFailed(f"there is no memory in {self.path}")
+
+    def _upgrade(self, connection: _Connection) -> None:
+        """Take the steps from the version of the tables to ours, or raise StorageTooNew."""
+        deadline = time.monotonic() + UPGRADE_SECONDS
+        while (
+            present := self._read_version(connection, tables.READ_VERSION)
+        ) < self._steps.version:
+            try:
+                self._take_step(connection, present + 1)
+            except errors.LockNotAvailable:  # another daemon takes it
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(UPGRADE_PAUSE)
+            except errors.InsufficientPrivilege as exc:
+                raise StorageFailed(
+                    f"{self.path} has tables of version {present}, and this role may not change"
+                    f" them to {self._steps.version}: start the daemon once with the role that owns"
+                    " them"
+                ) from exc
+
+    def _take_step(self, connection: _Connection, number: int) -> None:
+        """Bring the tables to the next version, unless another daemon has done so.
+
+        The lock of the version is on a connection of its own, because statements that build an
+        index refuse a transaction. Nobody waits for this lock inside a statement: the building of
+        an index waits for the end of all older statements.
+        """
+        with closing(self._connect()) as guard:
+            guard.execute("SET idle_in_transaction_session_timeout = 0")
+            guard.execute("BEGIN")
+            if self._read_version(guard, tables.LOCK_VERSION) == number - 1:
+                for statement in self._steps.get_step(number):
+                    _execute_patiently(connection, statement)
+                guard.execute(tables.SET_VERSION, (number,))
+            guard.execute("COMMIT")
+
+    def _read_version(self, connection: _Connection, statement: str) -> int:
+        row = connection.execute(statement).fetchone()
+        if row is None:
+            raise StorageFailed(f"{self.path}: the row in agent_memory.version is missing")
+        number = int(row[0])
+        if number > self._steps.version:
+            raise StorageTooNew(
+                f"{self.path} has tables of version {number}, but this version of Agent Memory"
+                f" supports {self._steps.version}: upgrade it"
+            )
+        return number
 
     def _get_writer(self) -> _Connection:
         if self._closed:
@@ -589,6 +651,19 @@ class _Pool:
                 self._idle.pop().close()
 
 
+def hide_password(url: str) -> str:
+    """Return an address without its passwords. It leads to the same database."""
+    given = _parse(url)
+    kept = {name: value for name, value in given.items() if name not in _SECRETS}
+    if kept == given:
+        return url
+    shown = _USER_INFO.sub(r"\1@", url, count=1)
+    with suppress(psycopg.Error):
+        if conninfo.conninfo_to_dict(shown) == kept:
+            return shown
+    return conninfo.make_conninfo(**kept)
+
+
 def condense(
     operations: Sequence[Write],
 ) -> tuple[dict[Place, bytes], list[Place], list[DeleteRange]]:
@@ -668,6 +743,28 @@ def _snapshot(connection: _Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+def _is_table(connection: _Connection, name: str) -> bool:
+    found = connection.execute("SELECT to_regclass(%s)", (f"agent_memory.{name}",)).fetchone()
+    return found is not None and found[0] is not None
+
+
+def _execute_patiently(connection: _Connection, statement: str) -> None:
+    """Execute a statement that locks a table. While it waits, others wait behind it: it gives up
+    after a moment, lets them pass, and tries again."""
+    connection.execute(f"SET lock_timeout = {LOCK_MS}")
+    try:
+        for pause in (*LOCK_PAUSES, None):
+            try:
+                connection.execute(statement)
+                return
+            except errors.LockNotAvailable:
+                if pause is None:
+                    raise
+                time.sleep(pause)
+    finally:
+        connection.execute("; ".join(_SESSION))
+
+
 def _is_alive(connection: _Connection) -> bool:
     """Tell whether the server has kept an idle connection open, and close it if not.
 
@@ -687,6 +784,16 @@ def _to_head(row: tuple[Any, ...] | None) -> Head:
     if row is None:
         raise StorageFailed("the row of the tenant in agent_memory.head is missing")
     return Head(row[0], Millis(row[1]))
+
+
+def _parse(url: str) -> dict[str, Any]:
+    try:
+        return conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        # Without the cause, which repeats the address with its password.
+        raise ConfigError(
+            "storage.url is not an address of PostgreSQL, such as postgresql://me@db.example/memory"
+        ) from None
 
 
 def _describe(given: dict[str, Any], tenant: str) -> str:

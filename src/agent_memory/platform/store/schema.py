@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from agent_memory.kernel.errors import StorageFailed, StorageTooNew
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store import families
+from agent_memory.platform.store import families, migration_mark
 from agent_memory.platform.store.batches import Absent, Batch, Committed, Equals, Put
 
 VERSION = 1
@@ -31,6 +31,7 @@ def prepare(
     `before` is called with the present schema before a migration; if it raises, nothing changes.
     """
     version = VERSION if version is None else version
+    migration_mark.refuse_unfinished(store.get)
     is_new = store.get(families.META, _KEY) is None
     if is_new and _record(store, Absent(families.META, _KEY), version):
         return  # else another process was faster
@@ -46,7 +47,12 @@ def prepare(
 
 
 def check(store: OrderedStore, version: int = VERSION) -> int:
-    """Return the schema of a store. Raises StorageTooNew if it is later than `version`."""
+    """Return the schema of a store.
+
+    Raises StorageTooNew if it is later than `version`, StorageFailed if the store is only partly
+    filled.
+    """
+    migration_mark.refuse_unfinished(store.get)
     present, _ = read_header(store.get)
     if present > version:
         raise StorageTooNew(

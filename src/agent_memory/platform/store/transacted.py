@@ -243,30 +243,31 @@ def open_transacted(
     holder: str,
     label: str,
     marks: ChangeMarks | None = None,
+    lease: bytes | None = None,
 ) -> TransactedStore:
     """Open a store on a tenant that other processes use too. Closing it says that we are gone.
 
     `holder` is the name of this writer, the same after a restart; `label` describes it to people.
-    Without `marks`, what others change is not noticed.
+    Without `marks`, what others change is not noticed. `lease` is the name of the lease that every
+    write needs, that of a daemon if it is None. Raises StorageLocked if another holder has it.
     """
-    lease = _take_lease(database, holder, label)
+    held = _take_lease(database, lease or name_daemon(holder), holder, label)
 
     def release() -> None:
         with suppress(StorageFailed):  # it ends by itself
-            release_lease(database, lease)
+            release_lease(database, held)
 
     writer = GroupWriter(
         database,
         writer=holder,
-        lease=lease,
+        lease=held,
         new_token=partial(os.urandom, 16),
         marks=marks,
     )
     return TransactedStore(database, writer, watch, on_close=release)
 
 
-def _take_lease(database: TenantDatabase, holder: str, label: str) -> HeldLease:
-    name = name_daemon(holder)
+def _take_lease(database: TenantDatabase, name: bytes, holder: str, label: str) -> HeldLease:
     for pause in RETRY_PAUSES:
         with suppress(TransactionRefused):
             return take_lease(database, name, holder=holder, label=label)

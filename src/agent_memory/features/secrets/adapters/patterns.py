@@ -85,6 +85,8 @@ def _token(
     return SecretRule(kind, f"{start}{tried}", f"{start}({lead}{body})", check, tried)
 
 
+DISCORD_LEAD = rf"[MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\."
+
 PROVIDER_RULES: tuple[SecretRule, ...] = (
     # clouds
     _token("aws-access-key", "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])", r"[A-Z0-9]{16}\b"),
@@ -283,7 +285,7 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
     ),
     SecretRule(
         "discord-token",
-        rf"[MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.",
+        DISCORD_LEAD,
         rf"{START}([MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.{URLSAFE}{{27,}})",
         is_mixed,
     ),
@@ -552,6 +554,10 @@ XML_VALUE = rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()[\"'][ \t]{{1,4}}(?i:valu
 HINTED = (
     rf"(?i:{HINTING_WORDS}|({PROVIDER_NAMES})){REST_OF_NAME}{CLOSING}{TYPE}{OPERATOR}"
     r"[ \t]{0,4}\\?[\"'`]{0,3}([A-Za-z0-9+/_=.:~\-]{16,})"
+)
+# They begin with the same words, so that they share the states of an automaton.
+NAME_LEADS = frozenset(
+    (ASSIGNED, SET_BY_CALL, SET_BY_FLAG, SET_BY_WORD, SET_BY_SENTENCE, XML_VALUE, HINTED)
 )
 AUTHORIZATION = (
     r"(?i:authorization\\?[\"'`]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\\?[\"'`]?"

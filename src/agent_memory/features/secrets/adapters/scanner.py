@@ -7,6 +7,7 @@ bounded piece of text around each.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import re2
@@ -126,6 +127,39 @@ class ScanContext:
         return ScanContext(self.budget, self.spare, self.depth - 1)
 
 
+class LeadSets:
+    """Leads, and which of them occur in a text.
+
+    RE2 builds the states of a set as it meets them, and leads that remember many characters
+    multiply the states of all others in their set. So leads are split into sets whose states stay
+    few. The split is measured.
+    """
+
+    def __init__(self, leads: Sequence[str], options: re2.Options) -> None:
+        self._leads = leads
+        self._options = options
+        groups: dict[str, list[int]] = {}
+        for index, lead in enumerate(leads):
+            groups.setdefault(_name_group(lead), []).append(index)
+        self._groups = list(groups.values())
+
+    @cached_property
+    def _sets(self) -> list[re2.Set]:
+        """Compile the sets on first use: most texts pass the quick check."""
+        return [
+            _compile_set([self._leads[index] for index in group], self._options)
+            for group in self._groups
+        ]
+
+    def find(self, data: bytes) -> list[int]:
+        """Return the indexes of the leads that occur, in order."""
+        return sorted(
+            group[number]
+            for group, leads in zip(self._groups, self._sets, strict=True)
+            for number in leads.Match(data) or ()
+        )
+
+
 ViewScan = Callable[[bytes, ScanContext], Iterator[SecretSpan]]
 _Part = tuple[int, int, bytes]
 
@@ -136,7 +170,7 @@ class _ScanStage(NamedTuple):
     The first `wide` rules match over many lines, so they see the whole text.
     """
 
-    leads: re2.Set
+    leads: "LeadSets"
     detectors: list[Detector]
     view_scans: list[ViewScan]
     wide: int
@@ -144,10 +178,10 @@ class _ScanStage(NamedTuple):
     def select_parts(self, data: bytes) -> Sequence[_Part]:
         """Return which rules and views to try: their index, the start of the part, the part."""
         if len(data) <= BLOCK:
-            return [(index, 0, data) for index in self.leads.Match(data) or ()]
+            return [(index, 0, data) for index in self.leads.find(data)]
         regions: dict[int, list[tuple[int, int]]] = {}
         for start, end in _blocks(data):
-            for index in self.leads.Match(data[start : end + MARGIN]) or ():
+            for index in self.leads.find(data[start : end + MARGIN]):
                 _add(regions.setdefault(index, []), _lines_around(data, start, end))
         return [
             (index, start, data[start:end])
@@ -162,6 +196,25 @@ def _options() -> re2.Options:
     options.max_mem = MEMORY
     options.log_errors = False
     return options
+
+
+def _compile_set(leads: Iterable[str], options: re2.Options) -> re2.Set:
+    compiled = re2.Set.SearchSet(options)
+    for lead in leads:
+        compiled.Add(lead.encode())
+    compiled.Compile()
+    return compiled
+
+
+def _name_group(lead: str) -> str:
+    """Return the name of the set that a lead is searched with."""
+    if lead in patterns.NAME_LEADS:
+        return "names"
+    if lead in (patterns.DISCORD_LEAD, wrappings.BASE64_LEAD):
+        return "runs"  # of any letters
+    if lead.startswith(patterns.START):
+        return "tokens"
+    return "characters" if lead.startswith(("[", "(?:[", "(?:^|[")) else "words"
 
 
 def _allow_nothing(_data: bytes, _span: SecretSpan) -> bool:
@@ -220,8 +273,7 @@ class Scanner:
                 wide=len(wide),
             ),
         ]
-        self._broken = self._build_stage([], [(wrappings.BROKEN, self._scan_joined)]).leads
-        self._quick = (*(stage.leads for stage in self._stages), self._broken)
+        self._broken = _compile_set([wrappings.BROKEN], self._options)
         self._begins = _join_alternatives(
             rule.begins for rule in patterns.PROVIDER_RULES if rule.begins
         )
@@ -231,11 +283,11 @@ class Scanner:
 
         Texts joined by empty lines can be checked together: no word continues across a line end,
         and a text begins and ends where a line does, so every rule that matches in a text matches
-        here too.
+        here too. A run that is broken over lines ends before an empty one.
         """
-        if not self._glances:  # on first use: cleaning single texts needs none
-            self._glances = self._build_glances()
-        return any(glance.Match(lines) is not None for glance in self._glances)
+        if self._has_lead(lines):
+            return True
+        return self._broken.Match(lines) is not None and self._has_lead(self._join_runs(lines)[1])
 
     def scan(self, data: bytes, spare: IsAllowed = _allow_nothing) -> list[SecretSpan]:
         """Return all secrets, in order, without overlaps.
@@ -243,12 +295,19 @@ class Scanner:
         `spare` decides, with the text around it, that a span is no secret. Raises ContentBlocked
         if encodings are nested too deeply.
         """
-        if len(data) <= SHORT and not any(leads.Match(data) for leads in self._quick):
+        if len(data) <= SHORT and not self.suspects(data):
             return []  # the fast path of most texts
         parts = self._select_parts(data)
         search = ScanContext(_Budget(max(VIEWED * len(data), VIEWED_AT_LEAST)), spare)
         spans = self._run_stages(data, parts, search)
         return [span for span in _merge_spans(spans) if not spare(data, span)] if spans else spans
+
+    def _has_lead(self, lines: bytes) -> bool:
+        """Return whether the lead of a rule or of a view occurs, except of broken lines. It does if
+        any stage selects a part."""
+        if not self._glances:  # on first use: long texts need none
+            self._glances = self._build_glances()
+        return any(glance.Match(lines) is not None for glance in self._glances)
 
     def _select_parts(self, data: bytes) -> list[tuple[_ScanStage, Sequence[_Part]]]:
         """Select the parts to try, by stage."""
@@ -281,28 +340,20 @@ class Scanner:
     def _build_stage(
         self, runs: list[tuple[str, Detector]], looks: list[tuple[str, ViewScan]], *, wide: int = 0
     ) -> _ScanStage:
-        leads = re2.Set.SearchSet(self._options)
-        for lead in (*(lead for lead, _ in runs), *(lead for lead, _ in looks)):
-            leads.Add(lead.encode())
+        leads = LeadSets([lead for lead, _ in (*runs, *looks)], self._options)
         self._leads += [lead for lead, _ in runs]
-        leads.Compile()
         return _ScanStage(leads, [run for _, run in runs], [look for _, look in looks], wide)
 
     def _build_glances(self) -> list[re2.Set]:
-        """Build one set of all leads of rules, and one of views: faster than a set per stage."""
-        views = (
-            wrappings.WRAPPING,
-            wrappings.BROKEN,
-            wrappings.BASE64_LEAD,
-            wrappings.HEX_LEAD,
-        )
-        glances = []
-        for leads in (self._leads, views):
-            glance = re2.Set.SearchSet(self._options)
-            glance.Add(f"(?m:{_join_alternatives(leads)})".encode())
-            glance.Compile()
-            glances.append(glance)
-        return glances
+        """Build sets that show together whether a lead occurs: faster than to find which do."""
+        views = (wrappings.WRAPPING, wrappings.BASE64_LEAD, wrappings.HEX_LEAD)
+        groups: dict[str, list[str]] = {}
+        for lead in (*self._leads, *views):
+            groups.setdefault(_name_group(lead), []).append(lead)
+        return [
+            _compile_set([f"(?m:{_join_alternatives(leads)})"], self._options)
+            for leads in groups.values()
+        ]
 
     # ---- views ----
 
@@ -365,9 +416,10 @@ class Scanner:
 
     def _scan_joined(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
         """Find tokens and encoded secrets that are broken over lines."""
-        spans = [match.span() for match in self._matches(wrappings.BROKEN_RUN, data)]
-        glance = b"\n".join(wrappings.join_lines(data[start:end]) for start, end in spans)
-        if not (self._shapes.leads.Match(glance) or self._is_wrapped(glance)):
+        spans, glance = self._join_runs(data)
+        if not self._has_lead(glance):
+            return  # the check below would say so too, for more
+        if not (self._shapes.leads.find(glance) or self._is_wrapped(glance)):
             return
         pieces = [
             (
@@ -384,7 +436,7 @@ class Scanner:
         ):
             if self._is_continued(data, span):
                 yield span
-        for index in self._shapes.leads.Match(view.data) or ():
+        for index in self._shapes.leads.find(view.data):
             if index >= len(self._shapes.detectors):
                 joined_spans = self._shapes.view_scans[index - len(self._shapes.detectors)](
                     view.data, inner
@@ -398,6 +450,11 @@ class Scanner:
             for span in self._map_to_text(view, joined_spans, search, joined=True):
                 if end := find_end(data, span):
                     yield SecretSpan(span.start, end, span.kind, span.rank)
+
+    def _join_runs(self, data: bytes) -> tuple[list[tuple[int, int]], bytes]:
+        """Return the runs that may be broken over lines, and each as one line."""
+        spans = [match.span() for match in self._matches(wrappings.BROKEN_RUN, data)]
+        return spans, b"\n".join(wrappings.join_lines(data[start:end]) for start, end in spans)
 
     def _scan_view(
         self, view: View, search: ScanContext, *, deeper: bool = True
@@ -466,7 +523,7 @@ class Scanner:
         shapes = self._shapes
         return any(
             span.start == 0
-            for index in shapes.leads.Match(token) or ()
+            for index in shapes.leads.find(token)
             if index < len(shapes.detectors)
             for span in shapes.detectors[index](token)
         )
