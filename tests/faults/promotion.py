@@ -113,7 +113,7 @@ def run_round(*, durable: bool, synchronous: bool = True) -> Promotion:
     before: what is acknowledged after that is lost, and a daemon that notices this stops."""
     with _open_pair(durable=durable, synchronous=synchronous) as (primary, standby):
         url = (
-            f"postgresql:///postgres?host={primary.host},{standby.host}&user=postgres"
+            f"postgresql:///memory?host={primary.host},{standby.host}&user=postgres"
             "&target_session_attrs=read-write"
         )
         store = _open_store(url)
@@ -138,7 +138,7 @@ def run_round(*, durable: bool, synchronous: bool = True) -> Promotion:
                 each.result(PATIENCE)
         attempts = callers.acknowledged.values()
         first = min((each.answered for each in attempts if each.sent > down), default=down)
-        with psycopg.connect(standby.url) as connection:
+        with psycopg.connect(standby.superuser_url) as connection:
             return _examine(connection, callers, promoted - down, first - down)
 
 
@@ -198,14 +198,14 @@ def _cut_off(standby: PostgresServer) -> None:
 
 
 def _configure(server: PostgresServer, name: str, value: str) -> None:
-    with psycopg.connect(server.url, autocommit=True) as connection:
+    with psycopg.connect(server.superuser_url, autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
         connection.execute("SELECT pg_reload_conf()")
 
 
 def _wait_for(server: PostgresServer, question: str, answer: int) -> None:
     deadline = time.monotonic() + PATIENCE
-    with psycopg.connect(server.url, autocommit=True) as connection:
+    with psycopg.connect(server.superuser_url, autocommit=True) as connection:
         while connection.execute(question).fetchone() != (answer,):
             if time.monotonic() > deadline:
                 raise TimeoutError(question)

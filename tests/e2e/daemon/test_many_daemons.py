@@ -176,13 +176,13 @@ def daemon_ends(home: Home) -> list[bytes]:
 
 def end_leases(server: PostgresServer, *keys: bytes) -> None:
     """Let time pass for leases: their ends are rows of their own."""
-    with psycopg.connect(server.url) as connection:
+    with psycopg.connect(server.superuser_url) as connection:
         connection.execute(_END_LEASES, (TENANT, list(keys)))
 
 
 def has_lease(server: PostgresServer, home: Home) -> bool:
     key = b"lease:daemon:" + (home.data / "writer-id").read_bytes()
-    with psycopg.connect(server.url) as connection:
+    with psycopg.connect(server.superuser_url) as connection:
         found = connection.execute(
             "SELECT 1 FROM agent_memory.kv WHERE tenant = %s AND family = 'leases' AND key = %b",
             (TENANT, key),
