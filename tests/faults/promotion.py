@@ -113,7 +113,7 @@ def run_round(*, durable: bool, synchronous: bool = True) -> Promotion:
     before: what is acknowledged after that is lost, and a daemon that notices this stops."""
     with _open_pair(durable=durable, synchronous=synchronous) as (primary, standby):
         url = (
-            f"postgresql:///memory?host={primary.host},{standby.host}&user=postgres"
+            f"postgresql:///memory?host={primary.host},{standby.host}&user=memory"
             "&target_session_attrs=read-write"
         )
         store = _open_store(url)

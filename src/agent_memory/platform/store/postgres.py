@@ -83,25 +83,6 @@ _SESSION = (
     "SET idle_in_transaction_session_timeout = '5s'",
     "SET lock_timeout = '10s'",
 )
-# Also for the owner of the tables: FORCE.
-_PROTECT = tuple(
-    statement.format(table=table)
-    for table in ("agent_memory.kv", "agent_memory.head")
-    for statement in (
-        """CREATE POLICY own_tenant ON {table}
-        USING (tenant = current_setting('agent_memory.tenant', true))
-        WITH CHECK (tenant = current_setting('agent_memory.tenant', true))""",
-        "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
-        "ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
-    )
-)
-_IS_PROTECTED = """
-    SELECT count(*) = 2 FROM pg_class AS relation
-    JOIN pg_policy ON polrelid = relation.oid AND polname = 'own_tenant'
-    WHERE relation.oid IN (to_regclass('agent_memory.kv'), to_regclass('agent_memory.head'))
-    AND relrowsecurity AND relforcerowsecurity
-"""
-_BYPASSES = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
 _READ_HEAD = """
     SELECT outbox, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
     FROM agent_memory.head WHERE tenant = %s
@@ -462,28 +443,6 @@ class PostgresDatabase(_TenantRows):
                 (self._tenant,),
             )
 
-    def _protect(self, connection: _Connection) -> None:
-        """Add the policies, if tables of an earlier version have none.
-
-        Raises StorageFailed if this role may not add them.
-        """
-        if connection.execute(_IS_PROTECTED).fetchone() == (True,):
-            return
-        for statement in _PROTECT:
-            try:
-                with suppress(errors.DuplicateObject, errors.UniqueViolation):
-                    _execute_patiently(connection, statement)
-            except errors.InsufficientPrivilege as exc:
-                raise StorageFailed(
-                    f"{self.path}: the tables have no row-level security yet, and this role does"
-                    " not own them: start the daemon once with the role that does"
-                ) from exc
-
-    def bypasses_policies(self) -> bool:
-        """Tell whether this role sees the rows of all tenants."""
-        with self._borrow() as connection:
-            return connection.execute(_BYPASSES).fetchone() != (False,)
-
     def _require_tenant(self) -> None:
         connection = self._get_writer()
         with self._translating(connection):
@@ -539,6 +498,28 @@ class PostgresDatabase(_TenantRows):
                 f" supports {self._steps.version}: upgrade it"
             )
         return number
+
+    def _protect(self, connection: _Connection) -> None:
+        """Add the policies, if tables of an earlier version have none.
+
+        Raises StorageFailed if this role may not add them.
+        """
+        if connection.execute(tables.IS_PROTECTED).fetchone() == (True,):
+            return
+        for statement in tables.PROTECT:
+            try:
+                with suppress(errors.DuplicateObject, errors.UniqueViolation):
+                    _execute_patiently(connection, statement)
+            except errors.InsufficientPrivilege as exc:
+                raise StorageFailed(
+                    f"{self.path}: the tables have no row-level security yet, and this role does"
+                    " not own them: start the daemon once with the role that does"
+                ) from exc
+
+    def bypasses_policies(self) -> bool:
+        """Tell whether this role sees the rows of all tenants."""
+        with self._borrow() as connection:
+            return connection.execute(tables.BYPASSES).fetchone() != (False,)
 
     def _get_writer(self) -> _Connection:
         if self._closed:

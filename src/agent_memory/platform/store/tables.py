@@ -57,6 +57,25 @@ CREATE = (
     )""",
     "INSERT INTO agent_memory.version (number) VALUES (1) ON CONFLICT DO NOTHING",
 )
+# Also for the owner of the tables: FORCE.
+PROTECT = tuple(
+    statement.format(table=table)
+    for table in ("agent_memory.kv", "agent_memory.head")
+    for statement in (
+        """CREATE POLICY own_tenant ON {table}
+        USING (tenant = current_setting('agent_memory.tenant', true))
+        WITH CHECK (tenant = current_setting('agent_memory.tenant', true))""",
+        "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+    )
+)
+IS_PROTECTED = """
+    SELECT count(*) = 2 FROM pg_class AS relation
+    JOIN pg_policy ON polrelid = relation.oid AND polname = 'own_tenant'
+    WHERE relation.oid IN (to_regclass('agent_memory.kv'), to_regclass('agent_memory.head'))
+    AND relrowsecurity AND relforcerowsecurity
+"""
+BYPASSES = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
 READ_VERSION = "SELECT number FROM agent_memory.version"
 LOCK_VERSION = f"{READ_VERSION} FOR UPDATE NOWAIT"
 SET_VERSION = "UPDATE agent_memory.version SET number = %s"
