@@ -64,6 +64,7 @@ bench: $(READY)
 	$(call measure,growth)
 	$(call measure,browser)
 	$(call measure,postgres)
+	$(call measure,daemons)
 	$(call measure,migration)
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality --locomo $(DATA)/locomo-dev --beam $(DATA)/beam-dev \
 	  --coding $(DATA)/coding-dev --transcripts $(DATA)/transcripts)
@@ -73,6 +74,7 @@ soak: $(READY)
 	$(BIN)/pytest -q -m soak
 	$(BIN)/pytest -n $(JOBS) -q -m "not soak" --hypothesis-profile explore tests/property
 	$(BIN)/python -m tests.faults.campaign --faults $(FAULTS) --jobs 2
+	$(BIN)/python -m tests.faults.team_campaign --faults $(FAULTS)
 	$(BIN)/python -m tests.faults.promotion --rounds 10
 
 interop: $(READY)

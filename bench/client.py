@@ -1,12 +1,13 @@
 """A client that costs little: requests come serialized from a file, answers stay bytes.
 
-Asked by lines on stdin: {port, callers | 0 for the stream, first, seconds, limit}.
+Asked by lines on stdin: {port or ports, callers | 0 for streams, first, seconds, limit}. Callers
+are spread over the ports, or each of these gets a stream.
 """
 
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from bench.conversation import Corpus
 
 EVENTS_PER_MESSAGE = 100
 CALLERS_PER_CHANNEL = 32
+IN_FLIGHT = 128  # messages without an answer, over all streams
 
 
 async def unary(
-    corpus: Corpus, port: int, callers: int, first: int, seconds: float, limit: int
+    corpus: Corpus, ports: Sequence[int], callers: int, first: int, seconds: float, limit: int
 ) -> list[float]:
     """Send for some seconds or until the limit; how long each answer took."""
-    channels = [_channel(port) for _ in range(-(-callers // CALLERS_PER_CHANNEL))]
+    count = max(len(ports), -(-callers // CALLERS_PER_CHANNEL))
+    channels = [_channel(ports[number % len(ports)]) for number in range(count)]
     end = min(first + limit, len(corpus))
     deadline = time.monotonic() + seconds
     turn = iter(range(first, end))
@@ -46,30 +49,38 @@ async def unary(
 
 
 async def stream(
-    corpus: Corpus, port: int, first: int, seconds: float, limit: int
+    corpus: Corpus, ports: Sequence[int], first: int, seconds: float, limit: int
 ) -> tuple[int, float]:
-    """Do the same over one stream, 100 events a message; how many, and the longest pause between
-    two answers."""
+    """Do the same over one stream to each port, 100 events a message; how many, and the longest
+    pause between two answers of a stream."""
     end = min(first + limit, len(corpus))
     deadline = time.monotonic() + seconds
     sent = 0
     pause = 0.0
+    turn = iter(range(first, end, EVENTS_PER_MESSAGE))
 
-    async def messages() -> AsyncIterator[bytes]:
+    async def messages(room: asyncio.Semaphore) -> AsyncIterator[bytes]:
         nonlocal sent
-        for number in range(first, end, EVENTS_PER_MESSAGE):
+        for number in turn:
             count = min(EVENTS_PER_MESSAGE, end - number)
             yield corpus.joined(number, count)
             sent += count
+            await room.acquire()
             if time.monotonic() > deadline:
                 return
 
-    async with _channel(port) as channel:
-        call: Any = channel.stream_stream("/memory.MemoryService/IngestEvents", None, None)
-        last: float | None = None
-        async for _ in call(messages()):
-            now = time.monotonic()
-            pause, last = max(pause, now - (last or now)), now
+    async def run(port: int) -> None:
+        nonlocal pause
+        async with _channel(port) as channel:
+            call: Any = channel.stream_stream("/memory.MemoryService/IngestEvents", None, None)
+            last: float | None = None
+            room = asyncio.Semaphore(IN_FLIGHT // len(ports))
+            async for _ in call(messages(room)):
+                room.release()
+                now = time.monotonic()
+                pause, last = max(pause, now - (last or now)), now
+
+    await asyncio.gather(*map(run, ports))
     return sent, pause
 
 
@@ -81,7 +92,8 @@ def _channel(port: int) -> grpc.aio.Channel:
 
 
 async def _measure(corpus: Corpus, asked: dict[str, Any]) -> Mapping[str, object]:
-    callers = asked.pop("callers")
+    callers, port = asked.pop("callers"), asked.pop("port", None)
+    asked.setdefault("ports", [port])
     began = time.monotonic()
     if not callers:
         events, pause = await stream(corpus, **asked)

@@ -143,6 +143,12 @@ SECTIONS = {
         "Recording with `storage.url`, next to RocksDB and to a plain INSERT for each event, on a "
         "server of its own on the same machine. Every side syncs each event before its answer.",
     ),
+    "daemons": Section(
+        "Several daemons on one server",
+        "Recording through 1, 4 and 8 daemons, next to RocksDB and to a plain INSERT for each "
+        "event; recall, new daemons and bytes with the events of many teams in one table; and the "
+        "cost of idle daemons, which look for changes twice a second.",
+    ),
     "migration": Section(
         "Moving to PostgreSQL and back",
         "`memory-daemon admin migrate` with everything derived and nothing embedded, and the bytes "

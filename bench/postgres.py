@@ -65,7 +65,7 @@ def _measure(
         plain = stack.enter_context(Process("bench.postgres_log", str(corpus), url))
         contenders: dict[str, Measure] = {}
         for callers in CALLERS:
-            contenders[f"insert {callers}"] = _insert(plain, callers, seconds)
+            contenders[f"insert {callers}"] = insert_rows(plain, callers, seconds)
         for name, setting in (("rocks", ""), ("postgres", f'[storage]\nurl = "{url}"\n')):
             settings = folder / name / "config/agent-memory"
             settings.mkdir(parents=True)
@@ -80,7 +80,7 @@ def _measure(
         return race(contenders, arguments.rounds)
 
 
-def _insert(process: Process, threads: int, seconds: float) -> Measure:
+def insert_rows(process: Process, threads: int, seconds: float) -> Measure:
     def measure() -> Sample:
         answer = process.ask({"seconds": seconds, "threads": threads})
         cpu = Cpu(answer["cpu"], 0.0)

@@ -8,14 +8,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
 
+from bench import processes
+
 SECONDS = 60.0
 STANDBY = "standby"  # the name under which standbys connect
-_OPTIONS = "-c listen_addresses='' -c shared_buffers=32MB -c max_connections=200"
+_OPTIONS = "-c shared_buffers=32MB -c max_connections=500"
 # Not `user=` of subprocess: it forks, and the handlers of gRPC crash in a fork of many threads.
 _BECOME = """
 import os, sys
@@ -30,11 +32,20 @@ class PostgresServer:
     """A server with a folder of its own, which is reached through a Unix socket."""
 
     def __init__(
-        self, programs: Path, *, durable: bool, primary: "PostgresServer | None" = None
+        self,
+        programs: Path,
+        *,
+        durable: bool,
+        primary: "PostgresServer | None" = None,
+        listen: str = "",
+        within: Sequence[str] = (),
     ) -> None:
         """Start a server. One that is not `durable` is faster, and survives its own crashes, but
-        not those of the machine. One with a `primary` begins as its standby."""
+        not those of the machine. One with a `primary` begins as its standby. With `listen`, it also
+        accepts everybody on these addresses. `within` are words of a command that runs its
+        programs, in a network of their own."""
         self._durable = durable
+        self._listen = listen
         self._programs = programs
         self._folder = Path(tempfile.mkdtemp(prefix="agent-memory-postgres-"))
         self._data = self._folder / "data"
@@ -43,12 +54,16 @@ class PostgresServer:
             user = str(pwd.getpwnam("nobody").pw_uid)
             os.chown(self._folder, int(user), -1)
             self._become = [sys.executable, "-I", "-S", "-c", _BECOME, user]
+        self._become = [*within, *self._become]
         if primary is None:
             self._run("initdb", f"-D{self._data}", "-Upostgres", "-Atrust", "-EUTF8", "--no-sync")
         else:
             source = f"host={primary.host} user=postgres application_name={STANDBY}"
             options = ("--write-recovery-conf", "--no-sync", "--checkpoint=fast")
             self._run("pg_basebackup", f"-D{self._data}", f"-d{source}", *options)
+        if listen:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all samenet trust\n")
         self.start()
         if primary is None:
             self._create_database()
@@ -85,13 +100,24 @@ class PostgresServer:
         return f"postgresql:///{name}?host={self.host}&user={user}"
 
     def start(self) -> None:
-        options = f"{_OPTIONS} -c fsync={'on' if self._durable else 'off'} -k {self._folder}"
+        fsync = "on" if self._durable else "off"
+        options = f"{_OPTIONS} -c listen_addresses='{self._listen}' -c fsync={fsync}"
+        options += f" -k {self._folder}"
         log = str(self._folder / "log")
         self._run("pg_ctl", "start", "-w", "-D", str(self._data), "-l", log, "-o", options)
 
     def stop(self, mode: str = "fast") -> None:
         """Stop the server: `immediate` is a crash."""
         self._run("pg_ctl", "stop", "-w", "-m", mode, "-D", str(self._data))
+
+    def read_cpu(self) -> float:
+        """Return the seconds of CPU that the running processes of the server have used."""
+        first = int((self._data / "postmaster.pid").read_text().split()[0])
+        found, ticks = [first, *processes.list_children(first)], 0.0
+        for pid in found:
+            with contextlib.suppress(OSError):
+                ticks += processes.cpu_seconds(Path(f"/proc/{pid}/stat"))
+        return ticks
 
     def add_standby(self) -> "PostgresServer":
         """Start a standby that follows this server."""
@@ -130,9 +156,11 @@ def list_programs() -> Iterator[Path]:
     yield from sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
-def start_server(*, durable: bool) -> PostgresServer | None:
+def start_server(
+    *, durable: bool, listen: str = "", within: Sequence[str] = ()
+) -> PostgresServer | None:
     """Start a server, or return None if there are no programs that work here."""
     for programs in list_programs():
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            return PostgresServer(programs, durable=durable)
+            return PostgresServer(programs, durable=durable, listen=listen, within=within)
     return None

@@ -81,8 +81,8 @@ class Process:
         for task in Path(f"/proc/{self.pid}/task").iterdir():
             with suppress(FileNotFoundError, ProcessLookupError):  # a thread may end meanwhile
                 if (task / "comm").read_text().startswith("rocksdb"):
-                    background += _cpu_seconds(task / "stat")
-        return Cpu(_cpu_seconds(Path(f"/proc/{self.pid}/stat")), background)
+                    background += cpu_seconds(task / "stat")
+        return Cpu(cpu_seconds(Path(f"/proc/{self.pid}/stat")), background)
 
     def resident(self) -> float:
         """Megabytes."""
@@ -131,7 +131,7 @@ class Process:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
-            pids += _list_children(pid)
+            pids += list_children(pid)
 
 
 class Daemon(Process):
@@ -198,7 +198,7 @@ def serve_lines(answer: Callable[[dict[str, Any]], Mapping[str, object]]) -> Non
         sys.stdout.flush()
 
 
-def _list_children(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     """Read the parent of every process: few kernels list the children of one."""
     children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -208,7 +208,8 @@ def _list_children(pid: int) -> list[int]:
     return children
 
 
-def _cpu_seconds(stat: Path) -> float:
+def cpu_seconds(stat: Path) -> float:
+    """Return the seconds of CPU of a process or thread, from its `stat`."""
     # After the name, which may hold spaces and brackets: utime and stime are fields 14 and 15.
     fields = stat.read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * _TICK

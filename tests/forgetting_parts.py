@@ -25,6 +25,7 @@ from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
+from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.leadership import SoleLeadership
 from agent_memory.platform.store.committer import CommittedStore
@@ -119,6 +120,7 @@ def build_harness(
             discard_contexts=LastContextFolder(folder / "last-contexts").clear,
             announce=lambda: None,
         ),
+        listener=StoredUpstream(store),
         toc_lock=threading.Lock(),
         leadership=SoleLeadership(),
     )

@@ -6,6 +6,7 @@ that start a daemon by a command, and commands by the launcher, as users do.
 """
 
 import atexit
+import ctypes
 import json
 import os
 import signal
@@ -22,10 +23,12 @@ from typing import Self
 
 from agent_memory.daemon import daemon, doctor, serving, standalone
 from agent_memory.interfaces.cli import remote
+from agent_memory.interfaces.http import application
 
 COMMAND_SECONDS = 60.0
 _TICK = 0.005
-_LOADED_LATE = (doctor, remote, serving)  # by what needs them; here for all
+_LOADED_LATE = (application, doctor, remote, serving)  # by what needs them; here for all
+_CLONE_NEWNET = 0x40000000
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _ROOT = Path(__file__).parents[1]
 
@@ -81,11 +84,15 @@ class ForkServer:
         return cls()
 
     def start(
-        self, environ: Mapping[str, str], stderr: Path, uid: int | None = None
+        self,
+        environ: Mapping[str, str],
+        stderr: Path,
+        uid: int | None = None,
+        network: str | None = None,
     ) -> ForkedProcess:
-        """Start a daemon with these variables, for another user if `uid` is set. Its errors are
-        appended to a file."""
-        return self._fork(environ, "/", (os.devnull, os.devnull, stderr), (), uid)
+        """Start a daemon with these variables, for another user if `uid` is set, and in another
+        network if this is the path of a namespace. Its errors are appended to a file."""
+        return self._fork(environ, "/", (os.devnull, os.devnull, stderr), (), uid, network)
 
     def run(
         self,
@@ -110,6 +117,7 @@ class ForkServer:
         streams: Sequence[Path | str],
         words: Sequence[str],
         uid: int | None = None,
+        network: str | None = None,
     ) -> ForkedProcess:
         pid = self.ask(
             {
@@ -118,6 +126,7 @@ class ForkServer:
                 "streams": [str(path) for path in streams],
                 "words": list(words),
                 "uid": uid,
+                "network": network,
             }
         )
         assert pid is not None
@@ -164,6 +173,7 @@ def _run_child(
     streams: Sequence[str],
     words: Sequence[str],
     uid: int | None,
+    network: str | None,
 ) -> int:
     """Run the daemon, or a command if there are words. Return the exit code."""
     try:
@@ -177,6 +187,8 @@ def _run_child(
         os.chdir(cwd)
         os.environ.clear()
         os.environ.update(environ)
+        if network is not None:
+            _enter_network(network)
         if uid is not None:
             os.setgroups([])
             os.setresgid(uid, uid, uid)
@@ -189,6 +201,14 @@ def _run_child(
         return 1
     finally:
         sys.stderr.flush()
+
+
+def _enter_network(path: str) -> None:
+    """Move this process into a network namespace. (os.setns comes with Python 3.12.)"""
+    namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    if ctypes.CDLL(None, use_errno=True).setns(namespace, _CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "setns", path)
+    os.close(namespace)
 
 
 if __name__ == "__main__":

@@ -159,6 +159,11 @@ class MemoryDatabase:
         with self._ask().turn:
             return Head(self.server.outbox, self.surroundings.now_ms())
 
+    def look(self, family: str, keys: Sequence[bytes], /) -> tuple[Head, list[bytes | None]]:
+        with self._ask().turn:
+            head = Head(self.server.outbox, self.surroundings.now_ms())
+            return head, self.server.rows.get_many(family, keys)
+
     def begin(self, places: Sequence[Place], /) -> "MemoryTransaction":
         server, surroundings = self._ask(), self.surroundings
         for family, _ in places:

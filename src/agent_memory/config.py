@@ -71,6 +71,11 @@ TENANT = Rule(
     lambda name: re.fullmatch(r"[A-Za-z0-9._-]{1,63}", name) is not None,
 )
 
+SERVER_ADDRESS = Rule(
+    "empty, or an address that begins with https:// (http:// only for this machine)",
+    lambda url: not url or url.startswith(("https://", "http://")),
+)
+
 SWITCH_OFF = ProjectOverride("switch it off", lambda users, own: users and own)
 LOWER = ProjectOverride("lower it", min)
 CHOOSE_LESS = ProjectOverride("choose less", lambda users, own: min(users, own, key=DETAILS.index))
@@ -126,7 +131,7 @@ class StorageSettings:
     )
     tenant: str = setting(
         "default",
-        "Whose memory this is in the database of `storage.url`; one daemon at a time may use it.",
+        "Whose memory this is in the database of `storage.url`; several daemons may share it.",
         rule=TENANT,
         by_hand=True,
     )
@@ -283,6 +288,36 @@ class MemoriesSettings:
     org: str = setting("", "Name of the organization whose memories you share.")
     org_repository: str = setting(
         "", "Repository of the organization: an absolute path, or the address of a remote."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamSettings:
+    url: str = personal(
+        "",
+        "Address of your team's server, such as `https://memory.example`: `memory remote add` sets"
+        " it. It works only in config.toml.",
+        rule=SERVER_ADDRESS,
+        by_hand=True,
+    )
+    name: str = personal(
+        "team", "What your team's server is called in output.", rule=TENANT, by_hand=True
+    )
+    projects: list[str] = personal(
+        [],
+        "Projects whose events, memories and facts go to your team's server; `user` are your own"
+        " memories, which no other person gets. Empty: nothing leaves. It works only in"
+        " config.toml.",
+        by_hand=True,
+    )
+    recall: bool = personal(
+        True, "Ask your team's server too when you or an agent recall something.", by_hand=True
+    )
+    certificates: str = personal(
+        "",
+        "PEM file with the certificate authority of your team's server, if it has its own.",
+        file=True,
+        by_hand=True,
     )
 
 
@@ -548,6 +583,7 @@ class Settings:
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     security: SecuritySettings = field(default_factory=SecuritySettings)
     memories: MemoriesSettings = field(default_factory=MemoriesSettings)
+    upstream: UpstreamSettings = field(default_factory=UpstreamSettings)
     cli: CliSettings = field(default_factory=CliSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
     streaming: StreamingSettings = field(default_factory=StreamingSettings)

@@ -11,6 +11,7 @@ def test_every_job_is_told(client: MemoryClient) -> None:
     found = client.get_scheduler_status()
     assert found.scheduler_running
     others = {"segment-summarizer", "hourly-rollup", "contents-rebuild", "backlog-embedder"}
+    others.add("team-sync")
     assert {job.job_name for job in found.jobs} == {JOB, *others}
     assert all(job.next_run_ms > 0 for job in found.jobs)
 

@@ -114,7 +114,7 @@ class Callers:
             self._converse(call)
 
     def _web(self, method: str, path: str, wanted: int, body: Any = None) -> Any:
-        with closing(_Web(self._http_socket, self._seconds)) as web:
+        with closing(SocketConnection(self._http_socket, self._seconds)) as web:
             headers = {"content-type": "application/json"}
             web.request(method, path, None if body is None else json.dumps(body), headers)
             answer = web.getresponse()
@@ -170,7 +170,7 @@ class Callers:
             raise Unacknowledged(repr(exc)[:500]) from exc
 
 
-class _Web(http.client.HTTPConnection):
+class SocketConnection(http.client.HTTPConnection):
     """Over a Unix socket. Closed as a whole, also where nothing listens: httpx leaves that socket
     to the garbage collector, which complains."""
 

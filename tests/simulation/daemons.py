@@ -277,7 +277,8 @@ class _Daemon:
         self._world.count("job")
 
     def _trim(self, store: _Store) -> None:
-        slowest = leases.find_slowest(store, self._database.read_head().now_ms)
+        now_ms = self._database.read_head().now_ms
+        slowest = leases.find_slowest(store, now_ms, own=self._name)
         end = min(slowest or 0, self._index.cursor - RETAINED)
         if end > 0:
             StoredOutbox(store).trim(end)

@@ -20,6 +20,7 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.traces import KeySpan, StoredTraces
+from agent_memory.features.forgetting.ports import ForgettingListener
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.purging import Purging
@@ -45,6 +46,7 @@ def build_forgetting(
     recall: RecallFeature,
     injections: InjectionsFeature,
     hooks: HooksFeature,
+    listener: ForgettingListener,
 ) -> ForgettingFeature:
     folders, store, sharing = platform.folders, platform.store, platform.sharing
     purges = None if sharing is None else StoredPurges(sharing.marks, store, platform.local)
@@ -84,6 +86,7 @@ def build_forgetting(
         notes=memories.notes,
         injections=injections.injections,
         purging=purging,
+        listener=listener,
         clock=platform.clock,
         leadership=platform.leadership,
     )
@@ -99,6 +102,7 @@ def build_forgetting(
             learning=knowledge.learning,
             injections=injections.injections,
             purging=purging,
+            listener=listener,
             toc_lock=toc.lock,
             leadership=platform.leadership,
         ),

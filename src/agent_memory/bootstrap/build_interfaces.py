@@ -21,6 +21,7 @@ from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.bootstrap.build_runs import GIT_ENVIRONMENT, RunsFeature
 from agent_memory.bootstrap.build_toc import TocFeature
+from agent_memory.bootstrap.build_upstream import UpstreamFeature
 from agent_memory.config import HttpSettings, Settings
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.operations.adapters import socket_owners
@@ -71,6 +72,7 @@ class Features:
     forgetting: ForgettingFeature
     backups: BackupsFeature
     changes: ChangeFeed
+    upstream: UpstreamFeature
     runs: RunsFeature
     operations: OperationsFeature
 
@@ -91,6 +93,10 @@ def build_services(platform: Platform, features: Features) -> Services:
         rebuild=features.toc.rebuild,
         background_rebuild=features.toc.background_rebuild,
         recall=features.recall.recall,
+        joint_recall=features.upstream.recall,
+        exchange=features.upstream.exchange,
+        team_search=features.upstream.search,
+        remote_keys=features.upstream.keys,
         opening=features.answers.opening,
         context=features.recall.context,
         indexes=features.recall.indexes,
@@ -235,7 +241,7 @@ class GrpcInterface:
             ingest=features.log.ingest,
             timeline=features.log.timeline,
             contents=features.toc.contents,
-            recall=features.recall.recall,
+            recall=features.upstream.recall,
             opening=features.answers.opening,
             jobs=features.operations.jobs,
             bridge=bridge,

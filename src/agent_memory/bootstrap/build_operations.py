@@ -19,6 +19,7 @@ from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.bootstrap.build_toc import TocFeature
+from agent_memory.bootstrap.build_upstream import UpstreamFeature
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
@@ -39,7 +40,7 @@ from agent_memory.features.operations.services.projects import ProjectOverview
 from agent_memory.features.operations.services.verification import VECTORS, WORDS, Verification
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS
+from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS, TEAM
 from agent_memory.platform.store import families
 
 logger = structlog.get_logger()
@@ -167,6 +168,7 @@ def build_scheduler(
     injections: InjectionsFeature,
     forgetting: ForgettingFeature,
     changes: ChangeFeed,
+    upstream: UpstreamFeature,
     wake_ups: WakeUps,
 ) -> CronScheduler:
     tasks = JobTasks(
@@ -184,6 +186,7 @@ def build_scheduler(
         rebuild=toc.background_rebuild,
         changes=changes,
         injections=injections.injections,
+        exchange=upstream.exchange,
         leadership=platform.leadership,
         readers=platform.sharing,
         purges=forgetting.purges,
@@ -217,6 +220,7 @@ def build_scheduler(
         OUTBOX: process_outbox,
         REBUILD: rebuild_contents,
         EMBEDDING: embed_backlog,
+        TEAM: tasks.sync_team,
     }
     return CronScheduler(
         [ScheduledJob(name=name, cron=CRONS[name], work=task) for name, task in work.items()],

@@ -97,7 +97,7 @@ def open_server_store(
             marks=marks,
             watch=looking,
             report_reached=partial(_report_reached, store, looking, folders.index / "anchor"),
-            find_slowest=lambda: leases.find_slowest(store, store.read_clock()),
+            find_slowest=lambda: leases.find_slowest(store, store.read_clock(), own=holder),
         ),
         maintenance=SplitMaintenance(
             GuardedMaintenance(database, store),

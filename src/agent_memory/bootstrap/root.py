@@ -35,6 +35,7 @@ from agent_memory.bootstrap.build_runs import build_runs
 from agent_memory.bootstrap.build_store import SharedStore, offline_admin
 from agent_memory.bootstrap.build_streaming import build_streaming
 from agent_memory.bootstrap.build_toc import build_toc
+from agent_memory.bootstrap.build_upstream import SettingsSource, build_upstream
 from agent_memory.bootstrap.core import Core, build_core
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.bootstrap.wake_ups import WakeUps
@@ -42,6 +43,7 @@ from agent_memory.config import LoadedSettings, Settings
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters.cron import CronScheduler
 from agent_memory.features.operations.services.following import OutboxFollower
+from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
@@ -157,8 +159,8 @@ class App:
             self.core.close()
 
 
-def build(core: Core) -> App:
-    """Build the rest of the daemon around its core."""
+def build(core: Core, source: SettingsSource | None = None) -> App:
+    """Build the rest of the daemon around its core. `source` reads the settings again."""
     platform, settings = core.platform, core.platform.settings
     log, index, memories, knowledge = core.log, core.index, core.memories, core.knowledge
     recall, injections, wake_ups = core.recall, core.injections, core.wake_ups
@@ -167,12 +169,17 @@ def build(core: Core) -> App:
     answers = build_answers(platform, log, toc, memories, knowledge, recall, injections)
     hooks = build_hooks(platform, log, memories, core.hooks)
     graphs = build_checkpoints(platform)
+    team_state = StoredUpstream(platform.store)
     forgetting = build_forgetting(
-        platform, log, toc, memories, knowledge, recall, injections, hooks
+        platform, log, toc, memories, knowledge, recall, injections, hooks, team_state
     )
     changes = build_streaming(log, memories)
+    upstream = build_upstream(
+        *(platform, team_state, source, log, memories, knowledge, recall, forgetting, wake_ups)
+    )
     scheduler = build_scheduler(
-        platform, log, toc, memories, knowledge, recall, injections, forgetting, changes, wake_ups
+        *(platform, log, toc, memories, knowledge, recall, injections, forgetting, changes),
+        *(upstream, wake_ups),
     )
     features = Features(
         log=log,
@@ -187,12 +194,13 @@ def build(core: Core) -> App:
         forgetting=forgetting,
         backups=build_backups(platform, log, memories, knowledge, graphs, scheduler, wake_ups),
         changes=changes,
+        upstream=upstream,
         runs=build_runs(platform, log, memories, knowledge, recall),
         operations=build_operations(
             platform, scheduler, log, toc, index, memories, knowledge, recall, answers, hooks
         ),
     )
-    wake_ups.connect(scheduler, changes, hooks.handling)
+    wake_ups.connect(scheduler, changes, hooks.handling, upstream.forwarding.is_active)
     if platform.sharing is not None:
         _follow_others(platform.sharing, log, memories, wake_ups)
     platform.watchers.append(wake_ups.on_store_health)

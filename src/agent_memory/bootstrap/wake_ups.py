@@ -1,9 +1,11 @@
 """What wakes which background job, and in which order."""
 
+from collections.abc import Callable
+
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.operations.ports import Scheduler
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
-from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS
+from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS, TEAM
 from agent_memory.kernel.status import StoreHealth
 
 
@@ -12,9 +14,11 @@ class WakeUps:
 
     | what happens              | what is woken, in this order              |
     |---------------------------|-------------------------------------------|
-    | an event is recorded      | change feed, segment cutting, outbox      |
-    | a memory changes          | change feed, outbox                       |
-    | a fact changes            | outbox                                    |
+    | an event is recorded      | change feed, segment cutting, outbox,     |
+    |                           | team sync                                 |
+    | a memory changes          | change feed, outbox, team sync            |
+    | a fact changes            | outbox, team sync                         |
+    | another machine forgets   | team sync                                 |
     | segments are cut          | rollup, outbox                            |
     | the outbox has more       | outbox                                    |
     | nodes are rebuilt         | outbox, contents rebuild                  |
@@ -25,28 +29,43 @@ class WakeUps:
     | the store is mended       | spooled hooks, every job                  |
 
     Services are built before the scheduler that runs them, so they get these methods first and
-    `connect` comes last. What hooks change in between is not lost: `connect` wakes every job.
+    `connect` comes last. What hooks change in between is not lost: `connect` wakes every job. The
+    team sync is woken only where there is a server to sync with.
     """
 
     def __init__(self) -> None:
         self._scheduler: Scheduler | None = None
         self._changes: ChangeFeed | None = None
         self._hooks: HookHandling | None = None
+        self._has_server: Callable[[], bool] = lambda: False
 
-    def connect(self, scheduler: Scheduler, changes: ChangeFeed, hooks: HookHandling) -> None:
+    def connect(
+        self,
+        scheduler: Scheduler,
+        changes: ChangeFeed,
+        hooks: HookHandling,
+        has_server: Callable[[], bool],
+    ) -> None:
         self._scheduler, self._changes, self._hooks = scheduler, changes, hooks
+        self._has_server = has_server
         self._wake(*CRONS)
 
     def on_event_recorded(self) -> None:
         self._wake_followers()
         self._wake(SEGMENTS, OUTBOX)
+        self._wake_team()
 
     def on_memory_changed(self) -> None:
         self._wake_followers()
         self._wake(OUTBOX)
+        self._wake_team()
 
     def on_fact_changed(self) -> None:
         self._wake(OUTBOX)
+        self._wake_team()
+
+    def on_team_news(self) -> None:
+        self._wake(TEAM)
 
     def on_segments_cut(self) -> None:
         self._wake(ROLLUP, OUTBOX)
@@ -76,6 +95,10 @@ class WakeUps:
         if self._scheduler is not None:
             for name in jobs:
                 self._scheduler.wake(name)
+
+    def _wake_team(self) -> None:
+        if self._has_server():
+            self._wake(TEAM)
 
     def _wake_followers(self) -> None:
         if self._changes is not None:

@@ -315,7 +315,11 @@ def _expansion_in(answer: pb.ExpandGripResponse) -> ExpandGripResult:
 
 def _hit_in(hit: pb.SearchHit) -> SearchHit:
     passage = _passage_in(hit.passage) if hit.HasField("passage") else None
-    own = {"score_parts": dict(hit.score_parts), "passage": passage}
+    own = {
+        "score_parts": dict(hit.score_parts),
+        "passage": passage,
+        "origin": hit.origin or "local",
+    }
     return SearchHit(**_plain_in(hit, SearchHit) | own)
 
 

@@ -302,6 +302,8 @@ class SearchHit:
     tags: tuple[str, ...]
     score_parts: Mapping[str, float]
     passage: Passage | None = None  # None where the title of a memory has all of it
+    origin: str = "local"  # or "team": of the team's server
+    person: str = ""  # of the team, whose it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

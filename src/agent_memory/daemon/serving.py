@@ -17,6 +17,7 @@ import structlog
 
 from agent_memory import __version__, config
 from agent_memory.bootstrap import build_toc, root
+from agent_memory.bootstrap.build_upstream import SettingsSource
 from agent_memory.bootstrap.core import Core
 from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces import listening
@@ -82,7 +83,10 @@ class Serving:
         self._http_addresses: list[str] = []
         self._http_port = 0
         self._http_scheme = "http"
-        self._app = root.build(core)
+        source = SettingsSource(
+            load=lambda: self._load_settings().settings, file=Path(start.settings_file)
+        )
+        self._app = root.build(core, source)
         logs.watch_failures(self._app.services.failures.add)
         self._http = self._build_http_server()
         self._grpc = self._app.grpc.build(DaemonControl(get_status=self._get_status, stop=stop))

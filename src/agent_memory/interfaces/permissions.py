@@ -97,6 +97,12 @@ HTTP: Mapping[tuple[str, str], Permission] = {
     ("GET", f"{API}/keys/"): MANAGE,
     ("POST", f"{API}/keys/"): MANAGE,
     ("DELETE", f"{API}/keys/{{name}}/"): MANAGE,
+    # These see to it themselves which records of whom a machine sends and gets.
+    ("GET", f"{API}/upstream/"): READ_SCOPED,
+    ("POST", f"{API}/upstream/records/"): WRITE_SCOPED,
+    ("GET", f"{API}/upstream/changes/"): READ_SCOPED,
+    ("POST", f"{API}/upstream/search/"): READ_SCOPED,
+    ("GET", f"{API}/upstream/record/"): READ_SCOPED,
     ("GET", "/metrics"): MANAGE,
     ("POST", "/stream/consolidate"): MANAGE,
     ("POST", "/stream/recall"): READ_SCOPED,

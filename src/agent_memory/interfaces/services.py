@@ -49,6 +49,10 @@ from agent_memory.features.toc.services.background_rebuild import BackgroundRebu
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.features.toc.services.rebuild import Rebuild
+from agent_memory.features.upstream.ports import RemoteKeys
+from agent_memory.features.upstream.services.exchange import TeamExchange
+from agent_memory.features.upstream.services.joint_recall import JointRecall
+from agent_memory.features.upstream.services.team_search import TeamSearch
 from agent_memory.platform.ports import Clock, ModelServer, Worker
 
 
@@ -69,6 +73,10 @@ class Services:
     rebuild: Rebuild
     background_rebuild: BackgroundRebuild
     recall: Recall
+    joint_recall: JointRecall
+    exchange: TeamExchange
+    team_search: TeamSearch
+    remote_keys: RemoteKeys
     opening: Opening
     context: ContextBuilder
     indexes: Indexes

@@ -13,6 +13,7 @@ OUTBOX = "outbox-processor"
 REBUILD = "contents-rebuild"
 EMBEDDING = "backlog-embedder"
 BACKUP = "backup"
+TEAM = "team-sync"
 
 CRONS = {
     ROLLUP: "0 0 * * * *",
@@ -20,6 +21,7 @@ CRONS = {
     OUTBOX: "0 * * * * *",
     REBUILD: "0 0 * * * *",
     EMBEDDING: "0 * * * * *",
+    TEAM: "0 * * * * *",
 }
 
 

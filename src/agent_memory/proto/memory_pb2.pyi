@@ -353,7 +353,7 @@ class SearchRequest(_message.Message):
     def __init__(self, query: _Optional[str] = ..., kinds: _Optional[_Iterable[str]] = ..., mode: _Optional[str] = ..., limit: _Optional[int] = ..., project: _Optional[str] = ..., session_id: _Optional[str] = ..., namespace: _Optional[str] = ..., domain: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., from_timestamp_ms: _Optional[int] = ..., to_timestamp_ms: _Optional[int] = ..., min_score: _Optional[float] = ..., continuation_token: _Optional[str] = ..., agent: _Optional[str] = ..., role: _Optional[str] = ..., spec: _Optional[str] = ..., statuses: _Optional[_Iterable[str]] = ..., include_archived: _Optional[bool] = ...) -> None: ...
 
 class SearchHit(_message.Message):
-    __slots__ = ("kind", "id", "uri", "score", "title", "text", "event_id", "session_id", "timestamp_ms", "grip_id", "node_id", "score_parts", "last_event_id", "role", "speaker", "project", "namespace", "domain", "tags", "spec", "status", "truncated", "agent", "tool_name", "relates_to", "passage")
+    __slots__ = ("kind", "id", "uri", "score", "title", "text", "event_id", "session_id", "timestamp_ms", "grip_id", "node_id", "score_parts", "last_event_id", "role", "speaker", "project", "namespace", "domain", "tags", "spec", "status", "truncated", "agent", "tool_name", "relates_to", "passage", "origin", "person")
     class ScorePartsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -387,6 +387,8 @@ class SearchHit(_message.Message):
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     RELATES_TO_FIELD_NUMBER: _ClassVar[int]
     PASSAGE_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    PERSON_FIELD_NUMBER: _ClassVar[int]
     kind: str
     id: str
     uri: str
@@ -413,7 +415,9 @@ class SearchHit(_message.Message):
     tool_name: str
     relates_to: _containers.RepeatedScalarFieldContainer[str]
     passage: Passage
-    def __init__(self, kind: _Optional[str] = ..., id: _Optional[str] = ..., uri: _Optional[str] = ..., score: _Optional[float] = ..., title: _Optional[str] = ..., text: _Optional[str] = ..., event_id: _Optional[str] = ..., session_id: _Optional[str] = ..., timestamp_ms: _Optional[int] = ..., grip_id: _Optional[str] = ..., node_id: _Optional[str] = ..., score_parts: _Optional[_Mapping[str, float]] = ..., last_event_id: _Optional[str] = ..., role: _Optional[str] = ..., speaker: _Optional[str] = ..., project: _Optional[str] = ..., namespace: _Optional[str] = ..., domain: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., spec: _Optional[str] = ..., status: _Optional[str] = ..., truncated: _Optional[bool] = ..., agent: _Optional[str] = ..., tool_name: _Optional[str] = ..., relates_to: _Optional[_Iterable[str]] = ..., passage: _Optional[_Union[Passage, _Mapping]] = ...) -> None: ...
+    origin: str
+    person: str
+    def __init__(self, kind: _Optional[str] = ..., id: _Optional[str] = ..., uri: _Optional[str] = ..., score: _Optional[float] = ..., title: _Optional[str] = ..., text: _Optional[str] = ..., event_id: _Optional[str] = ..., session_id: _Optional[str] = ..., timestamp_ms: _Optional[int] = ..., grip_id: _Optional[str] = ..., node_id: _Optional[str] = ..., score_parts: _Optional[_Mapping[str, float]] = ..., last_event_id: _Optional[str] = ..., role: _Optional[str] = ..., speaker: _Optional[str] = ..., project: _Optional[str] = ..., namespace: _Optional[str] = ..., domain: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., spec: _Optional[str] = ..., status: _Optional[str] = ..., truncated: _Optional[bool] = ..., agent: _Optional[str] = ..., tool_name: _Optional[str] = ..., relates_to: _Optional[_Iterable[str]] = ..., passage: _Optional[_Union[Passage, _Mapping]] = ..., origin: _Optional[str] = ..., person: _Optional[str] = ...) -> None: ...
 
 class Passage(_message.Message):
     __slots__ = ("text", "start", "end", "marks")

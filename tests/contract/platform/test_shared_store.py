@@ -280,12 +280,20 @@ class TestOutbox:
         for sharer in (one, two):
             sharer.writer.renew()
         now = one.store.read_clock()
-        assert leases.find_slowest(one.store, now) == 3
+        assert leases.find_slowest(one.store, now, own="one") == 3
         commit(one.store, Batch((one.held.extend(Millis(now + LEASE_MS)),)))
-        assert leases.find_slowest(one.store, Millis(now + LEASE_MS + 5_000)) == 7
-        assert leases.find_slowest(one.store, now) == 7  # it stays away
+        assert leases.find_slowest(one.store, Millis(now + LEASE_MS + 5_000), own="one") == 7
+        assert leases.find_slowest(one.store, now, own="one") == 7  # it stays away
         with pytest.raises(LeaseLost):
             two.writer.commit([Batch((EVENT,))])
+
+    def test_one_that_was_asleep_does_not_remove_itself(self, join: Join) -> None:
+        one = join("one")
+        one.store.report_reached(lambda: 7)
+        one.writer.renew()
+        awake = Millis(one.store.read_clock() + LEASE_MS + 5_000)  # before it has renewed its lease
+        assert leases.find_slowest(one.store, awake, own="one") == 7
+        assert isinstance(one.writer.commit([Batch((EVENT,))])[0], Committed)
 
 
 class TestAnchors:

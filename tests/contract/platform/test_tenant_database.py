@@ -114,6 +114,18 @@ class TestTransactions:
         assert (two.get_many(A, [b"k"]), two.get_many(META, [b"m"])) == ([b"v"], [b"w"])
         assert two.read_head().outbox == 7
 
+    def test_a_look_shows_the_head_row_and_some_values(self, connect: Connect) -> None:
+        one, two = connect(), connect()
+        assert two.look(A, [b"k"])[0].outbox == 0
+        assert two.look(A, [b"k", b"x" * LONG_KEY])[1] == [None, None]
+        long = b"k" * LONG_KEY
+        one.begin([]).commit([Put(A, b"k", b"v"), Put(A, long, b"l"), Put(META, b"m", b"w")], 3)
+        head, values = two.look(A, [long, b"m", b"k", b"k"])
+        assert (head.outbox, values) == (3, [b"l", None, b"v", b"v"])
+        assert head.now_ms <= two.look(A, [])[0].now_ms
+        with pytest.raises(UnknownFamily):
+            two.look("none", [b"k"])
+
     def test_a_transaction_that_is_rolled_back_leaves_nothing(self, connect: Connect) -> None:
         database = connect()
         database.begin([]).roll_back()
@@ -284,6 +296,7 @@ class LosingDatabase:
         self._lost = False
         self.get_many, self.scan = inner.get_many, inner.scan
         self.get_neighbors, self.read_head = inner.get_neighbors, inner.read_head
+        self.look = inner.look
         self.close = inner.close
 
     def begin(self, places: Sequence[Place], /) -> Transaction:

@@ -352,7 +352,8 @@ class TestFormats:
         (minimal,) = found(recall(*words, "minimal"))["results"]
         (summary,) = found(recall(*words, "summary"))["results"]
         (full,) = found(recall(*words, "full"))["results"]
-        assert set(minimal) == {"kind", "id", "uri", "score", "summary", "timestamp"}
+        base = {"kind", "id", "uri", "score", "summary", "timestamp"}
+        assert set(minimal) == base | {"origin", "person"}
         assert set(minimal) < set(summary)
         assert set(full) ^ set(summary) == {"score_parts", "show_all"}
         assert len(minimal["summary"]) <= 200

@@ -276,6 +276,7 @@ class TestQuery:
             "outbox-processor",
             "contents-rebuild",
             "backlog-embedder",
+            "team-sync",
         }
         assert shown(run(*far, "pause", "outbox-processor")) == "Job 'outbox-processor' paused\n"
         assert shown(run(*far, "resume", "outbox-processor")) == "Job 'outbox-processor' resumed\n"
@@ -521,6 +522,8 @@ class TestScheduler:
             r"  contents-rebuild\n"
             r"    Schedule: 0 0 \* \* \* \* \(hourly\)\n" + job + r"\n"
             r"  backlog-embedder\n"
+            r"    Schedule: 0 \* \* \* \* \* \(every minute\)\n" + job + r"\n"
+            r"  team-sync\n"
             r"    Schedule: 0 \* \* \* \* \* \(every minute\)\n" + job,
             shown(run("scheduler", "status")),
         )

@@ -14,16 +14,12 @@ from tests.command_runner import Home, wait_until
 from tests.http_client import Web
 from tests.memory_client import message
 from tests.memory_commands import OK, MemoryCommand
-from tests.postgres_server import start_server
+from tests.postgres_server import end_leases, start_server
 from tests.search_client import SECONDS, connect, count_waiting
 from tests.toc_conversations import EVERYTHING, Toc, assert_every_bullet_leads_to_its_events
 
 TENANT = "shared"
 START_MS = 1_738_281_600_000
-_END_LEASES = r"""
-    UPDATE agent_memory.kv SET value = '\x01000000000000'
-    WHERE tenant = %s AND family = 'leases' AND key = ANY(%b)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +134,7 @@ def test_another_does_the_work_of_one_that_is_killed(
     one, two = homes
     os.kill(two.serve(), signal.SIGKILL)
     wait_until(lambda: two.pid() is None, "it has ended")
-    end_leases(server, b"lease-end:jobs", *daemon_ends(two))
+    end_leases(server, TENANT, b"lease-end:jobs", *daemon_ends(two))
     with connect(one) as client:
         client.ingest(message("after-the-kill", START_MS + 5, "The ferry sails at noon now."))
         Toc(client).settle()
@@ -156,7 +152,7 @@ def test_one_that_was_away_for_too_long_stops_and_comes_back_whole(
     pid = two.serve()
     os.kill(pid, signal.SIGSTOP)
     try:
-        end_leases(server, b"lease-end:jobs", *daemon_ends(two))
+        end_leases(server, TENANT, b"lease-end:jobs", *daemon_ends(two))
         with connect(one) as client:
             client.ingest(message("meanwhile", START_MS + 9, "The crane was sold meanwhile."))
         wait_until(lambda: not has_lease(server, two), "it counts as gone", SECONDS)
@@ -172,12 +168,6 @@ def test_one_that_was_away_for_too_long_stops_and_comes_back_whole(
 
 def daemon_ends(home: Home) -> list[bytes]:
     return [b"lease-end:daemon:" + (home.data / "writer-id").read_bytes()]
-
-
-def end_leases(server: PostgresServer, *keys: bytes) -> None:
-    """Let time pass for leases: their ends are rows of their own."""
-    with psycopg.connect(server.superuser_url) as connection:
-        connection.execute(_END_LEASES, (TENANT, list(keys)))
 
 
 def has_lease(server: PostgresServer, home: Home) -> bool:

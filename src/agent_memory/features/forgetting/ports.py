@@ -9,7 +9,8 @@ from agent_memory.features.forgetting.model.forgetting import (
     ForgettingReport,
     NeedleMatch,
 )
-from agent_memory.features.log.model.events import SessionPosition
+from agent_memory.features.log.model.events import Event, SessionPosition
+from agent_memory.kernel.ids import MemoryKey
 
 
 class ForgettingPlan(Protocol):
@@ -54,6 +55,14 @@ class ForgettingReports(Protocol):
     def save(self, name: str, report: ForgettingReport, /) -> None: ...
 
     def find(self, name: str, /) -> ForgettingReport | None: ...
+
+
+class ForgettingListener(Protocol):
+    """Learns what is forgotten here, before it is gone, so that other machines forget it too."""
+
+    def note_events(self, events: Sequence[Event], /) -> None: ...
+
+    def note_memories(self, keys: Sequence[MemoryKey], /) -> None: ...
 
 
 class NeedleSearch(Protocol):

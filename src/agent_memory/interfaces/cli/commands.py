@@ -16,6 +16,7 @@ from agent_memory import config
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.services.journal import WorkJournal
+from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.terminal import Terminal
@@ -57,8 +58,13 @@ class Invocation:
 
     @property
     def recall(self) -> Recall:
-        """Recall that reads dates in the zone of the caller."""
+        """Recall on this machine that reads dates in the zone of the caller."""
         return replace(self.services.recall, zone=self.zone)
+
+    @property
+    def joint_recall(self) -> JointRecall:
+        """Recall that also asks the team's server."""
+        return replace(self.services.joint_recall, local=self.recall)
 
     @property
     def journal(self) -> WorkJournal:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 import click
 
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
+from agent_memory.features.upstream.services.forwarding import ForgettingNotice
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent
 from agent_memory.interfaces.cli.capture import resolve_location
@@ -73,11 +74,14 @@ def forget(
         raise click.UsageError(
             "give one of these: ids of memories, --event, --session, or a time (--since, --until)"
         )
+    mark = run.services.exchange.forwarding.get_last_forgotten()
     if memory_ids:
         report = _forget_memories(run, memory_ids, rewrite_notes, yes)
     else:
         report = _forget_events(run, _selection(run, event, session, since, until), yes)
-    run.show(asdict(report), lambda: "\n".join(_as_text(report)), essential="")
+    notice = _tell_server(run, mark)
+    shown = asdict(report) | ({} if notice is None else {"team": asdict(notice)})
+    run.show(shown, lambda: "\n".join((*_as_text(report), *_describe(notice))), essential="")
     return 1 if report.proof.found_in else 0
 
 
@@ -140,6 +144,22 @@ def _selection(
 def _confirm(run: Invocation, number: int, yes: bool) -> None:
     if not run.confirm(f"Forget {'it' if number == 1 else 'them'} for good?", yes=yes):
         raise Cancelled
+
+
+def _tell_server(run: Invocation, mark: int) -> ForgettingNotice | None:
+    """Ask the team's server to forget the same; None if there is none."""
+    forwarding = run.services.exchange.forwarding
+    return forwarding.send_forgettings(mark) if forwarding.read_settings().url else None
+
+
+def _describe(notice: ForgettingNotice | None) -> Iterator[str]:
+    if notice is None:
+        return
+    asked = rendering.count(notice.asked, "record")
+    yield f"  Team's server: asked it and your other machines to forget {asked}"
+    if notice.waiting:
+        waiting = rendering.count(notice.waiting, "more waits", "more wait")
+        yield f"    {waiting} until it answers: {rendering.plain(notice.error) or 'log in first'}"
 
 
 def _as_text(report: ForgettingReport) -> Iterator[str]:

@@ -7,8 +7,8 @@ from itertools import islice
 from rich.console import Console
 from rich.text import Text
 
-from agent_memory.features.index.model.documents import Document, DocumentKind
-from agent_memory.features.index.model.queries import Hit, Passage
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import TEAM, Hit, Passage
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.toc.model import short_ids
 from agent_memory.interfaces.cli import rendering
@@ -52,7 +52,7 @@ def _format_hit(
         yield from _wrap(text, terminal, console)
     if detail == "minimal":
         return
-    yield f"{INDENT}{' | '.join(map(rendering.join_words, _about(document)))}"
+    yield f"{INDENT}{' | '.join(map(rendering.join_words, _about(hit)))}"
     brief = rendering.is_on_screen() and detail != "full"
     for name, value in (
         ("URI", "" if brief else hit.uri),  # the id opens it, too
@@ -77,7 +77,7 @@ def format_markdown(hit: Hit) -> str:
     document = hit.document
     head = rendering.plain(format_summary(document))
     score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # a listing has no scores
-    about = " | ".join([*_about(document), *score])
+    about = " | ".join([*_about(hit), *score])
     if document.status == MemoryStatus.PENDING:
         head = f"{head} {rendering.TO_REVIEW}"
     parts = [f"## {head}", about, f"`{rendering.plain(hit.uri or document.id)}`"]
@@ -172,7 +172,10 @@ def _wrap(text: Text, terminal: Terminal, console: Console) -> Iterator[str]:
         yield f"{INDENT}{captured.get()}"
 
 
-def _about(document: Document) -> Iterator[str]:
+def _about(hit: Hit) -> Iterator[str]:
+    document = hit.document
+    if hit.origin == TEAM:
+        yield rendering.plain(f"{TEAM} \N{MIDDLE DOT} {hit.person}" if hit.person else TEAM)
     yield rendering.format_with_age(document.at_ms)
     memory = document.kind is DocumentKind.MEMORY
     for name, value in (

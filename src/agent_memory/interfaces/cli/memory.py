@@ -24,6 +24,7 @@ from agent_memory.interfaces.cli.serve import serve
 from agent_memory.interfaces.cli.settings import config_group
 from agent_memory.interfaces.cli.show import show
 from agent_memory.interfaces.cli.sync import status, sync
+from agent_memory.interfaces.cli.team_server import remote_group
 from agent_memory.interfaces.cli.transfer import export, import_memories, migrate
 from agent_memory.interfaces.cli.ui import ui
 from agent_memory.interfaces.cli.undo import undo
@@ -47,7 +48,7 @@ from agent_memory.interfaces.cli.uninstall import uninstall
         ),
         "Look back": ("today", "log", "sessions", "injections", "why", "ui"),
         "Consent": ("on", "off", "pause", "resume"),
-        "Share": ("sync", "export", "import"),
+        "Share": ("sync", "remote", "export", "import"),
         "Set up": ("install", "uninstall", "doctor", "config", "completion", "help"),
         "Maintain": ("consolidate", "archive", "forget", "migrate"),
         "For agents": ("hook", "serve"),
@@ -75,7 +76,7 @@ for command in (
     *(capture, recall, show, list_memories, edit, undo, resolve, archive, review),
     *(today, log, sessions, injections, why),
     *(on, off, pause, resume),
-    *(status, sync, consolidate, import_memories, export, migrate, forget, hook),
+    *(status, sync, remote_group, consolidate, import_memories, export, migrate, forget, hook),
     *(context, serve, ui, install, uninstall, doctor, config_group, completion, help_command),
 ):
     memory.add_command(command)

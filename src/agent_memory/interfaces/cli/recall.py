@@ -152,7 +152,7 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
         resolve_session=services.opening.resolve_session,
     )
     if reason is None:
-        answer = run_search(run.recall, query)
+        answer = run_search(run.joint_recall, query)
         hint = "" if answer.hits else _explain_nothing(run, query)
         show_answer(run, answer, query.scope.kinds, detail, hint)
         return
@@ -262,7 +262,7 @@ def context(
 
 
 def _open_search(run: Invocation) -> AbstractContextManager[SearchBackend]:
-    return run.open_service(lambda _: run.recall)
+    return run.open_service(lambda _: run.joint_recall)
 
 
 def run_search(backend: SearchBackend, query: Query) -> RecallResult:

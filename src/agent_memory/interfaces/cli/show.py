@@ -7,7 +7,11 @@ from typing import assert_never
 import click
 
 from agent_memory.features.index.model import documents
+from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.services.editing import MemoryDetails
 from agent_memory.features.recall.services.opening import (
     MAX_AROUND,
@@ -27,6 +31,7 @@ from agent_memory.interfaces.cli.capture import resolve_location, show_memory
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.query_toc import format_range
 from agent_memory.interfaces.wire.opened import render_opened
+from agent_memory.kernel.errors import NotFound
 
 TURN_CHARS = 800  # of each turn around the event
 
@@ -61,7 +66,13 @@ def show(run: Invocation, name: str, around: int, full: bool) -> None:
 
     An event comes with the turns around it, a session with its segments.
     """
-    opened = run.services.opening.open(name, resolve_location(run), around=around)
+    try:
+        opened = run.services.opening.open(name, resolve_location(run), around=around)
+    except NotFound:
+        team = _open_from_team(run, name, around)
+        if team is None:
+            raise
+        opened = team
     if isinstance(opened, MemoryDetails):
         show_memory(run, opened)
         return
@@ -72,6 +83,24 @@ def show(run: Invocation, name: str, around: int, full: bool) -> None:
         essential=rendering.plain(_build_page(opened).essential),
         page=True,
     )
+
+
+def _open_from_team(run: Invocation, name: str, around: int) -> MemoryDetails | Opened | None:
+    """Open a URI of the team's server; None if there is no server, or the name is no URI."""
+    settings = run.services.exchange.forwarding.read_settings()
+    is_uri = name.startswith((documents.SCHEME, memories.SCHEME))
+    if not is_uri or not settings.is_complete or not settings.scope:
+        return None
+    found = run.services.joint_recall.open(name, around=around)
+    whose = " \N{MIDDLE DOT} ".join(filter(None, (settings.name, found.person, found.machine)))
+    run.terminal.warn(f"note: from the server of your team: {rendering.plain(whose)}\n")
+    match found.record:
+        case Event():
+            return OpenedEvent(event=found.record, before=found.before, after=found.after)
+        case Fact():
+            return OpenedFact(fact=found.record, history=())
+        case Memory():
+            return MemoryDetails(memory=found.record, use=MemoryUse(), tier=Tier.WARM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from agent_memory.features.log.services.ingest import Clean, Ingest, count_scann
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.operations.services.jobs import Jobs
 from agent_memory.features.recall.services.opening import Opening
-from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.services.contents import Contents
+from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
@@ -33,7 +33,7 @@ class MemoryService:
     ingest: Ingest
     timeline: Timeline
     contents: Contents
-    recall: Recall
+    recall: JointRecall
     opening: Opening
     jobs: Jobs
     bridge: Bridge

@@ -266,7 +266,8 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
         "/search/", summary="Search everything recorded", tags=["search"], response_model=Object
     )
     async def search(parameters: Annotated[SearchParameters, Query()]) -> Response:
-        answer = await run(lambda: recall.search(parameters.to_query(services)))
+        query = parameters.to_query(services)
+        answer = await run(lambda: services.joint_recall.search(query))
         return answers.render_json(answer_json(answer, parameters.detail))
 
     @routes.get(

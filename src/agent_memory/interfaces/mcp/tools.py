@@ -124,7 +124,7 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
     offset = parse_offset(token) if token else 0
     filters = tool_input.model_dump(exclude={"detail", "continuation_token"})
     search = SearchRequest(**filters, offset=offset)
-    service = request.services.recall
+    service = request.services.joint_recall
     query = search.to_query(
         service.resolve_time,
         request.resolve_domain,

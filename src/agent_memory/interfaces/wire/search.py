@@ -35,6 +35,7 @@ _OTHERS = _ALL - _MEMORY
 _TEXT = {"type": "string"}
 _OPTIONAL = {"type": ["string", "null"]}
 _TEXTS = {"type": "array", "items": _TEXT}
+_ORIGIN = {"type": "string", "enum": ["local", "team"]}
 _MILLIS = {"type": "integer", "description": "Unix time in milliseconds."}
 
 
@@ -61,6 +62,8 @@ class HitField:
 
 
 HIT_FIELDS = (
+    HitField("origin", "origin", _ALL, _ORIGIN),
+    HitField("person", "person", _ALL, _OPTIONAL),
     HitField("timestamp_ms", "document.at_ms", _ALL, _MILLIS),
     HitField("namespace", "document.namespace", _MEMORY, _TEXT),
     HitField("domain", "document.domain", _MEMORY, _TEXT),
@@ -184,6 +187,8 @@ def hit_json(hit: Hit, detail: str, *, whole: bool = False) -> dict[str, Any]:
         "uri": hit.uri,
         "score": round(hit.score, 4),
         "summary": format_summary(document),
+        "origin": hit.origin,
+        "person": hit.person or None,
         "timestamp": documents.format_iso(document.at_ms),
     }
     if detail == "minimal":

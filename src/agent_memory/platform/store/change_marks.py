@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Put
-from agent_memory.platform.store.database import TenantReader
+from agent_memory.platform.store.database import Head, TenantReader
 from agent_memory.platform.store.plans import Place, Write
 
 MARKED = (
@@ -32,7 +32,7 @@ class ChangeMarks:
     def __init__(self, database: TenantReader) -> None:
         self._lock = threading.Lock()
         self._listeners: dict[str, list[Listener]] = {name: [] for name in _NAMES}
-        self._seen = read_marks(database)
+        self._seen, _ = read_marks(database)
 
     def listen(self, name: str, listener: Listener) -> None:
         """Call a function when others have changed a family. It must be quick."""
@@ -72,6 +72,7 @@ def put_mark(name: str, mark: bytes) -> Put:
     return Put(*get_place(name), mark)
 
 
-def read_marks(database: TenantReader) -> dict[str, bytes | None]:
-    places = [get_place(name)[1] for name in _NAMES]
-    return dict(zip(_NAMES, database.get_many(families.LEASES, places), strict=True))
+def read_marks(database: TenantReader) -> tuple[dict[str, bytes | None], Head]:
+    """Return all marks and the head row, by one question."""
+    head, marks = database.look(families.LEASES, [get_place(name)[1] for name in _NAMES])
+    return dict(zip(_NAMES, marks, strict=True)), head

@@ -83,6 +83,10 @@ class TenantReader(Protocol):
         """Return the head row, without locking it."""
         ...
 
+    def look(self, family: str, keys: Sequence[bytes], /) -> tuple[Head, list[bytes | None]]:
+        """Return the head row and the values of the keys, from one view."""
+        ...
+
 
 class TenantDatabase(TenantReader, Protocol):
     """The rows of one tenant, and transactions on them."""

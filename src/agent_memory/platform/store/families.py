@@ -23,6 +23,7 @@ KNOWLEDGE = "knowledge"  # episode, procedure, chain, user and session, likewise
 GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_layout.py has the layout
 INJECTIONS = "injections"  # given:{sequence:020} -> what a hook gave to an agent, by reference
 AUDIT = "audit"  # at:{sequence:020} -> who did what on a team server
+UPSTREAM = "upstream"  # the exchange with a team's server: upstream_store.py has the layout
 META = "meta"  # schema version, sequence counters
 
 ALL = (
@@ -49,6 +50,7 @@ ALL = (
     GRAPH_CHECKPOINTS,
     INJECTIONS,
     AUDIT,
+    UPSTREAM,
     META,
 )
 

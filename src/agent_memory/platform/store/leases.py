@@ -143,7 +143,7 @@ class StoreLease:
         places = [self._row, self._end, self._wanted]
         row, end, wanted = self._store.get_many(families.LEASES, places)
         now_ms = self._now()
-        if not asking and self._is_by_another(wanted, now_ms):
+        if not asking and wanted is not None and self._is_by_another(wanted, now_ms):
             return None
         try:
             taken = _take(
@@ -177,11 +177,10 @@ class StoreLease:
 
     def is_wanted(self) -> bool:
         """Tell whether another one asks for the lease."""
-        return self._is_by_another(self._store.get(families.LEASES, self._wanted), self._now())
+        wanted = self._store.get(families.LEASES, self._wanted)
+        return wanted is not None and self._is_by_another(wanted, self._now())
 
-    def _is_by_another(self, wanted: bytes | None, now_ms: Millis) -> bool:
-        if wanted is None:
-            return False
+    def _is_by_another(self, wanted: bytes, now_ms: Millis) -> bool:
         request = codec.unpack(wanted, _LeaseRequest)
         return request.holder != self._holder and now_ms - request.at_ms < WANTED_MS
 
@@ -190,11 +189,12 @@ class StoreLease:
         return isinstance(outcome, Committed)
 
 
-def find_slowest(store: OrderedStore, now_ms: Millis) -> int | None:
+def find_slowest(store: OrderedStore, now_ms: Millis, *, own: str) -> int | None:
     """Return the entry of the outbox that every daemon has reached; None if there is no daemon.
 
     Daemons whose lease has ended are removed, so that one that stays away does not keep the outbox
-    for good: it can write nothing more, and its next start finds the outbox incomplete.
+    for good: it can write nothing more, and its next start finds the outbox incomplete. `own` is
+    the holder that asks. It lives, even if it was asleep until its lease had ended.
     """
     prefix = _ROW + _DAEMONS
     rows = store.scan(families.LEASES, prefix, keys.end_of(prefix), limit=_MOST)
@@ -203,7 +203,8 @@ def find_slowest(store: OrderedStore, now_ms: Millis) -> int | None:
     reached = store.get_many(families.LEASES, [_REACHED + name for name in names])
     slowest: list[int] = []
     for name, (_, row), end, number in zip(names, rows, ends, reached, strict=True):
-        if end is None or codec.decode_millis(end) > now_ms or not _remove(store, name, row, end):
+        has_ended = end is not None and codec.decode_millis(end) <= now_ms
+        if name == name_daemon(own) or not (has_ended and _remove(store, name, row, end)):
             slowest.append(int(number or 0))
     return min(slowest, default=None)
 
@@ -234,7 +235,7 @@ def fence_daemons(store: OrderedStore, now_ms: Millis, holder: str) -> str | Non
     return None
 
 
-def _remove(store: OrderedStore, name: bytes, row: bytes, end: bytes) -> bool:
+def _remove(store: OrderedStore, name: bytes, row: bytes, end: bytes | None) -> bool:
     """Remove a daemon, unless it has renewed its lease meanwhile."""
     removals = tuple(Delete(families.LEASES, start + name) for start in (_ROW, _END, _REACHED))
     expected = (_expect(_ROW + name, row), _expect(_END + name, end))

@@ -106,6 +106,12 @@ _READ_KEYS = """
         WHERE tenant = %s AND family = %s AND kv.key = place.key LIMIT 1
     ) AS kv
 """
+_LOOK = """
+    SELECT head.outbox, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, kv.key, kv.value
+    FROM agent_memory.head LEFT JOIN agent_memory.kv
+    ON kv.tenant = head.tenant AND kv.family = %s AND kv.key = ANY(%b)
+    WHERE head.tenant = %s
+"""
 _SCAN = """
     SELECT coalesce(whole_key, key), value FROM agent_memory.kv
     WHERE tenant = %s AND family = %s AND key >= %b AND key < %b
@@ -223,6 +229,15 @@ class _TenantRows:
     def read_head(self) -> Head:
         with self._borrow() as connection:
             return _to_head(connection.execute(_READ_HEAD, (self._tenant,)).fetchone())
+
+    def look(self, family: str, keys: Sequence[bytes], /) -> tuple[Head, list[bytes | None]]:
+        _check_family(family)
+        stored = [_shorten(key) for key in keys]
+        with self._borrow() as connection:
+            parameters = (family, stored, self._tenant)
+            rows = connection.execute(_LOOK, parameters, binary=True).fetchall()
+        values = {key: value for _, _, key, value in rows}
+        return _to_head(rows[0] if rows else None), [values.get(key) for key in stored]
 
     def _read_around(
         self, connection: _Connection, family: str, key: bytes, reach: int

@@ -53,12 +53,12 @@ class StoreWatch:
 
     def look(self) -> None:
         """Look once. Raises StorageFailed."""
-        self._marks.compare(change_marks.read_marks(self._database))
-        outbox = self._database.read_head().outbox
-        if outbox != self._outbox:
-            self._outbox = outbox
+        marks, head = change_marks.read_marks(self._database)
+        self._marks.compare(marks)
+        if head.outbox != self._outbox:
+            self._outbox = head.outbox
             for listener in self._listeners:
-                listener(outbox)
+                listener(head.outbox)
         for work in self._regularly:
             work()
 

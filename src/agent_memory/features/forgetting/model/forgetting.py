@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -122,6 +122,11 @@ def name_selection(selection: Selection) -> str:
     """Return the same name for the same selection, without revealing what was selected."""
     chosen = (selection.event_id, selection.session_id, selection.since, selection.until)
     return hashlib.sha256(repr(chosen).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def name_events(names: Iterable[EventId]) -> str:
+    """Return the same name for the same events, without revealing them."""
+    return hashlib.sha256(repr(sorted(names)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def extract_needles(event: Event) -> frozenset[bytes]:

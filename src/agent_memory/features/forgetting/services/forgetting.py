@@ -7,14 +7,18 @@ The words to search for at the end are part of the plan until then. The report i
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 
 from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
-from agent_memory.features.forgetting.ports import ForgettingPlan, ForgettingReports
+from agent_memory.features.forgetting.ports import (
+    ForgettingListener,
+    ForgettingPlan,
+    ForgettingReports,
+)
 from agent_memory.features.forgetting.services.purging import (
     COMPACTING,
     INDEXES,
@@ -36,7 +40,7 @@ from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel import access
 from agent_memory.kernel.errors import NotFound
-from agent_memory.kernel.ids import Millis, Position, SessionId
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.progress import OnPhase
 from agent_memory.platform.ports import Leadership
 
@@ -72,6 +76,7 @@ class Forgetting:
     learning: Learner
     injections: Injections
     purging: Purging
+    listener: ForgettingListener
     toc_lock: AbstractContextManager[object]  # shared with the jobs that write nodes
     leadership: Leadership
     running: threading.Lock = field(default_factory=threading.Lock)
@@ -90,11 +95,24 @@ class Forgetting:
     def forget_events(self, selection: Selection, on_progress: OnPhase) -> ForgettingReport:
         """Forget the selected events, and finish what an earlier run left. Raises Forbidden."""
         access.check_may_manage("forget events")
+        name = forgetting.name_selection(selection)
+        return self._forget_places(name, self._select(selection), on_progress)
+
+    def forget_listed(self, names: Sequence[EventId], on_progress: OnPhase) -> ForgettingReport:
+        """Forget these events, which the caller has recorded, and finish what an earlier run
+        left."""
+        found = (self.log.get(name) for name in names)
+        places = (SessionPosition(e.session_id, e.position) for e in found if e is not None)
+        return self._forget_places(forgetting.name_events(names), places, on_progress)
+
+    def _forget_places(
+        self, name: str, places: Iterable[SessionPosition], on_progress: OnPhase
+    ) -> ForgettingReport:
         with self.running, self.leadership.take_over(), access.lift_restrictions():
             earlier = self._finish(on_progress)
             count = 0
             waiting: list[SessionPosition] = []
-            for place in self._select(selection):
+            for place in places:
                 waiting.append(place)
                 count += 1
                 if len(waiting) == _BATCH:
@@ -105,7 +123,6 @@ class Forgetting:
                 return earlier or ForgettingReport(unreachable=UNREACHABLE)
             self.plan.add(waiting)
             on_progress(LISTING, count)
-            name = forgetting.name_selection(selection)
             self.plan.decide(name)
             report = self._forget(name, on_progress)
             return report if earlier is None else earlier.merge(report)
@@ -194,6 +211,7 @@ class Forgetting:
             self.plan.add_needles(
                 {each for event in events for each in forgetting.extract_needles(event)}
             )
+            self.listener.note_events(events)
             self.remover.remove(some)
             on_progress(REMOVING, start + len(some))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
+from agent_memory.features.forgetting.ports import ForgettingListener
 from agent_memory.features.forgetting.services.purging import UNREACHABLE, Purging
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.log.model.outbox import MemoryChanged
@@ -39,6 +40,7 @@ class MemoryForgetting:
     notes: NoteWriter
     injections: Injections
     purging: Purging
+    listener: ForgettingListener
     clock: Clock
     leadership: Leadership
 
@@ -78,6 +80,8 @@ class MemoryForgetting:
         for memory in () if by_user else found:
             memories.check_reviewed(memory)
         needles = {needle for memory in found for needle in _needles(memory)}
+        # No other machine has those that await review.
+        self.listener.note_memories([memory.key for memory in found if not memory.is_pending])
         stones = [self._tombstone(memory, here) for memory in found]
         for memory in found:
             self.uses.forget(memory.key)

@@ -29,6 +29,9 @@ _EARLIEST = Millis(0)
 _LATEST = Millis(MAX_MILLIS)
 
 
+LOCAL, TEAM = "local", "team"  # where a hit comes from
+
+
 class SearchMode(StrEnum):
     HYBRID = "hybrid"
     VECTOR = "vector"
@@ -222,6 +225,8 @@ class Hit:
     node_id: str = ""
     truncated: bool = False  # the text of `document` is cut
     passage: Passage | None = None  # None where the title of a memory has all of it
+    origin: str = LOCAL  # or the team's server
+    person: str = ""  # of the team, whose it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

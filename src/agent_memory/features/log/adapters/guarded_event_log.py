@@ -7,8 +7,9 @@ from dataclasses import replace
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event, EventPage
 from agent_memory.features.log.model.metadata import PERSON
-from agent_memory.kernel import access
+from agent_memory.kernel import access, owners
 from agent_memory.kernel.access import Principal
+from agent_memory.kernel.errors import Forbidden
 from agent_memory.kernel.ids import PROJECT, EventId, Millis, Position, SessionId
 
 _PAGES = 20  # read for one page of a caller who sees few events
@@ -21,6 +22,10 @@ class GuardedEventLog(StoredEventLog):
         caller = access.get_caller()
         if caller is not None:
             for event in events:
+                if owners.is_anothers(event.event_id, caller.person):
+                    raise Forbidden(
+                        f"the event id {event.event_id[:200]!r} ends in the name of another person"
+                    )
                 project = get_project(event)
                 access.check_may_write("events", f"{PROJECT}:{project}" if project else "")
             events = [_sign(event, caller) for event in events]

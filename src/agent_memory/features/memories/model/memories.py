@@ -307,7 +307,7 @@ def resolve_namespace(name: str) -> str:
 
 def check_domain(domain: str) -> Domain:
     family, _, name = domain.partition(":")
-    if domain == USER or (family in (PROJECT, ORG) and _NAME.fullmatch(name)):
+    if domain == USER or (family in (PROJECT, ORG, USER) and _NAME.fullmatch(name)):
         return Domain(domain)
     if family == USER and access.is_person(name):  # what is private to a person of a team
         return Domain(domain)

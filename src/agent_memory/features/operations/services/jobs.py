@@ -17,6 +17,7 @@ from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
+from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -57,6 +58,7 @@ class JobTasks:
     rebuild: BackgroundRebuild
     changes: ChangeFeed
     injections: Injections
+    exchange: TeamExchange
     leadership: Leadership
     readers: OutboxReaders | None  # None: no other daemon reads the outbox
     purges: PurgeRequests | None
@@ -141,6 +143,10 @@ class JobTasks:
         """Embed records of the past. Return whether more is waiting."""
         return self.indexes.embed_backlog(check)
 
+    def sync_team(self, check: Check) -> None:
+        """Exchange records with a team's server, or with the machines of people."""
+        self.exchange.run(check)
+
     def _learn(self, check: Check) -> None:
         """Learn from new events. A learning failure must not block indexing."""
         try:
@@ -170,6 +176,8 @@ class JobTasks:
         slowest = None if self.readers is None else self.readers.find_slowest()
         if slowest is not None:
             done = min(done, slowest)
+        team = self.exchange.get_needed()
+        done = done if team is None else min(done, team)
         oldest = self.outbox.read(0, limit=1)
         if oldest and oldest[0][0] <= done:
             self.outbox.trim(done)

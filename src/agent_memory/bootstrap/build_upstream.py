@@ -1,0 +1,233 @@
+"""Build the exchange with a team's server: of a machine that forwards, and of the server."""
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from agent_memory.bootstrap.build_forgetting import ForgettingFeature
+from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
+from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_memories import MemoriesFeature
+from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.bootstrap.build_recall import RecallFeature
+from agent_memory.bootstrap.wake_ups import WakeUps
+from agent_memory.config import Settings
+from agent_memory.features.memories.model.memories import to_origin_name
+from agent_memory.features.upstream.adapters.key_file import RemoteKeyFile
+from agent_memory.features.upstream.adapters.upstream_store import (
+    StoredDoomedRecords,
+    StoredUpstream,
+)
+from agent_memory.features.upstream.model.progress import RemoteSettings
+from agent_memory.features.upstream.model.records import MAX_MACHINE_CHARS, RecordRefused
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.ports import RemoteKeys, TeamServer
+from agent_memory.features.upstream.services.back_off import BackOff
+from agent_memory.features.upstream.services.erasing import Erasing, ForgettingEraser
+from agent_memory.features.upstream.services.exchange import TeamExchange
+from agent_memory.features.upstream.services.forwarding import Forwarding
+from agent_memory.features.upstream.services.joint_recall import JointRecall, ServerWatch
+from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.features.upstream.services.receiving import Receiving
+from agent_memory.features.upstream.services.team_search import TeamSearch
+from agent_memory.kernel.errors import ConfigError, StorageFailed
+
+log = structlog.get_logger()
+
+KEY_FILE = "remote-key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsSource:
+    """The settings as they are now, and the file whose change makes it worth reading them."""
+
+    load: Callable[[], Settings]
+    file: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamFeature:
+    exchange: TeamExchange
+    recall: JointRecall
+    search: TeamSearch
+    keys: RemoteKeys
+    connect: Callable[[RemoteSettings], TeamServer]
+
+    @property
+    def forwarding(self) -> Forwarding:
+        return self.exchange.forwarding
+
+    @property
+    def receiving(self) -> Receiving:
+        return self.exchange.receiving
+
+
+def build_upstream(
+    platform: Platform,
+    state: StoredUpstream,
+    source: SettingsSource | None,
+    log: LogFeature,
+    memories: MemoriesFeature,
+    knowledge: KnowledgeFeature,
+    recall: RecallFeature,
+    forgetting: ForgettingFeature,
+    wake_ups: WakeUps,
+) -> UpstreamFeature:
+    doomed = StoredDoomedRecords(platform.store)
+    remote_keys = RemoteKeyFile(platform.folders.data / KEY_FILE)
+    settings = _RemoteReader(platform.settings, source, platform.folders.data / KEY_FILE)
+    connections = _Connections()
+    platform.closing.callback(connections.close)
+    memory_merger = MemoryMerger(
+        memories=memories.store,
+        doomed=doomed,
+        secrets=platform.secrets,
+        find_home=memories.resolver.find_home,
+        on_change=wake_ups.on_memory_changed,
+    )
+    fact_merger = FactMerger(
+        knowledge=knowledge.store,
+        facts=knowledge.facts,
+        stones=state,
+        secrets=platform.secrets,
+        on_change=wake_ups.on_fact_changed,
+    )
+    receiving = Receiving(
+        ingest=log.ingest,
+        log=log.events,
+        outbox=log.outbox,
+        memories=memories.store,
+        knowledge=knowledge.store,
+        memory_merger=memory_merger,
+        fact_merger=fact_merger,
+        taken=state,
+        changes=state,
+        stones=state,
+        doomed=doomed,
+        clock=platform.clock,
+        on_doomed=wake_ups.on_team_news,
+    )
+    forwarding = Forwarding(
+        read_settings=settings.read,
+        connect=connections.connect,
+        machine=to_origin_name(socket.gethostname())[:MAX_MACHINE_CHARS].strip(),
+        state=state,
+        ledger=state,
+        log=log.events,
+        outbox=log.outbox,
+        memories=memories.store,
+        knowledge=knowledge.store,
+        memory_merger=memory_merger,
+        fact_merger=fact_merger,
+        doomed=doomed,
+        clock=platform.clock,
+        back_off=BackOff(time.monotonic, random.random),
+        on_refused=_log_refused,
+    )
+    erasing = Erasing(
+        doomed=doomed,
+        eraser=ForgettingEraser(forgetting.forgetting, forgetting.memory_forgetting),
+        log=log.events,
+        memories=memories.store,
+        merger=memory_merger,
+    )
+    return UpstreamFeature(
+        exchange=TeamExchange(forwarding, receiving, erasing),
+        recall=JointRecall(
+            local=recall.recall,
+            knowledge=knowledge.store,
+            read_settings=settings.read,
+            connect=connections.connect,
+            state=state,
+            watch=ServerWatch(),
+        ),
+        search=TeamSearch(
+            recall=recall.recall,
+            log=log.events,
+            memories=memories.store,
+            knowledge=knowledge.store,
+            taken=state,
+        ),
+        keys=remote_keys,
+        connect=connections.connect,
+    )
+
+
+class _RemoteReader:
+    """Reads the settings of the team's server again when their file or the key has changed."""
+
+    def __init__(self, settings: Settings, source: SettingsSource | None, key_file: Path) -> None:
+        self._settings = settings
+        self._source = source
+        self._key_file = key_file
+        self._keys = RemoteKeyFile(key_file)
+        self._read: tuple[object, RemoteSettings] | None = None
+
+    def read(self) -> RemoteSettings:
+        paths = [self._key_file] if self._source is None else [self._key_file, self._source.file]
+        state = tuple(map(_describe_file, paths))
+        if self._read is None or self._read[0] != state:
+            self._read = state, self._load()
+        return self._read[1]
+
+    def _load(self) -> RemoteSettings:
+        """Read the settings. While they are wrong, nothing leaves."""
+        try:
+            settings = self._settings if self._source is None else self._source.load()
+            own = settings.upstream
+            return RemoteSettings(
+                url=own.url,
+                name=own.name,
+                scope=SharedScope.parse(own.projects),
+                recall=own.recall,
+                certificates=str(Path(own.certificates).expanduser()) if own.certificates else "",
+                key=self._keys.read(own.url) if own.url else "",
+            )
+        except (ConfigError, StorageFailed) as exc:
+            log.warning("upstream.no_settings", error=str(exc))
+            return RemoteSettings()
+
+
+class _Connections:
+    """The connection with the team's server, opened when it is needed first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: tuple[tuple[str, str, str], TeamServer] | None = None
+        self._closing: list[Callable[[], None]] = []
+
+    def connect(self, settings: RemoteSettings) -> TeamServer:
+        # Late: the HTTP client takes time to load, and most daemons have no server.
+        from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
+
+        address = settings.url, settings.key, settings.certificates
+        with self._lock:
+            if self._open is None or self._open[0] != address:
+                self.close()
+                server = HttpTeamServer(*address)
+                self._open = address, server
+                self._closing.append(server.close)
+            return self._open[1]
+
+    def close(self) -> None:
+        while self._closing:
+            self._closing.pop()()
+        self._open = None
+
+
+def _describe_file(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _log_refused(refused: RecordRefused) -> None:
+    log.warning("upstream.refused", kind=refused.kind, record=refused.name, reason=refused.reason)

@@ -1,0 +1,174 @@
+"""A team's server over HTTPS. The key goes to this server alone: redirects are not followed."""
+
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from agent_memory.features.index.model.queries import Query, RecallResult
+from agent_memory.features.upstream.model import hit_records, records
+from agent_memory.features.upstream.model.addresses import check_address, is_loopback
+from agent_memory.features.upstream.model.records import (
+    ChangePage,
+    RecordBatch,
+    RecordRefused,
+    SendOutcome,
+    TeamIdentity,
+    TeamRecord,
+)
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.kernel.errors import (
+    ConfigError,
+    InvalidInput,
+    NotFound,
+    RemoteUnavailable,
+    Unauthorized,
+)
+
+PATH = "/api/v1/upstream"
+CONNECT_SECONDS = 3.0
+SEND_SECONDS = 30.0  # for each read; a batch may wait for the server's disk
+ASK_SECONDS = 2.0
+MAX_ANSWER_BYTES = 64 << 20
+KEEP_ALIVE_SECONDS = 120.0  # so that the next question finds a connection
+_REFUSED = (400, 413, 422)
+_KEY_REFUSED = (401, 403)
+_BODY_CHARS = 200
+
+
+class HttpTeamServer:
+    """A TeamServer."""
+
+    def __init__(self, url: str, key: str, certificates: str = "") -> None:
+        self._url = httpx.URL(check_address(url))
+        self._client = httpx.Client(
+            base_url=self._url,
+            headers={"authorization": f"Bearer {key}"},
+            follow_redirects=False,
+            trust_env=not is_loopback(self._url.host),  # a proxy cannot reach this machine
+            verify=_build_context(self._url, certificates),
+            limits=httpx.Limits(
+                max_connections=8,
+                max_keepalive_connections=8,
+                keepalive_expiry=KEEP_ALIVE_SECONDS,
+            ),
+        )
+
+    def identify(self) -> TeamIdentity:
+        answer = self._ask("GET", "/", SEND_SECONDS)
+        return TeamIdentity(
+            person=str(answer.get("person", "")),
+            role=str(answer.get("role", "")),
+            version=str(answer.get("version", "")),
+        )
+
+    def send(self, batch: RecordBatch, /) -> SendOutcome:
+        body = records.encode_batch(batch)
+        answer = self._ask("POST", "/records/", SEND_SECONDS, json=body)
+        try:
+            return SendOutcome(
+                taken=int(answer["taken"]),
+                known=int(answer["known"]),
+                refused=tuple(
+                    RecordRefused(
+                        kind=str(each["kind"]), name=str(each["name"]), reason=str(each["reason"])
+                    )
+                    for each in answer["refused"]
+                ),
+            )
+        except (KeyError, TypeError, ValueError) as exc:
+            raise RemoteUnavailable(_describe_odd(self._url)) from exc
+
+    def list_changes(self, after: str, scope: SharedScope, /, *, limit: int) -> ChangePage:
+        params = {"after": after, "limit": limit, "project": sorted(scope.names)}
+        answer = self._ask("GET", "/changes/", SEND_SECONDS, params=params)
+        changes = answer.get("changes")
+        if not isinstance(changes, list):
+            raise RemoteUnavailable(_describe_odd(self._url))
+        try:
+            decoded = [records.decode_change(each) for each in changes]
+        except (InvalidInput, AttributeError) as exc:
+            raise RemoteUnavailable(_describe_odd(self._url)) from exc
+        return ChangePage(
+            changes=tuple(change for change in decoded if change is not None),
+            next=str(answer.get("next", after)),
+            more=answer.get("more") is True,
+        )
+
+    def search(self, query: Query, scope: SharedScope, /) -> RecallResult:
+        body = hit_records.encode_question(query, scope)
+        return hit_records.decode_result(self._ask("POST", "/search/", ASK_SECONDS, json=body))
+
+    def open(self, uri: str, scope: SharedScope, /, *, around: int) -> TeamRecord:
+        params = {"uri": uri, "around": around, "project": sorted(scope.names)}
+        return records.decode_opened(self._ask("GET", "/record/", SEND_SECONDS, params=params))
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _ask(self, method: str, path: str, seconds: float, **content: Any) -> Mapping[str, Any]:
+        timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+        try:
+            with self._client.stream(method, PATH + path, timeout=timeout, **content) as answer:
+                return self._read(answer)
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as exc:
+            reason = str(exc) or type(exc).__name__
+            raise RemoteUnavailable(f"{self._url.host} does not answer: {reason}") from exc
+
+    def _read(self, answer: httpx.Response) -> Mapping[str, Any]:
+        parts: list[bytes] = []
+        size = 0
+        for part in answer.iter_bytes():
+            size += len(part)
+            if size > MAX_ANSWER_BYTES:
+                raise RemoteUnavailable(f"the answer of {self._url.host} is too long")
+            parts.append(part)
+        body = b"".join(parts)
+        if answer.status_code == httpx.codes.OK:
+            try:
+                content = json.loads(body)
+            except ValueError as exc:
+                raise RemoteUnavailable(_describe_odd(self._url)) from exc
+            if not isinstance(content, dict):
+                raise RemoteUnavailable(_describe_odd(self._url))
+            return content
+        reason = _read_reason(body)
+        if answer.status_code in _KEY_REFUSED:
+            raise Unauthorized(f"{self._url.host} does not accept the key: {reason}")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            raise NotFound(reason or f"{self._url.host} has no such record")
+        if answer.status_code in _REFUSED:
+            raise InvalidInput(f"{self._url.host}: {reason}")
+        if answer.is_redirect:
+            raise RemoteUnavailable(
+                f"{self._url.host} sends its callers elsewhere: add the address it moved to"
+            )
+        raise RemoteUnavailable(f"{self._url.host} answers {answer.status_code}: {reason}")
+
+
+def _build_context(url: httpx.URL, certificates: str) -> ssl.SSLContext | bool:
+    if url.scheme != "https":
+        return False  # there is nothing to verify, and loading the certificates takes 50 ms
+    context = httpx.create_ssl_context()
+    if certificates:
+        try:
+            context.load_verify_locations(certificates)
+        except (OSError, ssl.SSLError) as exc:
+            raise ConfigError(f"upstream.certificates: cannot read {certificates}: {exc}") from exc
+    return context
+
+
+def _read_reason(body: bytes) -> str:
+    try:
+        detail = json.loads(body)["detail"]
+    except (ValueError, KeyError, TypeError):
+        detail = body[:_BODY_CHARS].decode(errors="replace")
+    text = detail if isinstance(detail, str) else json.dumps(detail)
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return plain[:_BODY_CHARS].strip()
+
+
+def _describe_odd(url: httpx.URL) -> str:
+    return f"{url.host} does not answer as a server of Agent Memory"

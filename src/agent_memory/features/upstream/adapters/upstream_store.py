@@ -1,0 +1,455 @@
+"""The exchange with a team's server on an ordered store.
+
+out:progress            how far this machine has got
+out:backfill:{name}     the past of a project on its way
+out:session:{session}   a session of which events were sent; out:domain:, out:fact: likewise
+out:gone:{sequence}     a forgetting that waits to be sent
+in:session:{session}    who sent it to this server; in:memory:, in:fact: likewise
+in:cursor               the last entry of the outbox that is in the list of changes
+in:change:{sequence}    a record that changed; in:at:{record} is its newest entry
+stone:fact:{id}, stone:event:{id}    what was removed
+doomed:event:{id}, doomed:memory:{key}    what is to be erased here
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import msgspec
+
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.upstream.model.merging import FactNote, FactStone
+from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
+from agent_memory.features.upstream.ports import ChangedRecord, ForgottenItem, Origin
+from agent_memory.kernel.ids import PROJECT, EventId, KnowledgeId, MemoryKey, Millis, SessionId
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import (
+    Absent,
+    Append,
+    Batch,
+    Committed,
+    Delete,
+    DeleteRange,
+    Equals,
+    Expectation,
+    Operation,
+    Put,
+)
+
+_FAMILY = families.UPSTREAM
+_OUT, _PROGRESS, _BACKFILL = b"out:", b"out:progress", b"out:backfill:"
+_SENT_SESSION, _SENT_DOMAIN, _SENT_FACT = b"out:session:", b"out:domain:", b"out:fact:"
+_GONE = b"out:gone:"
+_IN_SESSION, _IN_MEMORY, _IN_FACT = b"in:session:", b"in:memory:", b"in:fact:"
+_CURSOR, _CHANGE, _AT = b"in:cursor", b"in:change:", b"in:at:"
+_FACT_STONE, _EVENT_STONE = b"stone:fact:", b"stone:event:"
+_DOOMED_EVENT, _DOOMED_MEMORY = b"doomed:event:", b"doomed:memory:"
+_MOST_BACKFILLS = 10_000
+_EVENT_MARK = b"evt:"
+
+
+class _ProgressRecord(msgspec.Struct, array_like=True, frozen=True):
+    url: str
+    person: str
+    cursor: int | None
+    pulled: str
+    pulled_for: tuple[str, ...]
+    sent: int
+    refused: int
+    last_success_ms: int
+    last_error: str
+    last_error_ms: int
+
+
+class _BackfillRecord(msgspec.Struct, array_like=True, frozen=True):
+    phase: int
+    after: str
+
+
+class _OriginRecord(msgspec.Struct, array_like=True, frozen=True):
+    person: str
+    machine: str
+
+
+class _FactOriginRecord(_OriginRecord, array_like=True, frozen=True):
+    scope: str
+    valued_ms: int
+
+
+class _FactNoteRecord(msgspec.Struct, array_like=True, frozen=True):
+    scope: str
+    valued_ms: int
+
+
+class _StoneRecord(msgspec.Struct, array_like=True, frozen=True):
+    scope: str
+    at_ms: int
+
+
+class _TombstoneRecord(msgspec.Struct, array_like=True, frozen=True):
+    created_ms: int
+    updated_ms: int
+    commit: str
+
+
+class StoredUpstream:
+    """A ExchangeState, SentLedger, TakenRecords, ChangeList, Stones and ForgettingListener."""
+
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def load(self) -> SyncProgress:
+        value = self._store.get(_FAMILY, _PROGRESS)
+        if value is None:
+            return SyncProgress()
+        fields = msgspec.structs.asdict(codec.unpack(value, _ProgressRecord))
+        return SyncProgress(**fields)
+
+    def save(self, progress: SyncProgress, /) -> None:
+        record = _ProgressRecord(**asdict(progress))
+        self._write(Put(_FAMILY, _PROGRESS, codec.pack(record)))
+
+    def reset(self) -> None:
+        self._write(DeleteRange(_FAMILY, _OUT, keys.end_of(_OUT)))
+
+    def list_backfills(self) -> list[ProjectBackfill]:
+        rows = self._store.scan(_FAMILY, _BACKFILL, keys.end_of(_BACKFILL), limit=_MOST_BACKFILLS)
+        found = []
+        for key, value in rows:
+            record = codec.unpack(value, _BackfillRecord)
+            name = keys.unescape(key[len(_BACKFILL) :])
+            found.append(ProjectBackfill(name=name, phase=record.phase, after=record.after))
+        return found
+
+    def save_backfill(self, backfill: ProjectBackfill, /) -> None:
+        record = _BackfillRecord(backfill.phase, backfill.after)
+        self._write(Put(_FAMILY, _BACKFILL + keys.escape(backfill.name), codec.pack(record)))
+
+    def remove_backfill(self, name: str, /) -> None:
+        self._write(Delete(_FAMILY, _BACKFILL + keys.escape(name)))
+
+    def note_sent(
+        self,
+        sessions: Sequence[SessionId],
+        domains: Sequence[str],
+        facts: Mapping[KnowledgeId, FactNote],
+        /,
+    ) -> None:
+        names = [
+            *(_SENT_SESSION + keys.escape(name) for name in dict.fromkeys(sessions)),
+            *(_SENT_DOMAIN + keys.escape(name) for name in dict.fromkeys(domains)),
+        ]
+        rows = dict.fromkeys(names, codec.EMPTY) | {
+            _SENT_FACT + name.encode(): codec.pack(_FactNoteRecord(note.scope, note.valued_ms))
+            for name, note in facts.items()
+        }
+        known = self._store.get_many(_FAMILY, list(rows))
+        self._write(
+            *(
+                Put(_FAMILY, key, value)
+                for (key, value), old in zip(rows.items(), known, strict=True)
+                if old != value
+            )
+        )
+
+    def find_sent_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
+        rows = self._store.get_many(_FAMILY, [_SENT_FACT + name.encode() for name in names])
+        found = {}
+        for name, row in zip(names, rows, strict=True):
+            if row is not None:
+                record = codec.unpack(row, _FactNoteRecord)
+                found[name] = FactNote(record.scope, Millis(record.valued_ms))
+        return found
+
+    def list_sent_facts(self, after: str, /, *, limit: int) -> list[KnowledgeId]:
+        return [KnowledgeId(name) for name, _ in self._scan_names(_SENT_FACT, after, limit)]
+
+    def drop_facts(self, names: Sequence[KnowledgeId], /) -> None:
+        self._write(*(Delete(_FAMILY, _SENT_FACT + name.encode()) for name in names))
+
+    def is_sent(self, session_id: SessionId, /) -> bool:
+        return self._store.get(_FAMILY, _SENT_SESSION + keys.escape(session_id)) is not None
+
+    def list_forgotten(self, *, limit: int) -> list[ForgottenItem]:
+        rows = self._store.scan(_FAMILY, _GONE, keys.end_of(_GONE), limit=limit)
+        return [
+            ForgottenItem(int(key[len(_GONE) :]), record.event, record.memory)
+            for key, value in rows
+            for record in [_decode_record(codec.decode_key(value))]
+        ]
+
+    def get_last_forgotten(self) -> int:
+        return self._store.get_sequence(_FAMILY, _GONE)
+
+    def drop_forgotten(self, items: Sequence[ForgottenItem], /) -> None:
+        self._write(*(Delete(_FAMILY, b"%s%020d" % (_GONE, item.number)) for item in items))
+
+    def note_events(self, events: Sequence[Event], /) -> None:
+        """Queue what was sent, or is of a project that is shared. Set a stone for what this server
+        has taken."""
+        sessions = list(dict.fromkeys(event.session_id for event in events))
+        sent = self._find_sessions(_SENT_SESSION, sessions)
+        taken = self._find_sessions(_IN_SESSION, sessions)
+        shared = self._find_domains([_get_domain(event) for event in events])
+        self._write(
+            *(
+                Append(_FAMILY, _GONE, codec.encode_key(_EVENT_MARK + event.event_id.encode()))
+                for event in events
+                if event.session_id in sent or _get_domain(event) in shared
+            )
+        )
+        self.put_event_stones([e.event_id for e in events if e.session_id in taken])
+
+    def note_memories(self, memory_keys: Sequence[MemoryKey], /) -> None:
+        sent = self._find_domains([key.domain for key in memory_keys])
+        self._write(
+            *(
+                Append(_FAMILY, _GONE, codec.encode_key(keys.memory(key)))
+                for key in memory_keys
+                if key.domain in sent
+            )
+        )
+
+    def note_taken(
+        self,
+        origin: Origin,
+        sessions: Sequence[SessionId],
+        memories: Sequence[MemoryKey],
+        facts: Mapping[KnowledgeId, FactNote],
+        /,
+    ) -> None:
+        names = [
+            *(_IN_SESSION + keys.escape(name) for name in sessions),
+            *(_IN_MEMORY + keys.memory(key) for key in memories),
+        ]
+        value = codec.pack(_OriginRecord(*origin))
+        known = self._store.get_many(_FAMILY, names)
+        batches = [
+            Batch((Put(_FAMILY, name, value),), (Absent(_FAMILY, name),))
+            for name, old in zip(names, known, strict=True)
+            if old is None
+        ]
+        older = self._store.get_many(_FAMILY, [_IN_FACT + name.encode() for name in facts])
+        for (fact_id, note), old in zip(facts.items(), older, strict=True):
+            first = origin if old is None else codec.unpack(old, _FactOriginRecord)
+            person, machine = (
+                (first.person, first.machine)
+                if first.person or not origin.person
+                else (origin.person, origin.machine)
+            )
+            record = _FactOriginRecord(person, machine, note.scope, note.valued_ms)
+            batches.append(Batch((Put(_FAMILY, _IN_FACT + fact_id.encode(), codec.pack(record)),)))
+        if batches:
+            self._store.submit(batches).result()
+
+    def get_memory_origins(self, memory_keys: Sequence[MemoryKey], /) -> list[Origin | None]:
+        return self._get_origins([_IN_MEMORY + keys.memory(key) for key in memory_keys])
+
+    def get_fact_origins(self, names: Sequence[KnowledgeId], /) -> list[Origin | None]:
+        return self._get_origins([_IN_FACT + name.encode() for name in names])
+
+    def find_taken_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
+        rows = self._store.get_many(_FAMILY, [_IN_FACT + name.encode() for name in names])
+        found = {}
+        for name, row in zip(names, rows, strict=True):
+            if row is not None:
+                record = codec.unpack(row, _FactOriginRecord)
+                found[name] = FactNote(record.scope, Millis(record.valued_ms))
+        return found
+
+    def list_taken_facts(self, after: str, /, *, limit: int) -> list[KnowledgeId]:
+        return [KnowledgeId(name) for name, _ in self._scan_names(_IN_FACT, after, limit)]
+
+    def drop_taken_facts(self, names: Sequence[KnowledgeId], /) -> None:
+        self._write(*(Delete(_FAMILY, _IN_FACT + name.encode()) for name in names))
+
+    def get_cursor(self) -> int | None:
+        value = self._store.get(_FAMILY, _CURSOR)
+        return None if value is None else int(codec.decode_key(value))
+
+    def append(
+        self, records: Sequence[ChangedRecord], /, *, before: int | None, cursor: int
+    ) -> bool:
+        expected: Expectation = (
+            Absent(_FAMILY, _CURSOR)
+            if before is None
+            else Equals(_FAMILY, _CURSOR, codec.encode_key(b"%d" % before))
+        )
+        moved = Put(_FAMILY, _CURSOR, codec.encode_key(b"%d" % cursor))
+        return self._list_changes(list(dict.fromkeys(records)), (moved,), (expected,))
+
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, ChangedRecord]]:
+        start = b"%s%020d" % (_CHANGE, after + 1)
+        rows = self._store.scan(_FAMILY, start, keys.end_of(_CHANGE), limit=limit)
+        return [
+            (int(key[len(_CHANGE) :]), _decode_record(codec.decode_key(value)))
+            for key, value in rows
+        ]
+
+    def get_last(self) -> int:
+        return self._store.get_sequence(_FAMILY, _CHANGE)
+
+    def get_fact_stones(self, names: Sequence[KnowledgeId], /) -> list[FactStone | None]:
+        rows = self._store.get_many(_FAMILY, [_FACT_STONE + name.encode() for name in names])
+        return [
+            None if row is None else _decode_stone(name, row)
+            for name, row in zip(names, rows, strict=True)
+        ]
+
+    def put_fact_stone(self, stone: FactStone, /) -> bool:
+        key = _FACT_STONE + stone.id.encode()
+        while True:
+            old = self._store.get(_FAMILY, key)
+            if old is not None and _decode_stone(stone.id, old).at_ms >= stone.at_ms:
+                return False
+            expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
+            put = Put(_FAMILY, key, codec.pack(_StoneRecord(stone.scope, stone.at_ms)))
+            if self._list_changes([ChangedRecord(fact=stone.id)], (put,), (expected,)):
+                return True
+
+    def list_fact_stones(self, after: str, /, *, limit: int) -> list[FactStone]:
+        rows = self._scan_names(_FACT_STONE, after, limit)
+        return [_decode_stone(KnowledgeId(name), value) for name, value in rows]
+
+    def has_event_stone(self, event_id: EventId, /) -> bool:
+        return self._store.get(_FAMILY, _EVENT_STONE + event_id.encode()) is not None
+
+    def put_event_stones(self, names: Sequence[EventId], /) -> None:
+        for name in dict.fromkeys(names):
+            key = _EVENT_STONE + name.encode()
+            if self._store.get(_FAMILY, key) is None:
+                put = Put(_FAMILY, key, codec.EMPTY)
+                self._list_changes([ChangedRecord(event=name)], (put,), (Absent(_FAMILY, key),))
+
+    def list_event_stones(self, after: str, /, *, limit: int) -> list[EventId]:
+        return [EventId(name) for name, _ in self._scan_names(_EVENT_STONE, after, limit)]
+
+    def _find_sessions(self, prefix: bytes, sessions: Sequence[SessionId]) -> set[SessionId]:
+        rows = self._store.get_many(_FAMILY, [prefix + keys.escape(name) for name in sessions])
+        return {name for name, row in zip(sessions, rows, strict=True) if row is not None}
+
+    def _find_domains(self, domains: Sequence[str]) -> set[str]:
+        names = list(dict.fromkeys(domains))
+        rows = self._store.get_many(_FAMILY, [_SENT_DOMAIN + keys.escape(name) for name in names])
+        return {name for name, row in zip(names, rows, strict=True) if row is not None}
+
+    def _get_origins(self, names: Sequence[bytes]) -> list[Origin | None]:
+        found = []
+        for value in self._store.get_many(_FAMILY, names):
+            record = None if value is None else codec.unpack(value, _OriginRecord)
+            known = record is not None and record.person
+            found.append(Origin(record.person, record.machine) if record and known else None)
+        return found
+
+    def _scan_names(self, prefix: bytes, after: str, limit: int) -> Iterator[tuple[str, bytes]]:
+        start = keys.after(prefix + after.encode()) if after else prefix
+        rows = self._store.scan(_FAMILY, start, keys.end_of(prefix), limit=limit)
+        return ((key[len(prefix) :].decode(), value) for key, value in rows)
+
+    def _list_changes(
+        self,
+        records: Sequence[ChangedRecord],
+        operations: tuple[Operation, ...],
+        expected: tuple[Expectation, ...],
+    ) -> bool:
+        """Append entries, and remove the older ones of these records. A crash before their new
+        numbers are noted leaves an entry too many, which does no harm."""
+        names = [_encode_record(record) for record in records]
+        older = self._store.get_many(_FAMILY, [_AT + name for name in names])
+        removals = (
+            Delete(_FAMILY, _CHANGE + codec.decode_key(value))
+            for value in older
+            if value is not None
+        )
+        appends = (Append(_FAMILY, _CHANGE, codec.encode_key(name)) for name in names)
+        batch = Batch((*operations, *removals, *appends), expected)
+        (outcome,) = self._store.submit([batch]).result()
+        if not isinstance(outcome, Committed):
+            return False
+        self._write(
+            *(
+                Put(_FAMILY, _AT + name, codec.encode_key(b"%020d" % number))
+                for name, number in zip(names, outcome.sequences, strict=True)
+            )
+        )
+        return True
+
+    def _write(self, *operations: Operation) -> None:
+        if operations:
+            self._store.submit([Batch(operations)]).result()
+
+
+class StoredDoomedRecords:
+    """A DoomedRecords."""
+
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def add(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None:
+        puts = [
+            *(Put(_FAMILY, _DOOMED_EVENT + name.encode(), codec.EMPTY) for name in events),
+            *(
+                Put(
+                    _FAMILY,
+                    _DOOMED_MEMORY + keys.memory(stone.key),
+                    codec.pack(_TombstoneRecord(stone.created_ms, stone.updated_ms, stone.commit)),
+                )
+                for stone in tombstones
+            ),
+        ]
+        if puts:
+            self._store.submit([Batch(tuple(puts))]).result()
+
+    def list_doomed(self, *, limit: int) -> tuple[list[EventId], list[Memory]]:
+        def scan(prefix: bytes) -> list[tuple[bytes, bytes]]:
+            rows = self._store.scan(_FAMILY, prefix, keys.end_of(prefix), limit=limit)
+            return [(key[len(prefix) :], value) for key, value in rows]
+
+        events = [EventId(name.decode()) for name, _ in scan(_DOOMED_EVENT)]
+        return events, [_decode_tombstone(key, value) for key, value in scan(_DOOMED_MEMORY)]
+
+    def drop(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None:
+        removals = [
+            *(Delete(_FAMILY, _DOOMED_EVENT + name.encode()) for name in events),
+            *(Delete(_FAMILY, _DOOMED_MEMORY + keys.memory(stone.key)) for stone in tombstones),
+        ]
+        if removals:
+            self._store.submit([Batch(tuple(removals))]).result()
+
+
+def _get_domain(event: Event) -> str:
+    return f"{PROJECT}:{event.metadata.get('project', '')}"
+
+
+def _encode_record(record: ChangedRecord) -> bytes:
+    if record.memory is not None:
+        return keys.memory(record.memory)
+    if record.fact is not None:
+        return keys.FACT_PREFIX + record.fact.encode()
+    return _EVENT_MARK + (record.event or "").encode()
+
+
+def _decode_record(name: bytes) -> ChangedRecord:
+    if name.startswith(keys.MEMORY_PREFIX):
+        return ChangedRecord(memory=keys.parse_memory(name))
+    if name.startswith(keys.FACT_PREFIX):
+        return ChangedRecord(fact=KnowledgeId(name[len(keys.FACT_PREFIX) :].decode()))
+    return ChangedRecord(event=EventId(name[len(_EVENT_MARK) :].decode()))
+
+
+def _decode_stone(name: KnowledgeId, value: bytes) -> FactStone:
+    record = codec.unpack(value, _StoneRecord)
+    return FactStone(id=name, scope=record.scope, at_ms=Millis(record.at_ms))
+
+
+def _decode_tombstone(key: bytes, value: bytes) -> Memory:
+    record = codec.unpack(value, _TombstoneRecord)
+    return Memory(
+        **keys.parse_memory(key)._asdict(),
+        summary="",
+        created_ms=Millis(record.created_ms),
+        updated_ms=Millis(record.updated_ms),
+        commit=record.commit,
+        status=MemoryStatus.TOMBSTONE,
+    )

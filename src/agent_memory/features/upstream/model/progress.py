@@ -1,0 +1,69 @@
+"""How far this machine has got with its team's server."""
+
+from dataclasses import dataclass, field
+
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.kernel.ids import Millis
+
+MAX_ERROR_CHARS = 300
+NEVER = Millis(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteSettings:
+    """The server of a team, as the user has set it up. Without `url` there is none."""
+
+    url: str = ""
+    name: str = "team"
+    scope: SharedScope = field(default_factory=SharedScope)
+    recall: bool = True
+    certificates: str = ""
+    key: str = field(default="", repr=False)
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.url and self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncProgress:
+    """What was sent and received. All of it belongs to the server at `url`.
+
+    `cursor` is the last entry of the outbox that was sent; None before the first. `pulled` is the
+    place in the server's changes, for the projects `pulled_for`.
+    """
+
+    url: str = ""
+    person: str = ""
+    cursor: int | None = None
+    pulled: str = ""
+    pulled_for: tuple[str, ...] = ()
+    sent: int = 0
+    refused: int = 0
+    last_success_ms: Millis = NEVER
+    last_error: str = ""
+    last_error_ms: Millis = NEVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectBackfill:
+    """The past of a project on its way to the server: which records come next, and after which."""
+
+    name: str  # of the project, or `user`
+    phase: int = 0
+    after: str = ""
+
+
+EVENTS, MEMORIES, FACTS, REMOVED_FACTS, STONES, DONE = range(6)  # the phases of a backfill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteStatus:
+    """What `memory remote status` shows."""
+
+    settings: RemoteSettings
+    progress: SyncProgress
+    changes_waiting: int = 0  # entries of the outbox; some may be of other projects
+    forgettings_waiting: int = 0
+    backfilling: tuple[str, ...] = ()
+    retry_seconds: int = 0

@@ -1,0 +1,331 @@
+"""What machines and a team's server send each other, and its form as JSON."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.model.name_changes import NameChange
+from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, SessionId
+
+MAX_RECORDS = 500  # of one batch
+MAX_BATCH_BYTES = 2 << 20  # of the texts of one batch; a single event may have more
+MAX_CHANGES = 500  # of one page
+MAX_MACHINE_CHARS = 64
+PERSON = "person"  # metadata of an event: whose machine sent it
+MACHINE = "machine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordBatch:
+    """Records that a machine sends. `forgotten` are ids of events on that machine."""
+
+    machine: str = ""
+    events: tuple[Event, ...] = ()
+    memories: tuple[Memory, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    removed_facts: tuple[FactStone, ...] = ()
+    forgotten: tuple[EventId, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lists))
+
+    @property
+    def size(self) -> int:
+        """The bytes of its texts, roughly."""
+        texts = sum(len(event.text) + 200 for event in self.events)
+        noted = sum(len(memory.content) + 400 for memory in self.memories)
+        return texts + noted + sum(len(fact.value) + 300 for fact in self.facts)
+
+    @property
+    def _lists(self) -> tuple[Sequence[object], ...]:
+        return self.events, self.memories, self.facts, self.removed_facts, self.forgotten
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRefused:
+    """A record that the server did not take, and why."""
+
+    kind: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendOutcome:
+    """What became of a batch. `known` were there already and have not changed."""
+
+    taken: int = 0
+    known: int = 0
+    refused: tuple[RecordRefused, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenEvent:
+    """An event of the caller that was forgotten, by its id on the caller's machines."""
+
+    event_id: EventId
+
+
+TeamChange = Memory | Fact | FactStone | ForgottenEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePage:
+    """Changes in order. Read on after `next`; `more` tells whether there are more now."""
+
+    changes: tuple[TeamChange, ...]
+    next: str
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamIdentity:
+    """Who the caller is to the server."""
+
+    person: str
+    role: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamRecord:
+    """A record of the server, opened: an event with the turns around it, a memory or a fact."""
+
+    record: Event | Memory | Fact
+    person: str = ""
+    machine: str = ""
+    before: tuple[Event, ...] = ()
+    after: tuple[Event, ...] = ()
+
+
+def encode_batch(batch: RecordBatch) -> dict[str, Any]:
+    return {
+        "machine": batch.machine,
+        "events": list(map(encode_event, batch.events)),
+        "memories": list(map(encode_memory, batch.memories)),
+        "facts": list(map(encode_fact, batch.facts)),
+        "removed_facts": [asdict(stone) for stone in batch.removed_facts],
+        "forgotten": list(batch.forgotten),
+    }
+
+
+def encode_event(event: Event) -> dict[str, Any]:
+    return {
+        "event_id": event.event_id,
+        "session_id": event.session_id,
+        "timestamp_ms": event.at_ms,
+        "type": int(event.type),
+        "role": int(event.role),
+        "text": event.text,
+        "metadata": dict(event.metadata),
+    }
+
+
+def decode_event(fields: Mapping[str, Any]) -> Event:
+    """Decode an event. Raises InvalidInput."""
+    try:
+        return Event(
+            event_id=EventId(_text(fields, "event_id")),
+            session_id=SessionId(_text(fields, "session_id")),
+            at_ms=Millis(_number(fields, "timestamp_ms")),
+            type=EventType(_number(fields, "type")),
+            role=EventRole(_number(fields, "role")),
+            text=_text(fields, "text"),
+            metadata=_texts_by_name(fields.get("metadata")),
+        )
+    except ValueError as exc:
+        raise InvalidInput(f"an event is not valid: {exc}") from exc
+
+
+def encode_memory(memory: Memory) -> dict[str, Any]:
+    fields = asdict(memory)
+    del fields["index"]  # each machine counts for itself
+    fields["tags"] = sorted(memory.tags)
+    fields["status"] = memory.status.value
+    return fields
+
+
+def decode_memory(fields: Mapping[str, Any]) -> Memory:
+    """Decode a memory. Raises InvalidInput."""
+    known: dict[str, Any] = {
+        name: _text(fields, name)
+        for name in (
+            *("digest", "namespace", "domain", "summary", "content", "spec", "commit"),
+            *("superseded_by", "event_id", "session_id", "author", "agent", "interface"),
+        )
+    }
+    try:
+        return Memory(
+            **known,
+            created_ms=Millis(_number(fields, "created_ms")),
+            updated_ms=Millis(_number(fields, "updated_ms")),
+            status=MemoryStatus(_text(fields, "status")),
+            tags=frozenset(_texts(fields, "tags")),
+            relates_to=tuple(_texts(fields, "relates_to")),
+            tag_changes=_name_changes(fields, "tag_changes"),
+            relation_changes=_name_changes(fields, "relation_changes"),
+        )
+    except ValueError as exc:
+        raise InvalidInput(f"a memory is not valid: {exc}") from exc
+
+
+def encode_fact(fact: Fact) -> dict[str, Any]:
+    fields = asdict(fact)
+    del fields["access_count"]  # each machine counts for itself
+    return fields
+
+
+def decode_fact(fields: Mapping[str, Any]) -> Fact:
+    """Decode a fact. Raises InvalidInput."""
+    optional = ("agent_id", "user_id", "session_id", "event_id")
+    numbers = ("times_confirmed", "contradictions", "created_ms", "updated_ms", "valued_ms")
+    confidence = fields.get("confidence")
+    if not isinstance(confidence, int | float) or isinstance(confidence, bool):
+        raise InvalidInput("confidence must be a number")
+    known: dict[str, Any] = {
+        **{name: _text(fields, name) for name in ("id", "scope", "key", "value", "fact_type")},
+        **{name: _optional(fields, name) for name in optional},
+        **{name: _number(fields, name) for name in numbers},
+    }
+    return Fact(**known, confidence=float(confidence))
+
+
+def decode_stone(fields: Mapping[str, Any]) -> FactStone:
+    """Decode a removed fact. Raises InvalidInput."""
+    return FactStone(
+        id=KnowledgeId(_text(fields, "id")),
+        scope=_text(fields, "scope"),
+        at_ms=Millis(_number(fields, "at_ms")),
+    )
+
+
+def encode_change(change: TeamChange) -> dict[str, Any]:
+    match change:
+        case Memory():
+            return {"kind": "memory", "record": encode_memory(change)}
+        case Fact():
+            return {"kind": "fact", "record": encode_fact(change)}
+        case FactStone():
+            return {"kind": "removed_fact", "record": asdict(change)}
+        case ForgottenEvent():
+            return {"kind": "forgotten_event", "record": asdict(change)}
+
+
+def decode_change(fields: Mapping[str, Any]) -> TeamChange | None:
+    """Decode a change; None if it is of a kind that only newer versions know. Raises
+    InvalidInput."""
+    record = fields.get("record")
+    if not isinstance(record, Mapping):
+        raise InvalidInput("a change has no record")
+    match fields.get("kind"):
+        case "memory":
+            return decode_memory(record)
+        case "fact":
+            return decode_fact(record)
+        case "removed_fact":
+            return decode_stone(record)
+        case "forgotten_event":
+            return ForgottenEvent(event_id=EventId(_text(record, "event_id")))
+        case _:
+            return None
+
+
+def encode_opened(opened: TeamRecord) -> dict[str, Any]:
+    record = opened.record
+    match record:
+        case Event():
+            kind, encoded = "event", encode_event(record)
+        case Memory():
+            kind, encoded = "memory", encode_memory(record)
+        case Fact():
+            kind, encoded = "fact", encode_fact(record)
+    return {
+        "kind": kind,
+        "record": encoded,
+        "person": opened.person,
+        "machine": opened.machine,
+        "before": list(map(encode_event, opened.before)),
+        "after": list(map(encode_event, opened.after)),
+    }
+
+
+def decode_opened(fields: Mapping[str, Any]) -> TeamRecord:
+    """Decode an opened record. Raises InvalidInput."""
+    if fields.get("kind") == "event":
+        record: TeamChange | Event | None = decode_event(_mapping(fields.get("record")))
+    else:
+        record = decode_change(fields)
+    if not isinstance(record, Event | Memory | Fact):
+        raise InvalidInput("the server opened a record of an unknown kind")
+    return TeamRecord(
+        record=record,
+        person=_text(fields, "person"),
+        machine=_text(fields, "machine"),
+        before=tuple(map(decode_event, _mappings(fields.get("before")))),
+        after=tuple(map(decode_event, _mappings(fields.get("after")))),
+    )
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a text")
+    return value
+
+
+def _optional(fields: Mapping[str, Any], name: str) -> str | None:
+    return None if fields.get(name) is None else _text(fields, name)
+
+
+def _number(fields: Mapping[str, Any], name: str) -> int:
+    value = fields.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInput(f"{name} must be a whole number")
+    return value
+
+
+def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
+    value = fields.get(name)
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise InvalidInput(f"{name} must be a list of texts")
+    return list(value)
+
+
+def _texts_by_name(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(part, str) for pair in value.items() for part in pair
+    ):
+        raise InvalidInput("metadata must have texts only")
+    return dict(value)
+
+
+def _name_changes(fields: Mapping[str, Any], name: str) -> tuple[NameChange, ...]:
+    changes = fields.get(name)
+    if not isinstance(changes, list | tuple):
+        raise InvalidInput(f"{name} must be a list")
+    return tuple(_name_change(name, change) for change in changes)
+
+
+def _name_change(field: str, change: object) -> NameChange:
+    match change:
+        case [str(name), int(at_ms)]:
+            return NameChange(name, Millis(at_ms))
+        case _:
+            raise InvalidInput(f"{field} must have pairs of a name and a time")
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput("a record must be an object")
+    return value
+
+
+def _mappings(value: object) -> Iterable[Mapping[str, Any]]:
+    if not isinstance(value, list | tuple):
+        raise InvalidInput("a list of records is missing")
+    return map(_mapping, value)

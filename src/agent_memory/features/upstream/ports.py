@@ -1,0 +1,229 @@
+"""Ports of the exchange with a team's server: the server, the state of both sides, erasing."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from agent_memory.features.index.model.queries import Query, RecallResult
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.upstream.model.merging import FactNote, FactStone
+from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
+from agent_memory.features.upstream.model.records import (
+    ChangePage,
+    RecordBatch,
+    SendOutcome,
+    TeamIdentity,
+    TeamRecord,
+)
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, SessionId
+
+
+class TeamServer(Protocol):
+    """A team's server, as a machine of a person sees it.
+
+    Every method raises RemoteUnavailable if it does not answer in time, Unauthorized if it does
+    not accept the key, and InvalidInput if it refuses the request.
+    """
+
+    def identify(self) -> TeamIdentity:
+        """Return who the owner of the key is."""
+        ...
+
+    def send(self, batch: RecordBatch, /) -> SendOutcome:
+        """Send records. Sending them again changes nothing."""
+        ...
+
+    def list_changes(self, after: str, scope: SharedScope, /, *, limit: int) -> ChangePage:
+        """Return what changed after a place; an empty one is the beginning."""
+        ...
+
+    def search(self, query: Query, scope: SharedScope, /) -> RecallResult:
+        """Search the server's memory."""
+        ...
+
+    def open(self, uri: str, scope: SharedScope, /, *, around: int) -> TeamRecord:
+        """Return the record of a URI. Raises NotFound."""
+        ...
+
+
+class ForgottenItem(NamedTuple):
+    """A forgetting that waits to be sent: of an event or of a memory."""
+
+    number: int
+    event_id: EventId | None
+    memory: MemoryKey | None
+
+
+class ExchangeState(Protocol):
+    """How far this machine has got, and what it has sent."""
+
+    def load(self) -> SyncProgress: ...
+
+    def save(self, progress: SyncProgress, /) -> None: ...
+
+    def reset(self) -> None:
+        """Forget the server: its progress, backfills, what was sent and what waits."""
+        ...
+
+    def list_backfills(self) -> list[ProjectBackfill]: ...
+
+    def save_backfill(self, backfill: ProjectBackfill, /) -> None: ...
+
+    def remove_backfill(self, name: str, /) -> None: ...
+
+
+class SentLedger(Protocol):
+    """What has left this machine, so that forgetting it can follow, and nothing else does."""
+
+    def note_sent(
+        self,
+        sessions: Sequence[SessionId],
+        domains: Sequence[str],
+        facts: Mapping[KnowledgeId, FactNote],
+        /,
+    ) -> None:
+        """Note sessions, the domains of memories, and facts, durably. Call it before they are
+        sent."""
+        ...
+
+    def find_sent_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
+        """Return the notes of those facts that were sent."""
+        ...
+
+    def list_sent_facts(self, after: str, /, *, limit: int) -> list[KnowledgeId]:
+        """Return facts that were sent, in the order of their ids."""
+        ...
+
+    def drop_facts(self, names: Sequence[KnowledgeId], /) -> None:
+        """Note that these facts are gone."""
+        ...
+
+    def is_sent(self, session_id: SessionId, /) -> bool: ...
+
+    def list_forgotten(self, *, limit: int) -> list[ForgottenItem]:
+        """Return forgettings that wait to be sent, the oldest first."""
+        ...
+
+    def get_last_forgotten(self) -> int:
+        """Return the number of the last forgetting that was ever queued."""
+        ...
+
+    def drop_forgotten(self, items: Sequence[ForgottenItem], /) -> None: ...
+
+
+class Origin(NamedTuple):
+    """Who sent a record, and from which machine."""
+
+    person: str
+    machine: str
+
+
+class ChangedRecord(NamedTuple):
+    """A row of the server's list of changes: exactly one of the fields is set."""
+
+    memory: MemoryKey | None = None
+    fact: KnowledgeId | None = None
+    event: EventId | None = None
+
+
+class TakenRecords(Protocol):
+    """Who sent what to this server."""
+
+    def note_taken(
+        self,
+        origin: Origin,
+        sessions: Sequence[SessionId],
+        memories: Sequence[MemoryKey],
+        facts: Mapping[KnowledgeId, FactNote],
+        /,
+    ) -> None:
+        """Note the origin of records, durably. The first origin of a memory or a fact stays."""
+        ...
+
+    def get_memory_origins(self, keys: Sequence[MemoryKey], /) -> list[Origin | None]: ...
+
+    def get_fact_origins(self, names: Sequence[KnowledgeId], /) -> list[Origin | None]: ...
+
+    def find_taken_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
+        """Return the notes of those facts that were taken."""
+        ...
+
+    def list_taken_facts(self, after: str, /, *, limit: int) -> list[KnowledgeId]:
+        """Return facts that were taken, in the order of their ids."""
+        ...
+
+    def drop_taken_facts(self, names: Sequence[KnowledgeId], /) -> None:
+        """Note that these facts are gone."""
+        ...
+
+
+class ChangeList(Protocol):
+    """The changes of a server in order, one entry for each record, for as long as it exists."""
+
+    def get_cursor(self) -> int | None:
+        """Return the last entry of the outbox that is listed; None if the list was never begun."""
+        ...
+
+    def append(
+        self, records: Sequence[ChangedRecord], /, *, before: int | None, cursor: int
+    ) -> bool:
+        """List records and move the cursor. False: it was not at `before`, and nothing changed."""
+        ...
+
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, ChangedRecord]]: ...
+
+    def get_last(self) -> int:
+        """Return the number of the last entry."""
+        ...
+
+
+class Stones(Protocol):
+    """What was removed: facts, and events that came from or went to another machine."""
+
+    def get_fact_stones(self, names: Sequence[KnowledgeId], /) -> list[FactStone | None]: ...
+
+    def put_fact_stone(self, stone: FactStone, /) -> bool:
+        """Store a stone and list it as a change. False: there is one that is as late."""
+        ...
+
+    def list_fact_stones(self, after: str, /, *, limit: int) -> list[FactStone]: ...
+
+    def has_event_stone(self, event_id: EventId, /) -> bool: ...
+
+    def put_event_stones(self, names: Sequence[EventId], /) -> None:
+        """Store stones of events, and list those that are new as changes."""
+        ...
+
+    def list_event_stones(self, after: str, /, *, limit: int) -> list[EventId]: ...
+
+
+class DoomedRecords(Protocol):
+    """What another machine has forgotten and this one has yet to erase."""
+
+    def add(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None: ...
+
+    def list_doomed(self, *, limit: int) -> tuple[list[EventId], list[Memory]]:
+        """Return events, and the tombstones of memories."""
+        ...
+
+    def drop(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None: ...
+
+
+class Eraser(Protocol):
+    """Erases for good. What is already gone is skipped."""
+
+    def erase_events(self, names: Sequence[EventId], /) -> None: ...
+
+    def erase_memories(self, memories: Sequence[Memory], /) -> None: ...
+
+
+class RemoteKeys(Protocol):
+    """The key for the team's server, in a file that only its owner can read."""
+
+    def read(self, url: str, /) -> str:
+        """Return the key for this server, or an empty text."""
+        ...
+
+    def write(self, url: str, key: str, /) -> None: ...
+
+    def remove(self) -> None: ...

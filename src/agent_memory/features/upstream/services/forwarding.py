@@ -1,0 +1,474 @@
+"""Forward the records of chosen projects to a team's server, and pull what others changed.
+
+It follows the outbox with a cursor of its own, which moves only after the server has answered.
+After a crash or a lost answer the same records are sent again, and the server takes them once.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.knowledge.ports import KnowledgeStore
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.outbox import (
+    EventChanged,
+    FactChanged,
+    MemoryChanged,
+    OutboxEntry,
+)
+from agent_memory.features.log.ports import EventLog, Outbox
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.ports import Memories
+from agent_memory.features.upstream.model import merging, scopes
+from agent_memory.features.upstream.model import progress as phases
+from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.progress import (
+    MAX_ERROR_CHARS,
+    ProjectBackfill,
+    RemoteSettings,
+    RemoteStatus,
+    SyncProgress,
+)
+from agent_memory.features.upstream.model.records import (
+    MAX_BATCH_BYTES,
+    MAX_CHANGES,
+    ForgottenEvent,
+    RecordBatch,
+    RecordRefused,
+    SendOutcome,
+    TeamChange,
+)
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.ports import (
+    DoomedRecords,
+    ExchangeState,
+    SentLedger,
+    TeamServer,
+)
+from agent_memory.features.upstream.services.back_off import BackOff
+from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.kernel.errors import (
+    FeatureUnavailable,
+    InvalidInput,
+    Overloaded,
+    RemoteUnavailable,
+    Unauthorized,
+)
+from agent_memory.kernel.ids import (
+    MAX_MILLIS,
+    USER,
+    Digest,
+    EventId,
+    KnowledgeId,
+    MemoryKey,
+    Millis,
+    Position,
+)
+from agent_memory.platform.ports import Clock
+
+BATCH_RECORDS = 200
+MAX_BEHIND = 200_000  # entries of the outbox that wait for a server which is away
+_ENTRIES = 250
+_PAGE = 500
+_MOST_FORGOTTEN = 10_000  # counted
+_FAILURES = (RemoteUnavailable, Unauthorized, InvalidInput, Overloaded)
+
+Check = Callable[[], None]
+Record = Event | Memory | Fact | FactStone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgettingNotice:
+    """What a forgetting asked of the server: how many of them it has, and how many wait because
+    it is away."""
+
+    asked: int = 0
+    waiting: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    read_settings: Callable[[], RemoteSettings]
+    connect: Callable[[RemoteSettings], TeamServer]
+    machine: str
+    state: ExchangeState
+    ledger: SentLedger
+    log: EventLog
+    outbox: Outbox
+    memories: Memories
+    knowledge: KnowledgeStore
+    memory_merger: MemoryMerger
+    fact_merger: FactMerger
+    doomed: DoomedRecords
+    clock: Clock
+    back_off: BackOff
+    on_refused: Callable[[RecordRefused], None]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_active(self) -> bool:
+        """Tell whether there is a server to exchange records with."""
+        return self.read_settings().is_complete
+
+    def run(self, check: Check) -> None:
+        """Send what waits and pull what changed, unless the server is left alone for a while."""
+        if self.back_off.seconds_left() > 0 or not self.is_active():
+            return
+        with self.lock:
+            self._exchange(check)
+
+    def sync_now(self, check: Check) -> None:
+        """Send and pull at once. Raises RemoteUnavailable, Unauthorized and InvalidInput."""
+        self._require_settings()
+        with self.lock:
+            self._exchange(check, is_asked=True)
+
+    def get_last_forgotten(self) -> int:
+        """Return a mark for `send_forgettings`."""
+        return self.ledger.get_last_forgotten()
+
+    def send_forgettings(self, since: int) -> ForgettingNotice:
+        """Send the forgettings that wait, and tell what became of those since a mark."""
+        settings, error = self.read_settings(), ""
+        if settings.is_complete and self.ledger.list_forgotten(limit=1):
+            with self.lock:
+                try:
+                    self._send_forgotten(self.connect(settings), lambda: None)
+                except _FAILURES as exc:
+                    error = str(exc)
+                    self.back_off.note_failure()
+        left = self.ledger.list_forgotten(limit=_MOST_FORGOTTEN)
+        waiting = sum(item.number > since for item in left)
+        asked = self.ledger.get_last_forgotten() - since - waiting
+        return ForgettingNotice(asked=asked, waiting=waiting, error=error)
+
+    def get_needed(self) -> int | None:
+        """Return the last entry of the outbox that may be trimmed; None if all may."""
+        progress = self.state.load()
+        if not progress.url or progress.cursor is None:
+            return None
+        return max(progress.cursor, self.log.watermark() - MAX_BEHIND)
+
+    def get_status(self) -> RemoteStatus:
+        settings, progress = self.read_settings(), self.state.load()
+        if progress.url != settings.url:
+            progress = SyncProgress(url=settings.url)
+        waiting = 0 if progress.cursor is None else self.log.watermark() - progress.cursor
+        return RemoteStatus(
+            settings=settings,
+            progress=progress,
+            changes_waiting=max(0, waiting),
+            forgettings_waiting=self._count_forgotten(),
+            backfilling=tuple(
+                each.name for each in self.state.list_backfills() if each.phase != phases.DONE
+            ),
+            retry_seconds=round(self.back_off.seconds_left()),
+        )
+
+    def forget_server(self) -> None:
+        """Forget how far the exchange has got, and what was sent."""
+        with self.lock:
+            self.state.reset()
+        self.back_off.reset()
+
+    def _require_settings(self) -> RemoteSettings:
+        settings = self.read_settings()
+        if not settings.url:
+            raise FeatureUnavailable("there is no server: add one with `memory remote add URL`")
+        if not settings.key:
+            raise Unauthorized("there is no key for the server: run `memory remote login`")
+        return settings
+
+    def _exchange(self, check: Check, *, is_asked: bool = False) -> None:
+        settings = self._require_settings()
+        try:
+            server = self.connect(settings)
+            self._prepare(settings, server)
+            self._send_forgotten(server, check)
+            self._follow_outbox(server, check)
+            self._send_past(server, check)
+            self._pull(server, check)
+        except _FAILURES as exc:
+            self.back_off.note_failure()
+            self._save(last_error=str(exc)[:MAX_ERROR_CHARS], last_error_ms=self.clock.now())
+            if is_asked:
+                raise
+        else:
+            self.back_off.reset()
+            self._save(last_error="", last_success_ms=self.clock.now())
+
+    def _prepare(self, settings: RemoteSettings, server: TeamServer) -> None:
+        """Begin with a server, and with each project that was chosen since."""
+        progress = self.state.load()
+        if progress.url != settings.url:
+            self.state.reset()
+            progress = SyncProgress(url=settings.url)
+        if not progress.person:
+            progress = replace(progress, person=server.identify().person)
+        watermark = self.log.watermark()
+        is_new = progress.cursor is None or self._has_gap(progress.cursor, watermark)
+        if is_new:  # what was missed is sent with the past
+            progress = replace(progress, cursor=watermark)
+        names = tuple(sorted(settings.scope.names))
+        if not settings.scope.names <= set(progress.pulled_for):
+            progress = replace(progress, pulled="")
+        self.state.save(replace(progress, pulled_for=names))
+        # From here on, what is forgotten in these projects is forgotten on the server too.
+        self.ledger.note_sent([], list(map(scopes.build_domain, names)), {})
+        known = {each.name for each in self.state.list_backfills()}
+        for name in known - settings.scope.names:
+            self.state.remove_backfill(name)
+        for name in settings.scope.names if is_new else settings.scope.names - known:
+            self.state.save_backfill(ProjectBackfill(name=name))
+
+    def _has_gap(self, cursor: int, watermark: int) -> bool:
+        """Tell whether entries after the cursor were trimmed, or the store was restored."""
+        if cursor == watermark:
+            return False
+        oldest = self.outbox.read(0, limit=1)
+        first = oldest[0][0] if oldest else watermark + 1
+        return first > cursor + 1 or cursor > watermark
+
+    def _send_forgotten(self, server: TeamServer, check: Check) -> None:
+        while items := self.ledger.list_forgotten(limit=BATCH_RECORDS):
+            check()
+            found = (self.memories.get(item.memory) for item in items if item.memory is not None)
+            tombstones = [
+                memory
+                for memory in found
+                if memory is not None and memory.status is MemoryStatus.TOMBSTONE
+            ]
+            events = tuple(item.event_id for item in items if item.event_id is not None)
+            batch = RecordBatch(machine=self.machine, memories=tuple(tombstones), forgotten=events)
+            self._note_outcome(server.send(batch))
+            self.ledger.drop_forgotten(items)
+
+    def _follow_outbox(self, server: TeamServer, check: Check) -> None:
+        while True:
+            check()
+            scope = self.read_settings().scope  # it may have changed
+            cursor = self.state.load().cursor or 0
+            entries = self.outbox.read(cursor, limit=_ENTRIES)
+            if not entries:
+                return
+            self._send(server, self._collect([entry for _, entry in entries], scope), check)
+            self._save(cursor=entries[-1][0])
+
+    def _collect(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> list[Record]:
+        """Return the records behind entries as they are now, if they are shared."""
+        unique = list(dict.fromkeys(entries))
+        places = [entry.at for entry in unique if isinstance(entry, EventChanged)]
+        found_events = self.log.get_at(places)
+        records: list[Record] = [each for each in found_events if scope.admits_event(each)]
+        for entry in unique:
+            if isinstance(entry, MemoryChanged) and scope.admits_domain(entry.key.domain):
+                memory = self.memories.get(entry.key)
+                records += [] if memory is None or memory.is_pending else [memory]
+        facts = [entry.id for entry in unique if isinstance(entry, FactChanged)]
+        found = self.knowledge.get(Fact, facts)
+        records += (fact for fact in found if fact is not None and scope.admits_fact(fact))
+        gone = [name for name, fact in zip(facts, found, strict=True) if fact is None]
+        records += self._collect_stones(gone, scope)
+        return records
+
+    def _collect_stones(
+        self, gone: Sequence[KnowledgeId], scope: SharedScope
+    ) -> Iterator[FactStone]:
+        """Set stones for facts that were sent and are gone, and yield them. One that was set before
+        keeps its time: a value that another machine has given the fact since then stays."""
+        stones, sent = self.fact_merger.stones, self.ledger.find_sent_facts(gone)
+        for name, known in zip(gone, stones.get_fact_stones(gone), strict=True):
+            if name in sent:
+                stone = sent[name].build_stone(name, self.clock.now())
+                stones.put_fact_stone(stone)
+                self.ledger.drop_facts([name])
+                yield stone
+            elif known is not None and scope.admits_scope(known.scope):
+                yield known
+
+    def _send_past(self, server: TeamServer, check: Check) -> None:
+        """Send the past of the projects that were chosen, some records at a time."""
+        for backfill in self.state.list_backfills():
+            step = backfill
+            while step.phase != phases.DONE:
+                check()
+                if step.name not in self.read_settings().scope.names:
+                    break
+                records, step = self._read_past(step)
+                self._send(server, records, check)
+                self.state.save_backfill(step)
+            self._follow_outbox(server, check)  # what is new must not wait for the past
+
+    def _read_past(self, step: ProjectBackfill) -> tuple[list[Record], ProjectBackfill]:
+        """Return the next records of a backfill, and the step after them."""
+        scope = SharedScope(frozenset({step.name}))
+        if step.phase == phases.EVENTS and step.name != USER:
+            page = self.log.list_between(
+                Millis(0), Millis(MAX_MILLIS), after=_parse_position(step.after), limit=_PAGE
+            )
+            events: list[Record] = [each for each in page.events if scope.admits_event(each)]
+            if page.next is None:
+                return events, replace(step, phase=phases.MEMORIES, after="")
+            return events, replace(step, after=f"{page.next.at_ms}:{page.next.event_id}")
+        if step.phase in (phases.EVENTS, phases.MEMORIES):
+            domain = scopes.build_domain(step.name)
+            namespace, _, digest = step.after.partition(":")
+            last = MemoryKey(domain, namespace, Digest(digest)) if digest else None
+            found = self.memories.list_domain(domain, after=last, limit=_PAGE)
+            memories: list[Record] = [memory for memory in found if not memory.is_pending]
+            if len(found) < _PAGE:
+                return memories, replace(step, phase=phases.FACTS, after="")
+            key = found[-1].key
+            after = f"{key.namespace}:{key.digest}"
+            return memories, replace(step, phase=phases.MEMORIES, after=after)
+        if step.phase == phases.REMOVED_FACTS:
+            names = self.ledger.list_sent_facts(step.after, limit=_PAGE)
+            present = self.knowledge.get(Fact, names)
+            gone = [name for name, fact in zip(names, present, strict=True) if fact is None]
+            removed: list[Record] = list(self._collect_stones(gone, scope))
+            if len(names) < _PAGE:
+                return removed, replace(step, phase=phases.STONES, after="")
+            return removed, replace(step, after=names[-1])
+        if step.phase == phases.STONES:
+            stones = self.fact_merger.stones.list_fact_stones(step.after, limit=_PAGE)
+            own: list[Record] = [each for each in stones if scope.admits_scope(each.scope)]
+            if len(stones) < _PAGE:
+                return own, replace(step, phase=phases.DONE, after="")
+            return own, replace(step, after=stones[-1].id)
+        facts = self.knowledge.list_after(Fact, step.after, limit=_PAGE)
+        shared: list[Record] = [fact for fact in facts if scope.admits_fact(fact)]
+        if len(facts) < _PAGE:
+            return shared, replace(step, phase=phases.REMOVED_FACTS, after="")
+        return shared, replace(step, after=facts[-1].id)
+
+    def _send(self, server: TeamServer, records: Sequence[Record], check: Check) -> None:
+        for batch in _build_batches(records, self.machine):
+            check()
+            self.ledger.note_sent(
+                [event.session_id for event in batch.events],
+                [memory.domain for memory in batch.memories],
+                {fact.id: merging.note_fact(fact) for fact in batch.facts},
+            )
+            self._note_outcome(self._try_send(server, batch))
+
+    def _try_send(self, server: TeamServer, batch: RecordBatch) -> SendOutcome:
+        """Send a batch. One that the server does not accept is sent in halves, so that a single
+        record does not stop all others."""
+        try:
+            return server.send(batch)
+        except InvalidInput as exc:
+            records: list[Record] = [
+                *batch.events,
+                *batch.memories,
+                *batch.facts,
+                *batch.removed_facts,
+            ]
+            if len(records) == 1:
+                refused = RecordRefused(
+                    kind=type(records[0]).__name__.lower(),
+                    name=_name(records[0]),
+                    reason=str(exc),
+                )
+                return SendOutcome(refused=(refused,))
+            middle = len(records) // 2
+            halves = [
+                self._try_send(server, _build_batch(half, self.machine))
+                for half in (records[:middle], records[middle:])
+            ]
+            return SendOutcome(
+                taken=sum(half.taken for half in halves),
+                known=sum(half.known for half in halves),
+                refused=tuple(each for half in halves for each in half.refused),
+            )
+
+    def _note_outcome(self, outcome: SendOutcome) -> None:
+        for refused in outcome.refused:
+            self.on_refused(refused)
+        progress = self.state.load()
+        self._save(
+            sent=progress.sent + outcome.taken, refused=progress.refused + len(outcome.refused)
+        )
+
+    def _pull(self, server: TeamServer, check: Check) -> None:
+        while True:
+            check()
+            scope, progress = self.read_settings().scope, self.state.load()
+            if not scope:
+                return
+            page = server.list_changes(progress.pulled, scope, limit=MAX_CHANGES)
+            for change in page.changes:
+                self._apply(change, scope)
+            self._save(pulled=page.next)
+            if not page.more or page.next == progress.pulled:
+                return
+
+    def _apply(self, change: TeamChange, scope: SharedScope) -> None:
+        """Apply a change of the server, if it is in a project that is shared."""
+        try:
+            match change:
+                case Memory():
+                    if scope.admits_memory(change):
+                        self.memory_merger.merge(change)
+                        self.ledger.note_sent([], [change.domain], {})
+                case Fact():
+                    if scope.admits_fact(change):
+                        self.ledger.note_sent([], [], {change.id: merging.note_fact(change)})
+                        self.fact_merger.merge(change)
+                case FactStone():
+                    if scope.admits_scope(change.scope):
+                        self.ledger.drop_facts([change.id])
+                        self.fact_merger.remove(change)
+                case ForgottenEvent():
+                    self._forget(change.event_id, scope)
+        except InvalidInput as exc:
+            kind = type(change).__name__.lower()
+            name = str(getattr(change, "id", ""))
+            self.on_refused(RecordRefused(kind=kind, name=name, reason=str(exc)))
+
+    def _forget(self, event_id: EventId, scope: SharedScope) -> None:
+        event = self.log.get(event_id)
+        if event is None:
+            self.log.add_aliases([(event_id, self.clock.now())]).result()
+        elif scope.admits_event(event) or self.ledger.is_sent(event.session_id):
+            self.doomed.add([event_id], [])
+
+    def _count_forgotten(self) -> int:
+        return len(self.ledger.list_forgotten(limit=_MOST_FORGOTTEN))
+
+    def _save(self, **fields: object) -> None:
+        self.state.save(replace(self.state.load(), **fields))  # type: ignore[arg-type]
+
+
+def _build_batches(records: Iterable[Record], machine: str) -> Iterator[RecordBatch]:
+    """Yield batches of few enough records and bytes, in order."""
+    some: list[Record] = []
+    size = 0
+    for record in records:
+        own = _build_batch([record], "").size
+        if some and (len(some) == BATCH_RECORDS or size + own > MAX_BATCH_BYTES):
+            yield _build_batch(some, machine)
+            some, size = [], 0
+        some.append(record)
+        size += own
+    if some:
+        yield _build_batch(some, machine)
+
+
+def _build_batch(records: Sequence[Record], machine: str) -> RecordBatch:
+    return RecordBatch(
+        machine=machine,
+        events=tuple(each for each in records if isinstance(each, Event)),
+        memories=tuple(each for each in records if isinstance(each, Memory)),
+        facts=tuple(each for each in records if isinstance(each, Fact)),
+        removed_facts=tuple(each for each in records if isinstance(each, FactStone)),
+    )
+
+
+def _name(record: Record) -> str:
+    return record.event_id if isinstance(record, Event) else record.id
+
+
+def _parse_position(after: str) -> Position | None:
+    at_ms, _, name = after.partition(":")
+    return Position(at_ms=Millis(int(at_ms)), event_id=EventId(name)) if at_ms else None

@@ -1,0 +1,175 @@
+"""Recall on this machine and on the team's server at once."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    Hit,
+    Query,
+    RecallResult,
+)
+from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.knowledge.ports import KnowledgeStore
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.upstream.model import names
+from agent_memory.features.upstream.model.progress import RemoteSettings
+from agent_memory.features.upstream.model.records import TeamRecord
+from agent_memory.features.upstream.ports import ExchangeState, TeamServer
+from agent_memory.features.upstream.services.team_search import SEARCHED_KINDS
+from agent_memory.kernel.errors import (
+    AgentMemoryError,
+    FeatureUnavailable,
+    RemoteUnavailable,
+)
+from agent_memory.kernel.ids import USER, EventId, Millis
+
+BUDGET_SECONDS = 0.15  # from the beginning of the question
+AWAY_SECONDS = 10.0  # for which a server that was slow or away is not asked
+THREADS = 4  # questions to the server at the same time
+
+
+@dataclass(slots=True)
+class ServerWatch:
+    """Remembers that the server was away, and counts the questions that it has not answered."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "ask-team"))
+    away_until: float = 0.0
+    _asked: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_away(self) -> bool:
+        return self.monotonic() < self.away_until
+
+    def note_away(self) -> None:
+        self.away_until = self.monotonic() + AWAY_SECONDS
+
+    def ask(self, question: Callable[[], RecallResult]) -> "Future[RecallResult] | None":
+        """Ask in a thread; None if the server is away, or too many questions wait."""
+        if self.is_away():
+            return None
+        with self._lock:
+            if self._asked >= THREADS:
+                return None
+            self._asked += 1
+        future = self.threads.submit(question)
+        future.add_done_callback(self._note_answer)
+        return future
+
+    def _note_answer(self, future: "Future[RecallResult]") -> None:
+        """Note that it answers: late, but the next question may be in time."""
+        with self._lock:
+            self._asked -= 1
+        if not future.cancelled() and future.exception() is None:
+            self.away_until = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class JointRecall:
+    """Recall that also asks the team's server, within a budget."""
+
+    local: Recall
+    knowledge: KnowledgeStore
+    read_settings: Callable[[], RemoteSettings]
+    connect: Callable[[RemoteSettings], TeamServer]
+    state: ExchangeState
+    watch: ServerWatch
+
+    def resolve_time(self, words: str) -> tuple[Millis, Millis]:
+        return self.local.resolve_time(words)
+
+    def search(self, query: Query, *, counted: bool = True) -> RecallResult:
+        """Return the hits of both, best first. What this machine has is not shown twice."""
+        settings = self.read_settings()
+        end = query.offset + min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
+        if not _is_shared(settings, query) or end > MAX_LIMIT:
+            return self.local.search(query, counted=counted)
+        began = self.watch.monotonic()
+        wide = replace(query, offset=0, limit=end)
+        future = self.watch.ask(lambda: self.connect(settings).search(wide, settings.scope))
+        own = self.local.search(wide, counted=counted)
+        if future is None:
+            team, warning = None, f"{settings.name} is away: only this machine was searched"
+        else:
+            team, warning = self._await(future, began, settings.name)
+        return self._merge(query, end, own, team, warning)
+
+    def open(self, uri: str, *, around: int) -> TeamRecord:
+        """Return a record of the server. Raises NotFound, RemoteUnavailable and
+        FeatureUnavailable."""
+        settings = self.read_settings()
+        if not settings.is_complete or not settings.scope:
+            raise FeatureUnavailable("there is no team's server to ask: see `memory remote status`")
+        return self.connect(settings).open(uri, settings.scope, around=around)
+
+    def _await(
+        self, future: "Future[RecallResult]", began: float, name: str
+    ) -> tuple[RecallResult | None, str]:
+        left = max(0.0, began + BUDGET_SECONDS - self.watch.monotonic())
+        try:
+            return future.result(left), ""
+        except TimeoutError:
+            self.watch.note_away()
+            return None, f"{name} did not answer in time: only this machine was searched"
+        except RemoteUnavailable:
+            self.watch.note_away()
+            return None, f"{name} is away: only this machine was searched"
+        except AgentMemoryError as exc:
+            self.watch.note_away()
+            return None, f"{name} was not searched: {exc}"
+
+    def _merge(
+        self, query: Query, end: int, own: RecallResult, team: RecallResult | None, warning: str
+    ) -> RecallResult:
+        person = self.state.load().person
+        known = {hit.document.key for hit in own.hits}
+        theirs = [
+            hit
+            for hit in (() if team is None else team.hits)
+            if hit.document.key not in known and not self._is_here(hit, person)
+        ]
+        total = own.total + len(theirs)
+        # Sorting is stable: of hits that score the same, this machine's come first.
+        hits = sorted([*own.hits, *theirs], key=lambda hit: -hit.score)[query.offset : end]
+        warnings = [own.warning, warning]
+        return replace(
+            own,
+            hits=tuple(hits),
+            total=total,
+            next=end if end < total else None,
+            warning="; ".join(filter(None, warnings)) or None,
+            certain=own.certain or (team is not None and team.certain and bool(theirs)),
+        )
+
+    def _is_here(self, hit: Hit, person: str) -> bool:
+        """Tell whether this machine has the record of a hit, under its own name."""
+        document = hit.document
+        match document.kind:
+            case DocumentKind.EVENT:
+                name, owner = names.split_event(document.id)
+                return owner == person and self.local.log.get(EventId(name)) is not None
+            case DocumentKind.MEMORY:
+                return self.local.documents.get_memory(hit.uri) is not None
+            case DocumentKind.FACT:
+                (fact,) = self.knowledge.get(Fact, [document.id])
+                return fact is not None
+            case _:
+                return False
+
+
+def _is_shared(settings: RemoteSettings, query: Query) -> bool:
+    """Tell whether the server can have an answer. A listing needs none: memories are pulled."""
+    if not settings.is_complete or not settings.recall or query.is_listing:
+        return False
+    scope, asked = settings.scope, query.scope
+    if asked.kinds and not asked.kinds & SEARCHED_KINDS:
+        return False
+    if asked.project:
+        return asked.project in scope.projects
+    return bool(scope.projects) or USER in scope.names

@@ -1,0 +1,126 @@
+"""Merge copies of memories and facts that came from another machine into the store."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from agent_memory.features.knowledge.model import facts as fact_model
+from agent_memory.features.knowledge.model.facts import Fact, Former
+from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStore
+from agent_memory.features.knowledge.services import facts as fact_service
+from agent_memory.features.knowledge.services.facts import Facts
+from agent_memory.features.memories.model import memories as memory_model
+from agent_memory.features.memories.model.memories import Home, Memory, MemoryStatus
+from agent_memory.features.memories.ports import Memories, MemoryChange
+from agent_memory.features.secrets.ports import SecretsFilter
+from agent_memory.features.upstream.model import merging
+from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.ports import DoomedRecords, Stones
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
+from agent_memory.kernel.ids import Domain
+
+TRIES = 100  # if others write the same record at the same time
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMerger:
+    memories: Memories
+    doomed: DoomedRecords
+    secrets: SecretsFilter
+    find_home: Callable[[Domain], Home | None]
+    on_change: Callable[[], None]
+
+    def merge(self, copy: Memory) -> bool:
+        """Merge a copy; return whether something changed, or will: a memory that another machine
+        forgot is erased later. Raises InvalidInput for a copy with a secret."""
+        stored = self.memories.get(copy.key)
+        is_tombstone = copy.status is MemoryStatus.TOMBSTONE
+        if is_tombstone and stored is not None and stored.status is not MemoryStatus.TOMBSTONE:
+            self.doomed.add([], [copy])
+            return True
+        if not is_tombstone:
+            self._check_clean(copy)
+        return self.write(copy)
+
+    def write(self, copy: Memory) -> bool:
+        """Write the merged memory; return whether that changed it. Notes get what was forgotten,
+        and the rest with the next sync."""
+        for _ in range(TRIES):
+            stored = self.memories.get(copy.key)
+            merged = copy if stored is None else memory_model.merge_copies(stored, copy)
+            if stored is not None and _is_same(stored, merged):
+                return False
+            is_tombstone = merged.status is MemoryStatus.TOMBSTONE
+            home = self.find_home(copy.domain) if is_tombstone and stored is not None else None
+            (written,) = self.memories.write([MemoryChange(stored, merged, home)])
+            if written:
+                self.on_change()
+                return True
+        raise Overloaded(f"the memory {copy.id} is being changed by others: try again")
+
+    def _check_clean(self, memory: Memory) -> None:
+        try:
+            clean = all(self.secrets.clean(text, where="team") == text for text in memory.texts)
+        except ContentBlocked:
+            clean = False
+        if not clean:
+            raise InvalidInput(f"{memory.id} holds a secret")
+
+
+@dataclass(frozen=True, slots=True)
+class FactMerger:
+    knowledge: KnowledgeStore
+    facts: Facts
+    stones: Stones
+    secrets: SecretsFilter
+    on_change: Callable[[], None]
+
+    def merge(self, copy: Fact) -> bool:
+        """Merge a copy; return whether something changed. Raises InvalidInput."""
+        if merging.derive_fact_id(copy) != copy.id:
+            raise InvalidInput(f"the id of the fact {copy.key!r} does not fit its name")
+        try:
+            is_clean = fact_service.clean(copy, self.secrets) == copy
+        except ContentBlocked:
+            is_clean = False
+        if not is_clean:
+            raise InvalidInput(f"the fact {copy.id} holds a secret")
+        (stone,) = self.stones.get_fact_stones([copy.id])
+        if stone is not None and stone.outweighs(copy):
+            return False
+        for _ in range(TRIES):
+            (stored,) = self.knowledge.get(Fact, [copy.id])
+            merged = replace(copy, access_count=0)
+            if stored is not None:
+                merged = merging.merge_facts(stored, copy)
+                if merging.is_same_fact(stored, merged):
+                    return False
+                # Earlier values are numbered on each machine.
+                numbers = copy.contradictions, stored.contradictions + 1
+                merged = replace(merged, contradictions=max(numbers))
+            if self.knowledge.commit(self._build_changes(stored, merged)):
+                self.on_change()
+                return True
+        raise Overloaded(f"the fact {copy.id} is being changed by others: try again")
+
+    def remove(self, stone: FactStone) -> bool:
+        """Remove a fact that was removed elsewhere, unless it has a later value."""
+        changed = self.stones.put_fact_stone(stone)
+        (stored,) = self.knowledge.get(Fact, [stone.id])
+        if stored is not None and stone.outweighs(stored):
+            self.facts.remove([stone.id])
+        return changed
+
+    def _build_changes(self, before: Fact | None, after: Fact) -> Sequence[KnowledgeChange]:
+        """Return the change, with the value that it replaces as an earlier one."""
+        changes = [KnowledgeChange(before, after)]
+        if before is not None and before.value != after.value:
+            at = max(after.valued_ms, before.valued_ms)
+            _, former = fact_model.replace_value(before, after.value, at, after.fact_type, None)
+            (known,) = self.knowledge.get(Former, [former.id])
+            if known is None:
+                changes.append(KnowledgeChange(None, former))
+        return changes
+
+
+def _is_same(one: Memory, other: Memory) -> bool:
+    return replace(one, index=0) == replace(other, index=0)

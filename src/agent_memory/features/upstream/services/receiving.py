@@ -1,0 +1,330 @@
+"""The side of a team's server: take records from people's machines, and list what changed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.knowledge.ports import KnowledgeStore
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.outbox import FactChanged, MemoryChanged
+from agent_memory.features.log.ports import EventLog, Outbox
+from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.features.memories.model.memories import Memory, get_family
+from agent_memory.features.memories.ports import Memories
+from agent_memory.features.upstream.model import merging, names, scopes
+from agent_memory.features.upstream.model.records import (
+    MACHINE,
+    MAX_CHANGES,
+    PERSON,
+    ChangePage,
+    ForgottenEvent,
+    RecordBatch,
+    RecordRefused,
+    SendOutcome,
+    TeamChange,
+)
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.ports import (
+    ChangedRecord,
+    ChangeList,
+    DoomedRecords,
+    Origin,
+    Stones,
+    TakenRecords,
+)
+from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.kernel import access
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
+from agent_memory.kernel.ids import ORG, USER, Domain, EventId, KnowledgeId
+from agent_memory.platform.ports import Clock
+
+_PAGE = 500
+_SERVER = Origin("", "")  # of what was recorded on the server itself
+_SCANNED = 2_000  # entries read for one page of changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """Who sends or asks. `projects` are the only ones that they may see; None is every project."""
+
+    person: str
+    projects: frozenset[str] | None = None
+
+    def may_see(self, project: str) -> bool:
+        return bool(project) and (self.projects is None or project in self.projects)
+
+    def narrow(self, scope: SharedScope) -> SharedScope:
+        return scope.limit_to(self.projects)
+
+
+@dataclass(slots=True)
+class _BatchTally:
+    taken: int = 0
+    known: int = 0
+    refused: list[RecordRefused] = field(default_factory=list)
+
+    def add(self, is_taken: bool) -> None:
+        self.taken += is_taken
+        self.known += not is_taken
+
+    def refuse(self, kind: str, name: str, reason: str) -> None:
+        self.refused.append(RecordRefused(kind=kind, name=name, reason=reason))
+
+
+@dataclass(frozen=True, slots=True)
+class Receiving:
+    ingest: Ingest
+    log: EventLog
+    outbox: Outbox
+    memories: Memories
+    knowledge: KnowledgeStore
+    memory_merger: MemoryMerger
+    fact_merger: FactMerger
+    taken: TakenRecords
+    changes: ChangeList
+    stones: Stones
+    doomed: DoomedRecords
+    clock: Clock
+    on_doomed: Callable[[], None]  # called when something is to be erased
+
+    def take(self, batch: RecordBatch, sender: Sender) -> SendOutcome:
+        """Take a batch. All that was taken is durable when this returns; taking it again changes
+        nothing. Secrets are removed here too."""
+        self.catch_up(lambda: None)
+        tally, origin = _BatchTally(), Origin(sender.person, batch.machine)
+        self._take_events(batch.events, sender, origin, tally)
+        self._take_memories(batch.memories, sender, origin, tally)
+        self._take_facts(batch.facts, sender, origin, tally)
+        for stone in batch.removed_facts:
+            if not sender.may_see(_get_project(stone.scope)):
+                tally.refuse("fact", stone.id, "it is of no project that you may write to")
+            else:
+                self.taken.drop_taken_facts([stone.id])
+                tally.add(self.fact_merger.remove(stone))
+        self._forget_events(batch.forgotten, sender, tally)
+        return SendOutcome(taken=tally.taken, known=tally.known, refused=tuple(tally.refused))
+
+    def list_changes(
+        self, after: str, scope: SharedScope, sender: Sender, *, limit: int
+    ) -> ChangePage:
+        """Return memories, facts and forgettings that changed and that the caller may see."""
+        self.catch_up(lambda: None)
+        start = int(after) if after.isdecimal() and len(after) < 20 else 0
+        last = self.changes.get_last()
+        if start > last:  # an older copy of the database was restored
+            start = 0
+        visible = sender.narrow(scope)
+        found: list[TeamChange] = []
+        entries = self.changes.read(start, limit=_SCANNED)
+        place = start
+        for number, record in entries:
+            place = number
+            change = self._read_change(record, visible, sender)
+            if change is not None:
+                found.append(change)
+            if len(found) >= min(limit, MAX_CHANGES):
+                break
+        more = bool(entries) and place < self.changes.get_last()
+        return ChangePage(changes=tuple(found), next=str(place), more=more)
+
+    def get_cursor(self) -> int | None:
+        """Return how far the list of changes has got; None if this is no server."""
+        return self.changes.get_cursor()
+
+    def catch_up(self, check: Callable[[], None]) -> None:
+        """List the changes of the outbox. If the outbox was trimmed meanwhile, list every record
+        again."""
+        with access.lift_restrictions():  # what the caller does not see is not gone
+            self._catch_up(check)
+
+    def _catch_up(self, check: Callable[[], None]) -> None:
+        while True:
+            check()
+            before = self.changes.get_cursor()
+            watermark = self.log.watermark()
+            if before is not None and before == watermark:
+                return
+            if before is None or before > watermark or self._has_gap(before, watermark):
+                if not self._list_all(before, watermark, check):
+                    continue
+                before = watermark
+            entries = self.outbox.read(before, limit=_PAGE)
+            if not entries:
+                return
+            records = [
+                ChangedRecord(memory=entry.key)
+                if isinstance(entry, MemoryChanged)
+                else ChangedRecord(fact=entry.id)
+                for _, entry in entries
+                if isinstance(entry, MemoryChanged | FactChanged)
+            ]
+            self._note_facts([record.fact for record in records if record.fact is not None])
+            self.changes.append(records, before=before, cursor=entries[-1][0])
+
+    def _has_gap(self, cursor: int, watermark: int) -> bool:
+        oldest = self.outbox.read(0, limit=1)
+        first = oldest[0][0] if oldest else watermark + 1
+        return first > cursor + 1
+
+    def _list_all(self, before: int | None, watermark: int, check: Callable[[], None]) -> bool:
+        """List every memory, fact and forgetting, from the present entry of the outbox on."""
+        if before is None:  # only the first of two that begin may go on
+            if not self.changes.append([], before=None, cursor=0):
+                return False
+            before = 0
+        for page in self._iter_records():
+            check()
+            if not self.changes.append(page, before=before, cursor=before):
+                return False
+        return self.changes.append([], before=before, cursor=watermark)
+
+    def _iter_records(self) -> Iterator[list[ChangedRecord]]:
+        for domain in self.memories.list_domains():
+            last = None
+            while found := self.memories.list_domain(domain, after=last, limit=_PAGE):
+                yield [ChangedRecord(memory=memory.key) for memory in found]
+                last = found[-1].key
+        name = ""
+        while taken := self.taken.list_taken_facts(name, limit=_PAGE):
+            name = taken[-1]
+            self._note_facts(taken)  # some may be gone
+        name = ""
+        while facts := self.knowledge.list_after(Fact, name, limit=_PAGE):
+            self._note_facts([fact.id for fact in facts])
+            yield [ChangedRecord(fact=fact.id) for fact in facts]
+            name = facts[-1].id
+        name = ""
+        while stones := self.stones.list_fact_stones(name, limit=_PAGE):
+            yield [ChangedRecord(fact=stone.id) for stone in stones]
+            name = stones[-1].id
+        name = ""
+        while events := self.stones.list_event_stones(name, limit=_PAGE):
+            yield [ChangedRecord(event=event_id) for event_id in events]
+            name = events[-1]
+
+    def _note_facts(self, changed: Sequence[KnowledgeId]) -> None:
+        """Note the facts of projects that were given on this server itself, and set a stone for
+        those that are gone."""
+        stored = self.knowledge.get(Fact, changed)
+        present = (fact for fact in stored if fact is not None and _get_project(fact.scope))
+        self.taken.note_taken(
+            _SERVER, [], [], {fact.id: merging.note_fact(fact) for fact in present}
+        )
+        gone = [name for name, fact in zip(changed, stored, strict=True) if fact is None]
+        for name, note in self.taken.find_taken_facts(gone).items():
+            self.stones.put_fact_stone(note.build_stone(name, self.clock.now()))
+            self.taken.drop_taken_facts([name])
+
+    def _read_change(
+        self, record: ChangedRecord, scope: SharedScope, sender: Sender
+    ) -> TeamChange | None:
+        if record.memory is not None:
+            memory = self.memories.get(record.memory)
+            if memory is None:
+                return None
+            local = names.to_local_memory(memory, sender.person)
+            return local if _is_shown(memory, local, scope) else None
+        if record.fact is not None:
+            (fact,) = self.knowledge.get(Fact, [record.fact])
+            (stone,) = self.stones.get_fact_stones([record.fact])
+            if fact is not None:
+                return fact if scope.admits_fact(fact) else None
+            return stone if stone is not None and scope.admits_scope(stone.scope) else None
+        event_id, person = names.split_event(record.event or "")
+        return ForgottenEvent(event_id=event_id) if person == sender.person else None
+
+    def _take_events(
+        self, events: Sequence[Event], sender: Sender, origin: Origin, tally: _BatchTally
+    ) -> None:
+        clean: list[Clean] = []
+        for event in events:
+            if not sender.may_see(event.metadata.get("project", "")):
+                tally.refuse("event", event.event_id, "it is of no project that you may write to")
+                continue
+            try:
+                clean.append(self.ingest.clean(_stamp(event, origin)))
+            except (InvalidInput, ContentBlocked) as exc:
+                tally.refuse("event", event.event_id, str(exc))
+        if not clean:
+            return
+        self.taken.note_taken(origin, [event.session_id for event in clean], [], {})
+        for created in self.ingest.submit(clean).result():
+            tally.add(created)
+
+    def _take_memories(
+        self, memories: Sequence[Memory], sender: Sender, origin: Origin, tally: _BatchTally
+    ) -> None:
+        for memory in memories:
+            try:
+                self._check_memory(memory, sender)
+                stored = names.to_server_memory(memory, sender.person)
+                self.taken.note_taken(origin, [], [stored.key], {})
+                tally.add(self.memory_merger.merge(stored))
+            except (InvalidInput, Overloaded) as exc:
+                tally.refuse("memory", memory.id, str(exc))
+        if self.doomed.list_doomed(limit=1)[1]:
+            self.on_doomed()
+
+    def _check_memory(self, memory: Memory, sender: Sender) -> None:
+        if memory.is_pending:
+            raise InvalidInput("it awaits review on its machine")
+        family = get_family(memory.domain)
+        if memory.domain == USER:
+            return
+        if family in (ORG, USER) or not sender.may_see(_get_project(memory.domain)):
+            raise InvalidInput("it is of no project that you may write to")
+
+    def _take_facts(
+        self, facts: Sequence[Fact], sender: Sender, origin: Origin, tally: _BatchTally
+    ) -> None:
+        for fact in facts:
+            if not sender.may_see(_get_project(fact.scope)):
+                tally.refuse("fact", fact.id, "it is of no project that you may write to")
+                continue
+            try:
+                self.taken.note_taken(origin, [], [], {fact.id: merging.note_fact(fact)})
+                tally.add(self.fact_merger.merge(fact))
+            except (InvalidInput, Overloaded) as exc:
+                tally.refuse("fact", fact.id, str(exc))
+
+    def _forget_events(
+        self, forgotten: Sequence[EventId], sender: Sender, tally: _BatchTally
+    ) -> None:
+        """Note what to erase, and make known the ids of events that have not come yet."""
+        owned = [names.qualify_event(event_id, sender.person) for event_id in forgotten]
+        with access.lift_restrictions():  # they are the sender's own, also of former projects
+            present = [event_id for event_id in owned if self.log.get(event_id) is not None]
+        absent = [event_id for event_id in owned if event_id not in set(present)]
+        if absent:
+            self.log.add_aliases([(each, self.clock.now()) for each in absent]).result()
+        self.doomed.add(present, [])
+        tally.taken += len(present)
+        tally.known += len(absent)
+        self.stones.put_event_stones(owned)
+        if present:
+            self.on_doomed()
+
+
+def _stamp(event: Event, origin: Origin) -> Event:
+    """Return a person's event as the server stores it. What the sender says about the person
+    does not count."""
+    machine = {MACHINE: origin.machine} if origin.machine else {}
+    rest = {key: value for key, value in event.metadata.items() if key != MACHINE}
+    return replace(
+        event,
+        event_id=names.qualify_event(event.event_id, origin.person),
+        session_id=names.qualify_session(event.session_id, origin.person),
+        metadata={**rest, PERSON: origin.person, **machine},
+    )
+
+
+def _get_project(domain: str) -> str:
+    """Return the name of a project's domain or scope; empty for any other."""
+    project = domain.partition(":")[2]
+    return project if domain == scopes.build_domain(project) and project != USER else ""
+
+
+def _is_shown(stored: Memory, local: Memory, scope: SharedScope) -> bool:
+    if stored.domain == Domain(USER):  # the server's own user has it, not the caller
+        return False
+    return scope.admits_memory(local)

@@ -1,0 +1,239 @@
+"""`memory remote`: the server of a team, which this machine exchanges records with."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from agent_memory.features.upstream.model import progress as exchange_progress
+from agent_memory.features.upstream.model.addresses import check_address
+from agent_memory.features.upstream.model.progress import RemoteSettings, RemoteStatus
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.agent_shells import check_person
+from agent_memory.interfaces.cli.commands import Group, Invocation, invocation, yes_option
+from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput, RemoteUnavailable
+
+MAX_KEY_BYTES = 4_096
+CHOOSE = "memory config set upstream.projects my-app"
+
+
+@click.group(
+    "remote",
+    cls=Group,
+    examples=(
+        "memory remote add https://memory.example",
+        "memory remote login",
+        CHOOSE,
+        "memory remote status",
+    ),
+)
+def remote_group() -> None:
+    """Exchange records with the server of your team.
+
+    Nothing leaves this machine before you choose projects: `memory config set upstream.projects`.
+    Git remotes are something else: `memory sync` uses those.
+    """
+
+
+@remote_group.command(
+    "add",
+    examples=(
+        "memory remote add https://memory.example",
+        "memory remote add https://memory.example --name acme",
+    ),
+)
+@click.argument("url")
+@click.option("--name", default="team", show_default=True, help="What to call it in output.")
+@invocation
+def add_remote(run: Invocation, url: str, name: str) -> None:
+    """Name the server of your team. It needs https://, except on this machine."""
+    # Late: loading the TOML editor takes a twentieth of the start time of every command.
+    from agent_memory.interfaces import config_file  # noqa: PLC0415
+
+    check_person(run, "choose a server for your records")
+    own, address = run.loaded.settings.upstream, check_address(url)
+    if own.url and own.url != address:
+        raise InvalidInput(f"there is a server already: {own.url}; `memory remote remove` first")
+    path = run.find_config_file()
+    config_file.change_all(path, {"upstream.url": address, "upstream.name": name})
+    projects = ", ".join(own.projects) or f"none yet: {CHOOSE}"
+    run.show(
+        {"url": address, "name": name, "projects": own.projects},
+        lambda: "\n".join(
+            (
+                f"\N{CHECK MARK} {rendering.plain(name)}: {rendering.plain(address)}",
+                f"  Projects that are shared: {rendering.plain(projects)}",
+                "  Next: memory remote login",
+            )
+        ),
+    )
+
+
+@remote_group.command("login", examples=("memory remote login", "memory remote login < key-file"))
+@invocation
+def login(run: Invocation) -> None:
+    """Store your key for the server, from a prompt or standard input.
+
+    It goes into a file that only you can read, and to that server alone.
+    """
+    check_person(run, "log in to a server")
+    settings = _require_server(run)
+    key = _obtain_key(run, settings)
+    person = ""
+    try:
+        person = (
+            run.services.joint_recall.connect(
+                RemoteSettings(url=settings.url, key=key, certificates=settings.certificates)
+            )
+            .identify()
+            .person
+        )
+    except RemoteUnavailable as exc:
+        run.terminal.warn(f"warning: the key was not checked: {rendering.plain(str(exc))}\n")
+    run.services.remote_keys.write(settings.url, key)
+    run.services.exchange.forwarding.back_off.reset()
+    as_whom = f" as {person}" if person else ""
+    run.show(
+        {"name": settings.name, "url": settings.url, "person": person or None},
+        lambda: f"\N{CHECK MARK} Logged in to {rendering.plain(settings.name + as_whom)}",
+    )
+
+
+@remote_group.command("list", examples=("memory remote list",))
+@invocation
+def list_remotes(run: Invocation) -> None:
+    """List the server, its address and what is shared."""
+    settings = run.services.exchange.forwarding.read_settings()
+    found = [_settings_json(settings)] if settings.url else []
+    run.show(
+        {"remotes": found},
+        lambda: (
+            f"{rendering.plain(settings.name)}  {rendering.plain(settings.url)}"
+            if settings.url
+            else "There is no server: memory remote add URL"
+        ),
+        essential=settings.url,
+    )
+
+
+@remote_group.command("status", examples=("memory remote status",))
+@invocation
+def remote_status(run: Invocation) -> None:
+    """Show what waits, and when the last exchange succeeded or failed."""
+    status = run.services.exchange.forwarding.get_status()
+    run.show(_status_json(status), lambda: "\n".join(_describe_status(status)))
+
+
+@remote_group.command("sync", examples=("memory remote sync",))
+@invocation
+def sync_remote(run: Invocation) -> None:
+    """Send and receive now. The daemon does so by itself within moments."""
+    _require_server(run)
+    with run.terminal.progress("Exchanging", None) as advance:
+        run.services.exchange.sync_now(lambda: advance(0))
+    status = run.services.exchange.forwarding.get_status()
+    run.show(_status_json(status), lambda: "\n".join(_describe_status(status)))
+
+
+@remote_group.command("remove", examples=("memory remote remove", "memory remote remove --yes"))
+@yes_option
+@invocation
+def remove_remote(run: Invocation, yes: bool) -> None:
+    """Forget the server, the key for it and which projects are shared.
+
+    What was sent stays there. What you forget here later is no longer forgotten there.
+    """
+    from agent_memory.interfaces import config_file  # noqa: PLC0415  # late, as above
+
+    check_person(run, "remove a server")
+    settings = _require_server(run)
+    if not run.confirm(f"Forget {settings.name} ({settings.url})?", yes=yes):
+        raise Cancelled
+    path = run.find_config_file()
+    for key in ("upstream.url", "upstream.name", "upstream.projects"):
+        config_file.remove(path, key)
+    run.services.remote_keys.remove()
+    run.services.exchange.forwarding.forget_server()
+    run.show(
+        {"removed": settings.url},
+        lambda: f"\N{CHECK MARK} Removed {rendering.plain(settings.name)}",
+    )
+
+
+def _require_server(run: Invocation) -> RemoteSettings:
+    settings = run.services.exchange.forwarding.read_settings()
+    if not settings.url:
+        raise ConfigError("there is no server: memory remote add URL")
+    return settings
+
+
+def _obtain_key(run: Invocation, settings: RemoteSettings) -> str:
+    """Return the user's key for a server. A login with the provider of the team belongs here: it
+    asks the server for a device code, and returns the token instead of a key."""
+    if run.terminal.call.input_is_terminal:
+        key = run.terminal.ask(f"Key for {settings.name}: ", hidden=True).strip()
+    else:
+        key = run.terminal.read(limit=MAX_KEY_BYTES).decode(errors="replace").strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise InvalidInput("that is not a key: it is one word of letters, digits and dashes")
+    return key
+
+
+def _settings_json(settings: RemoteSettings) -> dict[str, Any]:
+    return {
+        "name": settings.name,
+        "url": settings.url,
+        "has_key": bool(settings.key),
+        "projects": sorted(settings.scope.names),
+        "recall": settings.recall,
+    }
+
+
+def _status_json(status: RemoteStatus) -> dict[str, Any]:
+    progress = status.progress
+    return {
+        **_settings_json(status.settings),
+        "person": progress.person or None,
+        "waiting": {
+            "changes": status.changes_waiting,
+            "forgettings": status.forgettings_waiting,
+            "past_of": list(status.backfilling),
+        },
+        "sent": progress.sent,
+        "refused": progress.refused,
+        "last_success_ms": progress.last_success_ms or None,
+        "last_error": progress.last_error or None,
+        "last_error_ms": progress.last_error_ms if progress.last_error else None,
+        "retry_seconds": status.retry_seconds,
+    }
+
+
+def _describe_status(status: RemoteStatus) -> Iterator[str]:
+    settings, progress = status.settings, status.progress
+    if not settings.url:
+        yield "There is no server: memory remote add URL"
+        return
+    person = f", as {progress.person}" if progress.person else ""
+    yield rendering.plain(f"{settings.name}: {settings.url}{person}")
+    if not settings.key:
+        yield "  There is no key yet: memory remote login"
+    shared = ", ".join(sorted(settings.scope.names)) or f"nothing: {CHOOSE}"
+    yield f"  Shared: {rendering.plain(shared)}"
+    waiting = [
+        rendering.count(status.changes_waiting, "change") if status.changes_waiting else "",
+        rendering.count(status.forgettings_waiting, "forgetting")
+        if status.forgettings_waiting
+        else "",
+        f"the past of {', '.join(status.backfilling)}" if status.backfilling else "",
+    ]
+    yield rendering.plain(f"  Waiting: {', '.join(filter(None, waiting)) or 'nothing'}")
+    refused = f", {progress.refused:,} refused" if progress.refused else ""
+    yield f"  Sent: {rendering.count(progress.sent, 'record')}{refused}"
+    success = progress.last_success_ms
+    never = success == exchange_progress.NEVER
+    yield f"  Last success: {'never' if never else rendering.format_with_age(success)}"
+    if progress.last_error:
+        when = rendering.format_with_age(progress.last_error_ms)
+        yield rendering.plain(f"  Last error: {when}: {progress.last_error}")
+        if status.retry_seconds:
+            yield f"  Next try: in {rendering.count(status.retry_seconds, 'second')}"

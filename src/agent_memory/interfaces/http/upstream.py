@@ -1,0 +1,231 @@
+"""The routes of a team's server: people's machines send records here, and ask for what changed.
+
+Who a caller is comes from the key alone: what a body says about the person does not count.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response
+from pydantic import Field
+
+from agent_memory import __version__
+from agent_memory.features.upstream.model import hit_records, records
+from agent_memory.features.upstream.model.records import (
+    MAX_CHANGES,
+    MAX_MACHINE_CHARS,
+    MAX_RECORDS,
+    RecordBatch,
+)
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.services.receiving import Sender
+from agent_memory.features.upstream.services.team_search import MAX_AROUND
+from agent_memory.interfaces.http import answers
+from agent_memory.interfaces.http.answers import MISSING
+from agent_memory.interfaces.http.callers import read_principal
+from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.http.models import RequestModel, ResponseModel, show_example
+from agent_memory.kernel.access import Role
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId
+
+MAX_PROJECTS = 200
+
+Object = dict[str, Any]
+Records = Annotated[list[Object], Field(default_factory=list, max_length=MAX_RECORDS)]
+Projects = Annotated[
+    list[str],
+    Query(
+        alias="project",
+        max_length=MAX_PROJECTS,
+        description="Only of these projects; `user` are the caller's own memories.",
+    ),
+]
+
+
+class TeamMember(ResponseModel):
+    """Who the owner of a key is."""
+
+    person: str
+    role: str
+    version: str
+
+
+class SentRecords(RequestModel):
+    """Records of a machine. The forms are those of `GET /api/v1/upstream/changes/`; events have
+    `event_id`, `session_id`, `timestamp_ms`, `type`, `role` (as numbers), `text` and `metadata`."""
+
+    machine: Annotated[str, Field(max_length=MAX_MACHINE_CHARS)] = ""
+    events: Records
+    memories: Records
+    facts: Records
+    removed_facts: Records
+    forgotten: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=128)]],
+        Field(
+            default_factory=list,
+            max_length=MAX_RECORDS,
+            description="Ids of events that were forgotten.",
+        ),
+    ]
+
+    model_config = show_example(
+        {
+            "machine": "laptop",
+            "events": [
+                {
+                    "event_id": "01J8ZK",
+                    "session_id": "s-42",
+                    "timestamp_ms": 1767225600000,
+                    "type": 2,
+                    "role": 1,
+                    "text": "Which database do we use?",
+                    "metadata": {"project": "my-app"},
+                }
+            ],
+        }
+    )
+
+
+class RefusedRecord(ResponseModel):
+    kind: str
+    name: str
+    reason: str
+
+
+class SentOutcome(ResponseModel):
+    """`known` were there already, as they are."""
+
+    taken: int
+    known: int
+    refused: list[RefusedRecord]
+
+
+class TeamChanges(ResponseModel):
+    """Each change has a `kind` (memory, fact, removed_fact, forgotten_event) and its `record`."""
+
+    changes: list[Object]
+    next: Annotated[str, Field(description="Pass it as `after` to read on.")]
+    more: bool
+
+
+class TeamQuestion(RequestModel):
+    """A question, with the filters of a search by their names in JSON."""
+
+    query: Annotated[str, Field(max_length=10_000)]
+    projects: Annotated[list[str], Field(max_length=MAX_PROJECTS)]
+    mode: str = "hybrid"
+    limit: Annotated[int, Field(ge=0, le=100)] = 10
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.0
+    scope: Annotated[Object, Field(default_factory=dict)]
+
+
+def build_router(dependencies: HttpDependencies) -> APIRouter:
+    routes = APIRouter(prefix="/upstream", tags=["team"])
+    services, run = dependencies.services, dependencies.bridge.run
+
+    @routes.get("/", summary="Who the key belongs to", response_model=TeamMember)
+    async def identify(request: Request) -> Response:
+        role = read_principal(request).role.value
+        person = _find_person(request)
+        return answers.render_json({"person": person, "role": role, "version": __version__})
+
+    @routes.post("/records/", summary="Send records of a machine", response_model=SentOutcome)
+    async def send(request: Request, sent: SentRecords) -> Response:
+        """Take each record once: sending it again changes nothing."""
+        if read_principal(request).role is Role.READER:
+            raise HTTPException(403, "the key may only read")
+        sender = _build_sender(request)
+
+        def take() -> Object:
+            batch, refused = _parse_batch(sent)
+            outcome = services.exchange.receiving.take(batch, sender)
+            return {
+                "taken": outcome.taken,
+                "known": outcome.known,
+                "refused": refused
+                + [
+                    {"kind": each.kind, "name": each.name, "reason": each.reason}
+                    for each in outcome.refused
+                ],
+            }
+
+        return answers.render_json(await run(take))
+
+    @routes.get(
+        "/changes/",
+        summary="Memories, facts and forgettings that changed",
+        response_model=TeamChanges,
+    )
+    async def list_changes(
+        request: Request,
+        projects: Projects = [],  # noqa: B006
+        after: Annotated[str, Query(max_length=40)] = "",
+        limit: Annotated[int, Query(ge=1, le=MAX_CHANGES)] = 100,
+    ) -> Response:
+        sender, scope = _build_sender(request), SharedScope.parse(projects)
+        page = await run(
+            lambda: services.exchange.receiving.list_changes(after, scope, sender, limit=limit)
+        )
+        changes = [records.encode_change(change) for change in page.changes]
+        return answers.render_json({"changes": changes, "next": page.next, "more": page.more})
+
+    @routes.post("/search/", summary="Search for a machine of a person", response_model=Object)
+    async def search(request: Request, question: TeamQuestion) -> Response:
+        sender = _build_sender(request)
+        query, scope = hit_records.decode_question(question.model_dump())
+        found = await run(lambda: services.team_search.search(query, scope, sender))
+        return answers.render_json(hit_records.encode_result(found))
+
+    @routes.get(
+        "/record/",
+        summary="Open a record by its URI, with the turns around an event",
+        response_model=Object,
+        responses=MISSING,
+    )
+    async def open_record(
+        request: Request,
+        uri: Annotated[str, Query(max_length=1_000)],
+        projects: Projects = [],  # noqa: B006
+        around: Annotated[int, Query(ge=0, le=MAX_AROUND)] = 3,
+    ) -> Response:
+        sender, scope = _build_sender(request), SharedScope.parse(projects)
+        opened = await run(lambda: services.team_search.open(uri, scope, sender, around=around))
+        return answers.render_json(records.encode_opened(opened))
+
+    return routes
+
+
+def _find_person(request: Request) -> str:
+    """Return the person of the key; one that belongs to nobody stands for itself."""
+    person = read_principal(request).person or str(getattr(request.state, "caller", ""))
+    if not person:
+        raise HTTPException(403, "the key belongs to no person")
+    return person
+
+
+def _build_sender(request: Request) -> Sender:
+    return Sender(person=_find_person(request), projects=read_principal(request).projects)
+
+
+def _parse_batch(sent: SentRecords) -> tuple[RecordBatch, list[Object]]:
+    """Return the records that are valid, and what is wrong with the others."""
+    refused: list[Object] = []
+
+    def parse(kind: str, decode: Any, items: list[Object]) -> tuple[Any, ...]:
+        found = []
+        for item in items:
+            try:
+                found.append(decode(item))
+            except InvalidInput as exc:
+                name = str(item.get("event_id") or item.get("id") or item.get("digest") or "")
+                refused.append({"kind": kind, "name": name[:128], "reason": str(exc)})
+        return tuple(found)
+
+    return RecordBatch(
+        machine="".join(char for char in sent.machine if char.isprintable()),
+        events=parse("event", records.decode_event, sent.events),
+        memories=parse("memory", records.decode_memory, sent.memories),
+        facts=parse("fact", records.decode_fact, sent.facts),
+        removed_facts=parse("fact", records.decode_stone, sent.removed_facts),
+        forgotten=tuple(map(EventId, sent.forgotten)),
+    ), refused

@@ -1,0 +1,243 @@
+"""A team's server as a machine sees it: over HTTP from a real daemon, and in a simulation."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+
+import pytest
+
+from agent_memory.features.index.model.queries import TEAM, Query
+from agent_memory.features.knowledge.model.facts import Claim, Fact
+from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
+from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.records import (
+    MAX_RECORDS,
+    ForgottenEvent,
+    RecordBatch,
+    TeamChange,
+)
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.ports import TeamServer
+from agent_memory.kernel.errors import InvalidInput, NotFound, RemoteUnavailable, Unauthorized
+from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
+from tests.command_runner import Home, wait_until
+from tests.memory_values import memory
+from tests.simulation.laptops import SimulatedClock, TeamHub, TeamParts, TeamWorld, Wire
+from tests.team_laptops import TeamServerHome
+
+SCOPE = SharedScope(frozenset({"shop", USER}))
+Connect = Callable[[str], TeamServer]  # with the key of a person
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[TeamServerHome]:
+    with Home() as home:
+        yield TeamServerHome(home)
+
+
+@pytest.fixture(params=["http", "simulated"])
+def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
+    with ExitStack() as stack:
+        if request.param == "http":
+            server: TeamServerHome = request.getfixturevalue("real")
+            number = len(server.keys)
+
+            def over_http(person: str) -> TeamServer:
+                name = f"{person}{number}"  # each test has people of its own
+                key = server.keys.get(name) or server.create_key(name)
+                server.keys[name] = key
+                return stack.enter_context(closing(HttpTeamServer(server.url, key)))
+
+            yield over_http
+            return
+        hub = TeamHub(SimulatedClock(), TeamParts())
+        stack.callback(hub.store.close)
+        world = TeamWorld(0, random.Random(0), SimulatedClock(), trouble=0.0)
+        yield lambda person: Wire(world, hub, person, lambda: True)
+
+
+def build_event(name: str, text: str = "words", project: str = "shop") -> Event:
+    return Event(
+        event_id=EventId(name),
+        session_id=SessionId("s-1"),
+        at_ms=Millis(1_767_225_600_000),
+        type=EventType.USER_MESSAGE,
+        role=EventRole.USER,
+        text=text,
+        metadata={"project": project},
+    )
+
+
+def build_fact(value: str, at: int, key: str) -> Fact:
+    claim = Claim(scope="project:shop", key=key, value=value)
+    return Fact(
+        id=claim.fact_id,
+        scope="project:shop",
+        key=key,
+        value=value,
+        created_ms=Millis(at),
+        updated_ms=Millis(at),
+        valued_ms=Millis(at),
+    )
+
+
+def pull(server: TeamServer, scope: SharedScope = SCOPE) -> list[TeamChange]:
+    found: list[TeamChange] = []
+    after = ""
+    while True:
+        page = server.list_changes(after, scope, limit=2)
+        found += page.changes
+        if not page.more:
+            return found
+        after = page.next
+
+
+def test_sending_again_changes_nothing(connect: Connect) -> None:
+    ada = connect("ada")
+    assert ada.identify().person.startswith("ada")
+    batch = RecordBatch(
+        machine="laptop",
+        events=(build_event("again-1"),),
+        memories=(memory("Sent again and again"),),
+        facts=(build_fact("1", 5, "again"),),
+    )
+    first = ada.send(batch)
+    assert (first.taken, first.known, first.refused) == (3, 0, ())
+    second = ada.send(batch)
+    assert (second.taken, second.known, second.refused) == (0, 3, ())
+
+
+def test_what_is_of_no_project_is_refused_and_the_rest_is_taken(connect: Connect) -> None:
+    batch = RecordBatch(
+        events=(build_event("none-1", project=""), build_event("none-2")),
+        memories=(
+            memory("Of an organization", domain=Domain("org:acme")),
+            memory("Noted automatically", status=MemoryStatus.PENDING),
+            memory("Of another person", domain=Domain("user:eve")),
+        ),
+        facts=(replace(build_fact("1", 5, "wrong"), id=build_fact("1", 5, "right").id),),
+    )
+    outcome = connect("ada").send(batch)
+    assert outcome.taken == 1
+    assert [each.kind for each in outcome.refused] == [
+        "event",
+        "memory",
+        "memory",
+        "memory",
+        "fact",
+    ]
+
+
+def test_changes_of_one_reach_the_other_and_own_memories_do_not(connect: Connect) -> None:
+    ada, bob = connect("ada"), connect("bob")
+    shared, own = memory("Seen by the team"), memory("Seen by me", domain=USER)
+    fact = build_fact("blue", 7, "colour")
+    ada.send(RecordBatch(memories=(shared, own), facts=(fact,)))
+    seen = pull(bob)
+    assert shared in seen
+    assert fact in seen
+    assert own.summary not in [each.summary for each in seen if isinstance(each, Memory)]
+    assert own in pull(ada)
+    assert shared not in pull(bob, SharedScope(frozenset({"yard"})))
+
+
+def test_copies_merge_and_tombstones_win(connect: Connect) -> None:
+    ada, bob = connect("ada"), connect("bob")
+    base = memory("Edited by two", at=1_700_000_000_100)
+    ada.send(RecordBatch(memories=(base,)))
+    one = memories.update_fields(base, Millis(1_700_000_000_200), tags=frozenset({"a"}))
+    other = memories.update_fields(base, Millis(1_700_000_000_300), tags=frozenset({"b"}))
+    bob.send(RecordBatch(memories=(other,)))
+    ada.send(RecordBatch(memories=(one,)))
+    (merged,) = [
+        each for each in pull(bob) if isinstance(each, Memory) and each.digest == base.digest
+    ]
+    assert merged == memories.merge_copies(one, other)
+    never_seen = memories.build_tombstone(memory("Never sent"), Millis(1_700_000_000_900))
+    ada.send(RecordBatch(memories=(never_seen,)))
+    outcome = bob.send(RecordBatch(memories=(memory("Never sent"),)))
+    assert outcome.known == 1
+    assert never_seen in [
+        replace(each, updated_ms=never_seen.updated_ms)
+        for each in pull(bob)
+        if isinstance(each, Memory)
+    ]
+
+
+def test_a_removed_fact_stays_away_until_it_has_a_later_value(connect: Connect) -> None:
+    ada, bob = connect("ada"), connect("bob")
+    fact = build_fact("old", 10, "removed")
+    ada.send(RecordBatch(facts=(fact,)))
+    stone = FactStone(id=fact.id, scope=fact.scope, at_ms=Millis(20))
+    bob.send(RecordBatch(removed_facts=(stone,)))
+    assert stone in pull(ada)
+    assert ada.send(RecordBatch(facts=(build_fact("older", 15, "removed"),))).taken == 0
+    later = build_fact("new", 30, "removed")
+    assert ada.send(RecordBatch(facts=(later,))).taken == 1
+    assert later in pull(bob)
+
+
+def test_a_forgotten_event_does_not_come_back_and_only_its_person_learns(
+    connect: Connect,
+) -> None:
+    ada, bob = connect("ada"), connect("bob")
+    ada.send(RecordBatch(forgotten=(EventId("gone-1"),)))
+    assert ada.send(RecordBatch(events=(build_event("gone-1"),))).known == 1
+    assert bob.send(RecordBatch(events=(build_event("gone-1"),))).taken == 1
+    assert ForgottenEvent(event_id=EventId("gone-1")) in pull(ada)
+    assert ForgottenEvent(event_id=EventId("gone-1")) not in pull(bob)
+
+
+class TestOverHttp:
+    def test_a_search_and_its_hit_are_marked_with_their_person(self, real: TeamServerHome) -> None:
+        key = real.create_key("grace")
+        with closing(HttpTeamServer(real.url, key)) as server:
+            server.send(
+                RecordBatch(
+                    machine="desk", events=(build_event("find-1", "the walrus ledger is full"),)
+                )
+            )
+            query = Query(text="walrus ledger")
+            wait_until(lambda: bool(server.search(query, SCOPE).hits), "it is found")
+            hit = server.search(query, SCOPE).hits[0]
+            assert (hit.origin, hit.person, hit.document.id) == (TEAM, "grace", "find-1@grace")
+            opened = server.open(hit.uri, SCOPE, around=2)
+            assert (opened.person, opened.machine) == ("grace", "desk")
+            narrow = SharedScope(frozenset({"yard"}))
+            assert server.search(query, narrow).hits == ()
+            with pytest.raises(NotFound):
+                server.open(hit.uri, narrow, around=0)
+
+    def test_a_secret_is_removed_here_too(self, real: TeamServerHome) -> None:
+        token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+        with closing(HttpTeamServer(real.url, real.create_key("carol"))) as server:
+            server.send(RecordBatch(events=(build_event("leak-1", f"use {token} now"),)))
+            outcome = server.send(RecordBatch(memories=(memory("With a key", token),)))
+            assert "secret" in outcome.refused[0].reason
+        assert token not in str(real.list_events())
+
+    def test_a_key_that_is_unknown_is_refused(self, real: TeamServerHome) -> None:
+        with closing(HttpTeamServer(real.url, "am_unknown")) as server, pytest.raises(Unauthorized):
+            server.identify()
+
+    def test_a_batch_that_is_too_long_is_refused(self, real: TeamServerHome) -> None:
+        events = tuple(build_event(f"many-{n}") for n in range(MAX_RECORDS + 1))
+        key = real.create_key("dave")
+        with closing(HttpTeamServer(real.url, key)) as server, pytest.raises(InvalidInput):
+            server.send(RecordBatch(events=events))
+
+    def test_a_server_that_is_away_or_another_is_reported(self, real: TeamServerHome) -> None:
+        with (
+            closing(HttpTeamServer("http://127.0.0.1:9", "k")) as nobody,
+            pytest.raises(RemoteUnavailable),
+        ):
+            nobody.identify()
+        with (
+            closing(HttpTeamServer(f"{real.url}/elsewhere", real.web.key)) as wrong,
+            pytest.raises(NotFound),
+        ):
+            wrong.identify()

@@ -1,0 +1,143 @@
+"""The state of the exchange with a team's server, on every store."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.memories.model import memories
+from agent_memory.features.upstream.adapters.upstream_store import (
+    StoredDoomedRecords,
+    StoredUpstream,
+)
+from agent_memory.features.upstream.model.merging import FactNote, FactStone
+from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
+from agent_memory.features.upstream.ports import ChangedRecord, Origin
+from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, SessionId
+from agent_memory.platform.ports import OrderedStore
+from tests.contract.stores import STORES
+from tests.memory_values import PROJECT, memory
+
+FACT = KnowledgeId("fact-1")
+NOTE = FactNote("project:shop", Millis(5))
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OrderedStore]:
+    opened = STORES[request.param](tmp_path / "db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def state(store: OrderedStore) -> StoredUpstream:
+    return StoredUpstream(store)
+
+
+def event(name: str, session: str = "s-1", project: str = "shop") -> Event:
+    return Event(
+        event_id=EventId(name),
+        session_id=SessionId(session),
+        at_ms=Millis(1),
+        type=EventType.USER_MESSAGE,
+        role=EventRole.USER,
+        metadata={"project": project},
+    )
+
+
+def test_progress_and_backfills_stay_until_the_server_is_forgotten(state: StoredUpstream) -> None:
+    assert state.load() == SyncProgress()
+    progress = SyncProgress(url="https://hub", person="ada", cursor=7, pulled="3")
+    state.save(progress)
+    state.save_backfill(ProjectBackfill(name="shop", phase=1, after="x:y"))
+    state.save_backfill(ProjectBackfill(name="a:b"))
+    assert state.load() == progress
+    names = [each.name for each in state.list_backfills()]
+    assert sorted(names) == ["a:b", "shop"]
+    state.remove_backfill("a:b")
+    assert state.list_backfills() == [ProjectBackfill(name="shop", phase=1, after="x:y")]
+    state.reset()
+    assert (state.load(), state.list_backfills()) == (SyncProgress(), [])
+
+
+def test_only_what_was_sent_or_is_shared_is_forgotten_elsewhere(state: StoredUpstream) -> None:
+    state.note_events([event("e0")])
+    assert state.list_forgotten(limit=10) == []
+    state.note_sent([SessionId("s-1")], ["project:yard"], {})
+    state.note_events([event("e1"), event("e2", "s-2"), event("e3", "s-3", "yard")])
+    shop = memory("In the shop").key
+    state.note_memories([shop, shop._replace(domain="project:yard")])  # type: ignore[arg-type]
+    items = state.list_forgotten(limit=10)
+    assert [item.event_id for item in items] == ["e1", "e3", None]
+    assert items[-1].memory == shop._replace(domain="project:yard")  # type: ignore[arg-type]
+    assert state.get_last_forgotten() == items[-1].number
+    state.drop_forgotten(items[:2])
+    assert state.list_forgotten(limit=10) == items[2:]
+
+
+def test_a_server_sets_stones_for_what_it_has_taken(state: StoredUpstream) -> None:
+    state.note_taken(Origin("ada", "laptop"), [SessionId("s-1")], [], {})
+    state.note_events([event("e1"), event("e2", "s-2")])
+    assert state.has_event_stone(EventId("e1"))
+    assert not state.has_event_stone(EventId("e2"))
+    assert state.list_event_stones("", limit=10) == ["e1"]
+    assert [record for _, record in state.read(0, limit=10)] == [ChangedRecord(event=EventId("e1"))]
+    state.put_event_stones([EventId("e1")])
+    assert len(state.read(0, limit=10)) == 1
+
+
+def test_the_first_origin_of_a_record_stays(state: StoredUpstream) -> None:
+    key = memory().key
+    state.note_taken(Origin("ada", "laptop"), [], [key], {FACT: NOTE})
+    state.note_taken(Origin("bob", "desk"), [], [key], {FACT: replace(NOTE, valued_ms=Millis(9))})
+    assert state.get_memory_origins([key]) == [Origin("ada", "laptop")]
+    assert state.get_fact_origins([FACT]) == [Origin("ada", "laptop")]
+    assert state.find_taken_facts([FACT])[FACT].valued_ms == 9
+    assert state.list_taken_facts("", limit=5) == [FACT]
+    state.drop_taken_facts([FACT])
+    assert state.find_taken_facts([FACT]) == {}
+
+
+def test_each_record_is_listed_once_with_its_last_change(state: StoredUpstream) -> None:
+    one, other = memory("one").key, memory("other").key
+    records = [ChangedRecord(memory=one), ChangedRecord(memory=other)]
+    assert state.append(records, before=None, cursor=2)
+    assert not state.append(records, before=None, cursor=9)
+    assert state.append([ChangedRecord(memory=one)], before=2, cursor=3)
+    assert state.get_cursor() == 3
+    listed = state.read(0, limit=10)
+    assert [record.memory for _, record in listed] == [other, one]
+    assert [record.memory for _, record in state.read(listed[0][0], limit=10)] == [one]
+    assert state.get_last() == listed[-1][0]
+
+
+def test_a_later_stone_replaces_an_earlier_one(state: StoredUpstream) -> None:
+    stone = FactStone(id=FACT, scope="project:shop", at_ms=Millis(10))
+    assert state.put_fact_stone(stone)
+    assert not state.put_fact_stone(replace(stone, at_ms=Millis(9)))
+    later = replace(stone, at_ms=Millis(11))
+    assert state.put_fact_stone(later)
+    assert state.get_fact_stones([FACT, KnowledgeId("none")]) == [later, None]
+    assert state.list_fact_stones("", limit=5) == [later]
+
+
+def test_sent_facts_are_known_until_they_are_gone(state: StoredUpstream) -> None:
+    state.note_sent([], [], {FACT: NOTE})
+    state.note_sent([], [], {FACT: replace(NOTE, valued_ms=Millis(8))})
+    assert state.find_sent_facts([FACT])[FACT].valued_ms == 8
+    assert state.list_sent_facts("", limit=5) == [FACT]
+    state.drop_facts([FACT])
+    assert state.find_sent_facts([FACT]) == {}
+    assert not state.is_sent(SessionId("s-1"))
+
+
+def test_the_doomed_stay_until_they_are_erased(store: OrderedStore) -> None:
+    doomed = StoredDoomedRecords(store)
+    stone = memories.build_tombstone(memory(domain=PROJECT), Millis(1_700_000_000_009))
+    doomed.add([EventId("e1")], [stone])
+    doomed.add([EventId("e1")], [stone])
+    assert doomed.list_doomed(limit=10) == ([EventId("e1")], [stone])
+    doomed.drop([EventId("e1")], [stone])
+    assert doomed.list_doomed(limit=10) == ([], [])

@@ -1,0 +1,353 @@
+"""Two laptops and a team's server as real daemons: forwarding, recall, edits, forgetting."""
+
+import json
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.command_runner import Home, wait_until
+from tests.http_client import Web
+from tests.memory_commands import CONFIG, INVALID, MISSING, OK, assert_refused
+from tests.team_laptops import AT, Laptop, TeamServerHome, open_team
+
+RECORDS = "/api/v1/upstream/records/"
+
+
+@pytest.fixture(scope="module")
+def team() -> Iterator[tuple[TeamServerHome, Laptop, Laptop]]:
+    """A server, and two laptops of one person that share the projects `shop` and `work`."""
+    with open_team(2) as (server, (one, two)):
+        key = server.create_key("ada")
+        for laptop in (one, two):
+            laptop.connect(server, key, "shop", "work")
+        yield server, one, two
+
+
+@pytest.fixture
+def server(team: tuple[TeamServerHome, Laptop, Laptop]) -> TeamServerHome:
+    return team[0]
+
+
+@pytest.fixture
+def one(team: tuple[TeamServerHome, Laptop, Laptop]) -> Laptop:
+    return team[1]
+
+
+@pytest.fixture
+def two(team: tuple[TeamServerHome, Laptop, Laptop]) -> Laptop:
+    return team[2]
+
+
+def find_event(server: TeamServerHome, event_id: str) -> dict[str, object] | None:
+    found = [event for event in server.list_events() if event["event_id"] == event_id]
+    return found[0] if found else None
+
+
+class TestForwarding:
+    def test_only_chosen_projects_leave_and_the_person_comes_from_the_key(
+        self, server: TeamServerHome, one: Laptop
+    ) -> None:
+        one.record("crane-1", "the crane service uses PostgreSQL", "shop")
+        one.record("diary-1", "a private thought about pelicans", "diary")
+        one.sync()
+        sent = find_event(server, "crane-1@ada")
+        assert sent is not None
+        assert sent["metadata"]["person"] == "ada"  # type: ignore[index]
+        assert sent["session_id"] == "s-1@ada"
+        texts = [event["text"] for event in server.list_events()]
+        assert not any("pelicans" in text for text in texts)
+
+    def test_the_daemon_sends_by_itself(self, server: TeamServerHome, one: Laptop) -> None:
+        one.record("alone-1", "nobody asked for this to be sent", "shop")
+        wait_until(lambda: find_event(server, "alone-1@ada") is not None, "it is sent")
+
+    def test_the_past_of_a_project_follows_when_it_is_chosen(
+        self, server: TeamServerHome, one: Laptop
+    ) -> None:
+        one.record("late-1", "something about the yard", "yard")
+        one.sync()
+        assert find_event(server, "late-1@ada") is None
+        one.share("shop", "work", "yard")
+        one.sync()
+        assert find_event(server, "late-1@ada") is not None
+        one.share("shop", "work")
+        one.record("late-2", "nothing more leaves", "yard")
+        one.sync()
+        assert find_event(server, "late-2@ada") is None
+
+    def test_a_kill_after_the_server_has_taken_a_batch_loses_and_doubles_nothing(
+        self, server: TeamServerHome, one: Laptop
+    ) -> None:
+        """The cursor moves after the answer: a daemon that ends in between sends again."""
+        names = [f"kill-{number}" for number in range(40)]
+        for name in names[:20]:
+            one.record(name, f"before the kill: {name}", "shop")
+        one.home.stop(signal.SIGKILL)  # whatever it is doing
+        one.home.serve()
+        for name in names[20:]:
+            one.record(name, f"after the kill: {name}", "shop")
+        one.sync()
+        found = [event["event_id"] for event in server.list_events()]
+        assert sorted(each for each in found if each.startswith("kill-")) == sorted(
+            f"{name}@ada" for name in names
+        )
+
+    def test_the_same_id_of_two_people_is_two_events(
+        self, server: TeamServerHome, one: Laptop
+    ) -> None:
+        one.record("same-id", "ada's words", "shop")
+        one.sync()
+        event = {
+            "event_id": "same-id",
+            "session_id": "s-1",
+            "timestamp_ms": AT,
+            "type": 2,
+            "role": 1,
+            "text": "bob's words",
+            "metadata": {"project": "shop", "person": "ada"},
+        }
+        key = server.create_key("bob")
+        answer = server.web.ask("POST", RECORDS, key=key, json={"events": [event]})
+        assert answer.json()["taken"] == 1
+        texts = {event["event_id"]: event["text"] for event in server.list_events()}
+        assert texts["same-id@ada"] == "ada's words"
+        assert texts["same-id@bob"] == "bob's words"
+        forgotten = server.web.ask("POST", RECORDS, key=key, json={"forgotten": ["same-id@ada"]})
+        assert forgotten.json()["taken"] == 0
+        assert find_event(server, "same-id@ada") is not None
+
+
+class TestRecall:
+    def test_a_second_machine_finds_the_first_ones_conversation(
+        self, one: Laptop, two: Laptop
+    ) -> None:
+        one.record("heron-1", "the heron queue retries three times", "shop")
+        one.sync()
+        wait_until(lambda: bool(two.recall("heron", "queue")["results"]), "the server answers")
+        hit = two.recall("heron", "queue")["results"][0]
+        assert (hit["origin"], hit["person"], hit["id"]) == ("team", "ada", "heron-1@ada")
+        assert "team \N{MIDDLE DOT} ada" in two.memory.text("recall", "heron queue")
+        shown = two.memory("show", hit["uri"])
+        assert shown.code == OK
+        assert "retries three times" in shown.text
+        assert "team" in shown.errors
+        minimal = two.memory.json("recall", "heron queue", "--detail", "minimal")["results"][0]
+        assert minimal["person"] == "ada"
+
+    def test_what_this_machine_has_sent_is_not_shown_twice(self, one: Laptop) -> None:
+        one.record("ibis-1", "the ibis cache lives for an hour", "shop")
+        one.sync()
+        hits = one.recall("ibis", "cache")["results"]
+        assert [hit["id"] for hit in hits if "ibis" in hit["summary"]] == ["ibis-1"]
+        assert {hit["origin"] for hit in hits if "ibis" in hit["summary"]} == {"local"}
+
+    def test_other_interfaces_ask_the_server_too(self, one: Laptop, two: Laptop) -> None:
+        one.record("egret-1", "the egret budget is forty", "shop")
+        one.sync()
+        wait_until(lambda: bool(two.recall("egret", "budget")["results"]), "the server answers")
+        answer = Web(two.home).ask(path="/api/v1/search/", params={"query": "egret budget"})
+        assert answer.json()["results"][0]["origin"] == "team"
+
+    def test_recall_can_be_kept_on_this_machine(self, one: Laptop, two: Laptop) -> None:
+        one.record("stork-1", "the stork index is rebuilt at night", "shop")
+        one.sync()
+        two.memory("config", "set", "upstream.recall", "false")
+        try:
+            assert two.recall("stork", "index")["results"] == []
+        finally:
+            two.memory("config", "set", "upstream.recall", "true")
+
+    def test_without_the_server_the_local_side_answers_with_a_warning(self) -> None:
+        with open_team(1) as (server, (laptop,)):
+            laptop.connect(server, server.create_key("ada"), "shop")
+            laptop.record("swan-1", "the swan gateway has two nodes", "shop")
+            laptop.sync()
+            server.home.stop()
+            answer = laptop.memory("recall", "swan gateway", "--format", "json")
+            assert "swan-1" in [hit["id"] for hit in answer.json()["results"]]
+            assert "only this machine was searched" in answer.json()["warning"]
+            laptop.record("swan-2", "the swan gateway is written offline", "shop")
+            assert laptop.memory("remote", "sync").code != OK
+            status = laptop.status()
+            assert status["waiting"]["changes"] > 0
+            assert "does not answer" in status["last_error"]
+            forgotten = laptop.memory.json("forget", "--event", "swan-1", "--yes")
+            assert forgotten["team"]["waiting"] == 1
+            assert "wait" in laptop.memory.text("remote", "status").lower()
+
+
+class TestMemories:
+    def test_edits_and_tombstones_come_down(
+        self, server: TeamServerHome, one: Laptop, two: Laptop
+    ) -> None:
+        words = ("capture", "decisions", "Ship on Tuesdays", "--domain", "project:work")
+        captured = one.memory.json(*words)["memory_id"]
+        one.sync()
+        two.sync()
+        assert two.memory.show(captured)["summary"] == "Ship on Tuesdays"
+        one.memory("edit", captured, "--tags", "ops")
+        two.memory("edit", captured, "--tags", "release")
+        for laptop in (one, two, one):
+            laptop.sync()
+        assert one.memory.show(captured)["tags"] == ["ops", "release"]
+        assert two.memory.show(captured)["tags"] == ["ops", "release"]
+        report = two.memory.json("forget", captured, "--yes")
+        assert report["team"] == {"asked": 1, "waiting": 0, "error": ""}
+        wait_until(lambda: one.sync()["waiting"]["changes"] == 0, "one has sent everything")
+
+        def is_gone() -> bool:
+            one.sync()
+            return one.memory("show", captured).code == MISSING
+
+        wait_until(is_gone, "the other laptop forgets it")
+        key = server.create_key("reader-of-changes")
+        changes = server.web.ask(
+            path="/api/v1/upstream/changes/", key=key, params={"project": ["work"]}
+        ).json()["changes"]
+        stones = [each["record"] for each in changes if each["kind"] == "memory"]
+        assert all(each["status"] == "tombstone" for each in stones)
+
+    def test_own_memories_are_private_to_their_person(
+        self, server: TeamServerHome, one: Laptop, two: Laptop
+    ) -> None:
+        for laptop in (one, two):
+            laptop.share("shop", "work", "user")
+        one.memory.json("capture", "learnings", "I prefer tabs", "--domain", "user")
+        one.sync()
+        two.sync()
+        listed = two.memory.json("list", "--domain", "user")["memories"]
+        assert [memory["summary"] for memory in listed] == ["I prefer tabs"]
+        other = server.create_key("eve")
+        answer = server.web.ask(
+            path="/api/v1/upstream/changes/", key=other, params={"project": ["shop", "user"]}
+        )
+        assert "tabs" not in answer.text
+        body = {"query": "prefer tabs", "projects": ["shop", "user"], "scope": {}}
+        found = server.web.ask("POST", "/api/v1/upstream/search/", key=other, json=body)
+        assert found.json()["hits"] == []
+
+
+class TestForgetting:
+    def test_it_travels_to_the_server_and_the_other_machine(
+        self, server: TeamServerHome, one: Laptop, two: Laptop
+    ) -> None:
+        for laptop in (one, two):  # both have imported the same conversation
+            laptop.record("gull-1", "the gull token was rotated", "shop", session="gull")
+        one.sync()
+        report = one.memory.json("forget", "--event", "gull-1", "--yes")
+        assert report["team"]["waiting"] == 0
+        wait_until(lambda: find_event(server, "gull-1@ada") is None, "the server forgets it")
+
+        def is_gone() -> bool:
+            two.sync()
+            return two.memory("show", "memory://events/gull-1").code == MISSING
+
+        wait_until(is_gone, "the other laptop forgets it")
+        two.sync()
+        event = {
+            "event_id": "gull-1",
+            "session_id": "gull",
+            "timestamp_ms": AT,
+            "type": 2,
+            "role": 1,
+            "text": "the gull token was rotated",
+            "metadata": {"project": "shop"},
+        }
+        key = json.loads((one.home.data / "remote-key").read_text())["key"]
+        again = server.web.ask("POST", RECORDS, key=key, json={"events": [event]})
+        assert again.json() == {"taken": 0, "known": 1, "refused": []}
+        assert find_event(server, "gull-1@ada") is None
+
+
+class TestCommands:
+    def test_a_server_elsewhere_needs_https(self) -> None:
+        with Home() as home:
+            laptop = Laptop(home)
+            home.serve()
+            assert_refused(
+                laptop.memory("remote", "add", "http://memory.example"), CONFIG, "https://"
+            )
+            assert_refused(
+                laptop.memory("remote", "add", "https://me:pw@memory.example"), CONFIG, "password"
+            )
+            assert_refused(laptop.memory("remote", "login"), CONFIG, "memory remote add")
+            assert "no server" in laptop.memory.text("remote", "status")
+            answer = laptop.memory(
+                "remote", "add", "https://memory.example", env={"CLAUDECODE": "1"}
+            )
+            assert_refused(answer, INVALID, "only you")
+
+    def test_the_key_is_only_in_a_file_of_its_own(self, one: Laptop) -> None:
+        path = one.home.data / "remote-key"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        key = json.loads(path.read_text())["key"]
+        assert key not in one.home.log()
+        assert key not in one.home.config_file.read_text()
+        assert key not in one.memory.text("remote", "status")
+
+    def test_a_wrong_key_is_not_stored(self, server: TeamServerHome) -> None:
+        with Home() as home:
+            laptop = Laptop(home)
+            home.serve()
+            laptop.memory("remote", "add", server.url)
+            answer = laptop.memory("remote", "login", given=b"am_wrong\n")
+            assert answer.code != OK
+            assert "does not accept the key" in answer.errors
+            assert not (home.data / "remote-key").exists()
+
+    def test_neither_a_project_nor_a_variable_can_share(self, server: TeamServerHome) -> None:
+        with Home() as home:
+            laptop = Laptop(home)
+            variables = {"MEMORY_UPSTREAM__PROJECTS": "shop", "MEMORY_UPSTREAM__URL": server.url}
+            home.environ |= variables
+            (home.work / "memory.toml").write_text('[upstream]\nprojects = ["shop"]\n')
+            home.serve()
+            answer = laptop.memory("remote", "status", "--format", "json")
+            assert answer.json()["projects"] == []
+            assert answer.json()["url"] == ""
+            assert "ignored" in answer.errors
+
+    def test_removing_forgets_key_and_projects(self) -> None:
+        with open_team(1) as (server, (laptop,)):
+            laptop.connect(server, server.create_key("ada"), "shop")
+            laptop.sync()
+            assert laptop.memory.json("remote", "list")["remotes"][0]["url"] == server.url
+            assert laptop.memory("remote", "remove", "--yes").code == OK
+            assert not (laptop.home.data / "remote-key").exists()
+            assert laptop.status()["projects"] == []
+            assert laptop.memory.json("remote", "list")["remotes"] == []
+
+
+@contextmanager
+def open_silent_server() -> Iterator[str]:
+    """Accept connections and never answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_silent_server_holds_up_neither_recall_nor_a_hook() -> None:
+    with open_silent_server() as url, Home() as home:
+        laptop = Laptop(home)
+        home.configure(f'[upstream]\nurl = "{url}"\nprojects = ["work"]\n')
+        home.data.mkdir(parents=True)
+        (home.data / "remote-key").write_text(json.dumps({"url": url, "key": "am_x"}))
+        home.serve()
+        laptop.record("rail-1", "the rail timetable is in the cache", "work")
+        answer = laptop.recall("rail", "timetable")
+        assert "rail-1" in [hit["id"] for hit in answer["results"]]
+        assert "did not answer in time" in answer["warning"]
+        assert "is away" in laptop.recall("rail", "timetable")["warning"]  # it is not asked again
+        payload = {
+            "session_id": "s-9",
+            "hook_event_name": "UserPromptSubmit",
+            "prompt": "where is the rail timetable?",
+            "cwd": str(home.work),
+        }
+        given = json.dumps(payload).encode()
+        hooked = laptop.memory("hook", "user-prompt-submit", given=given)
+        assert hooked.code == OK
+        assert "only this machine" not in hooked.text + hooked.errors

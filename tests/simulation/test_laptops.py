@@ -1,0 +1,168 @@
+"""Laptops and their team's server under seeds: all sides agree, and planted faults are found.
+
+A seed that has found a fault stays in `FOUND`.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+
+import pytest
+
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.ports import MemoryChange
+from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
+from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.ports import Origin, TeamServer
+from agent_memory.features.upstream.services.forwarding import Check, Forwarding
+from agent_memory.features.upstream.services.merging import MemoryMerger
+from agent_memory.features.upstream.services.receiving import Receiving, Sender
+from agent_memory.kernel.ids import EventId, MemoryKey
+from tests.simulation.laptops import Disagreement, TeamParts, simulate
+
+SEEDS = 24
+MOST_SEEDS = 100  # within which a planted fault must be found
+FOUND: Sequence[int] = (12, 29, 55)  # a removal that was not sent; stones from slow clocks
+MINUTES = float(os.environ.get("SIMULATION_MINUTES", "5"))
+
+
+def test_all_sides_agree() -> None:
+    met: Counter[str] = Counter()
+    for seed in (*FOUND, *range(SEEDS)):
+        met.update(run(seed))
+    # A simulation in which nothing happens would prove nothing.
+    faults = {"lost request", "lost answer", "repeated", "crash", "offline", "gap"}
+    acts = {"forgotten event", "forgotten memory", "removed fact", "scope changed"}
+    assert not (faults | acts) - met.keys()
+
+
+def test_a_seed_replays_exactly() -> None:
+    assert simulate(7).history == simulate(7).history
+    assert simulate(7).history != simulate(8).history
+
+
+@pytest.mark.soak
+def test_all_sides_agree_for_as_long_as_one_likes() -> None:
+    """SIMULATION_MINUTES says how long; with SIMULATION_SEED it starts elsewhere."""
+    until = time.monotonic() + MINUTES * 60
+    for seed in count(int(os.environ.get("SIMULATION_SEED", "1000"))):
+        run(seed)
+        if time.monotonic() > until:
+            break
+
+
+def run(seed: int) -> dict[str, int]:
+    try:
+        return simulate(seed).events
+    except Disagreement as exc:
+        raise AssertionError(f"seed {seed}: {exc}") from exc
+
+
+class EagerCursor(Forwarding):
+    """Moves its cursor before the server has answered."""
+
+    def _follow_outbox(self, server: TeamServer, check: Check) -> None:
+        cursor = self.state.load().cursor or 0
+        while entries := self.outbox.read(cursor, limit=3):
+            cursor = entries[-1][0]
+            self._save(cursor=cursor)
+            found = self._collect([entry for _, entry in entries], self.read_settings().scope)
+            self._send(server, found, check)
+
+
+class EagerPull(Forwarding):
+    """Notes that it has pulled a page before it has applied it."""
+
+    def _pull(self, server: TeamServer, _check: Check) -> None:
+        scope = self.read_settings().scope
+        while scope:
+            before = self.state.load().pulled
+            page = server.list_changes(before, scope, limit=5)
+            self._save(pulled=page.next)
+            for change in page.changes:
+                self._save(last_error="")  # it may end here
+                self._apply(change, scope)
+            if not page.more or page.next == before:
+                return
+
+
+class NoAlias(Receiving):
+    """Does not remember forgotten events that have not come yet."""
+
+    def _forget_events(self, forgotten: Sequence[EventId], sender: Sender, tally: "object") -> None:
+        present = [name for name in forgotten if self.log.get(_own(name, sender)) is not None]
+        super()._forget_events(present, sender, tally)  # type: ignore[arg-type]
+
+
+def _own(name: EventId, sender: Sender) -> EventId:
+    return EventId(f"{name}@{sender.person}")
+
+
+class Overwriting(MemoryMerger):
+    """Writes copies as they come instead of merging them."""
+
+    def write(self, copy: Memory) -> bool:
+        stored = self.memories.get(copy.key)
+        return stored != copy and self.memories.write([MemoryChange(stored, copy, None)])[0]
+
+
+class SilentForgetting(StoredUpstream):
+    """Does not tell the server what was forgotten."""
+
+    def note_events(self, _events: Sequence[Event], /) -> None:
+        pass
+
+    def note_memories(self, _keys: Sequence[MemoryKey], /) -> None:
+        pass
+
+
+class NoStones(StoredUpstream):
+    """Does not remember that facts were removed."""
+
+    def put_fact_stone(self, _stone: FactStone, /) -> bool:
+        return False
+
+
+class SharedIds(Receiving):
+    """Stores every event under the id that its sender gave it."""
+
+    def _take_events(
+        self, events: Sequence[Event], sender: Sender, _origin: Origin, tally: "object"
+    ) -> None:
+        same = Origin("ada", "")
+        super()._take_events(events, sender, same, tally)  # type: ignore[arg-type]
+
+
+class Leaking(Forwarding):
+    """Sends events of every project."""
+
+    def _collect(self, entries: Sequence[object], scope: SharedScope) -> list[object]:  # type: ignore[override]
+        wide = SharedScope(scope.names | {"home"})
+        return super()._collect(entries, wide)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("parts", "first"),  # rare faults begin at a seed that comes near them
+    [
+        (TeamParts(forwarding=EagerCursor), 0),
+        (TeamParts(forwarding=EagerPull), 40),
+        (TeamParts(forwarding=Leaking), 0),
+        (TeamParts(receiving=NoAlias), 36),
+        (TeamParts(receiving=SharedIds), 0),
+        (TeamParts(merger=Overwriting), 0),
+        (TeamParts(state=SilentForgetting), 0),
+        (TeamParts(state=NoStones), 0),
+    ],
+    ids=["cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "stones"],
+)
+def test_a_planted_fault_is_found(parts: TeamParts, first: int) -> None:
+    for seed in range(first, first + MOST_SEEDS):
+        try:
+            simulate(seed, parts)
+        except Disagreement:
+            return
+    pytest.fail(f"{MOST_SEEDS} seeds have not found it")

@@ -1,0 +1,102 @@
+"""A team's server and people's laptops as real daemons, each in a home of its own."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.command_runner import Home
+from tests.http_client import Web
+from tests.memory_commands import OK, MemoryCommand
+
+AT = 1_767_225_600_000
+
+
+class TeamServerHome:
+    """A daemon that stands for the server, and its keys."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.keys: dict[str, str] = {}
+        home.serve()
+        self.web = Web(home)
+        self.url = f"{self.web.record['http_scheme']}://{self.web.place}"
+
+    def create_key(self, person: str) -> str:
+        words = ("token", "create", person, "--format", "json")
+        answer = self.home.run("memory-daemon", *words)
+        assert answer.code == OK, answer
+        return str(answer.json()["token"])
+
+    def list_events(self) -> list[dict[str, Any]]:
+        words = ("query", "events", "--from", "0", "--limit", "1000", "--format", "json")
+        answer = self.home.run("memory-daemon", *words)
+        assert answer.code == OK, answer
+        events: list[dict[str, Any]] = answer.json()["events"]
+        return events
+
+
+class Laptop:
+    """A person's machine. It shares the projects that it is told to."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.memory = MemoryCommand(home, home.work)
+
+    def connect(self, server: TeamServerHome, key: str, *projects: str) -> None:
+        self.home.serve()
+        assert self.memory("remote", "add", server.url).code == OK
+        answer = self.memory("remote", "login", given=f"{key}\n".encode())
+        assert answer.code == OK, answer
+        if projects:
+            self.share(*projects)
+
+    def share(self, *projects: str) -> None:
+        answer = self.memory("config", "set", "upstream.projects", ",".join(projects))
+        assert answer.code == OK, answer
+
+    def sync(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.memory.json("remote", "sync")
+        return found
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.memory.json("remote", "status")
+        return found
+
+    def record(self, event_id: str, text: str, project: str, session: str = "s-1") -> None:
+        body = {
+            "event_id": event_id,
+            "session_id": session,
+            "text": text,
+            "timestamp_ms": AT,
+            "metadata": {"project": project, "agent": "claude-code"},
+        }
+        with Web(self.home).over_socket() as client:
+            answer = client.post("/api/v1/events/", json=body)
+        assert answer.status_code == 201, answer.text
+
+    def recall(self, *words: str) -> dict[str, Any]:
+        answer = self.memory("recall", *words, "--format", "json")
+        assert answer.code == OK, answer
+        found: dict[str, Any] = json.loads(answer.out)
+        return found
+
+
+@contextmanager
+def open_team(count: int = 2) -> Iterator[tuple[TeamServerHome, list[Laptop]]]:
+    with Home() as server_home:
+        server = TeamServerHome(server_home)
+        laptops: list[Laptop] = []
+        with _open_laptops(count, laptops):
+            yield server, laptops
+
+
+@contextmanager
+def _open_laptops(count: int, laptops: list[Laptop]) -> Iterator[None]:
+    if not count:
+        yield
+        return
+    with Home() as home:
+        laptops.append(Laptop(home))
+        with _open_laptops(count - 1, laptops):
+            yield
