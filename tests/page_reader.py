@@ -249,7 +249,8 @@ class Reader:
 
     def __init__(self, page: Path) -> None:
         self._stack = ExitStack()
-        self._home = self._stack.enter_context(ReaderHome(page.read_text()))
+        run = [step.code for step in read_steps(page) if step.mark is not Mark.NOT_RUN]
+        self._home = self._stack.enter_context(ReaderHome("\n".join(run)))
         if (self._home.programs / "memory").exists():
             self._home.live_a_while()
         shell = ["/bin/bash", "--noprofile", "--norc", "-o", "pipefail", "-s"]

@@ -4,6 +4,7 @@ The mistake is a statement without the tenant, over our own connection or in our
 """
 
 import random
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from agent_memory.platform.store import families, postgres
 from agent_memory.platform.store.batches import Append, Batch, Delete, DeleteRange, Put
 from agent_memory.platform.store.postgres import PostgresDatabase
 from agent_memory.platform.store.transacted import TransactedStore, open_transacted
-from bench.postgres_server import PostgresServer
+from bench.postgres_server import PostgresServer, list_programs
 from tests.contract.stores import unexpected
 from tests.postgres_server import name_tenant, share_server, start_server
 
@@ -218,6 +219,25 @@ class TestTablesOfAnEarlierVersion:
         with pytest.raises(StorageFailed, match="start the daemon once with the role that does"):
             PostgresDatabase(unprotected.url.replace("user=memory", "user=app"), "first")
         PostgresDatabase(unprotected.url, "first").close()
+
+
+def test_a_dump_has_all_tenants_or_is_refused(tenants: Tenants, server: PostgresServer) -> None:
+    put(tenants.stores[1], (b"k", b"theirs"))
+    program = next(list_programs()) / "pg_dump"
+    dumps = [
+        subprocess.run(
+            [program, "--schema=agent_memory", "--data-only", "--inserts", url],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        for url in (server.url, server.superuser_url)
+    ]
+    assert dumps[0].returncode != 0
+    assert "row-level security" in dumps[0].stderr
+    assert dumps[1].returncode == 0
+    assert "'theirs'" in dumps[1].stdout
 
 
 def test_a_superuser_is_known_to_bypass_them(tmp_path: Path) -> None:

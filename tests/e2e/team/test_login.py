@@ -63,8 +63,9 @@ def test_others_are_refused(
     assert caller.search("x").startswith("UNAUTHENTICATED")
 
 
-def test_keys_count_beside_tokens(server: TeamServer) -> None:
+def test_keys_count_beside_tokens(server: TeamServer, issuer: IssuerProcess) -> None:
     root = server.create("root", "--role", "admin")
+    server.caller("ada", issuer.sign(groups=["engineers"])).get("/api/v1/audit/")
     text = root.get("/api/v1/audit/", refused=True)
     assert root.status == 200
     assert '"key":"ada (token)"' in text

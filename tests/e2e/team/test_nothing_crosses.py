@@ -26,6 +26,7 @@ from tests.team_server import CONFIG, Caller, TeamServer
 
 SEEDS, STEPS = 2, 50
 PROJECTS = ("shop", "web")
+SHARED = [*PROJECTS, "user"]  # what a machine may ask for
 
 
 @dataclass
@@ -156,6 +157,15 @@ def choose_call(world: World) -> Call:
         lambda c: c.tool("memory_timeline", node_id=node),
         lambda c: c.tool("memory_status"),
         lambda c: c.tool("memory_forget", memory_ids=[urn], confirm=False),
+        lambda c: c.get("/api/v1/upstream/changes/", projects=SHARED, limit=100),
+        lambda c: c.get("/api/v1/upstream/record/", uri=urn, projects=SHARED),
+        lambda c: c.get(
+            "/api/v1/upstream/record/", uri=f"memory://events/{event}", projects=SHARED
+        ),
+        lambda c: c.get("/api/v1/upstream/record/", uri=f"memory://facts/{fact}", projects=SHARED),
+        lambda c: c.rest(
+            "POST", "/api/v1/upstream/search/", json={"query": words or "x", "projects": SHARED}
+        ),
         lambda c: c.resource(urn),
         lambda c: c.resource(f"memory://events/{event}"),
         lambda c: c.resource("subcog://user/patterns"),

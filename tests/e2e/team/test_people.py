@@ -345,7 +345,9 @@ class TestAudit:
         assert find(interface="keys", method="create", target="ada")
         assert "eve" in server.home.run("memory-daemon", "audit", "--refused").text
 
-    def test_filters_and_pages(self, root: Caller) -> None:
+    def test_filters_and_pages(self, root: Caller, eve: Caller) -> None:
+        for _ in range(2):
+            eve.get("/api/v1/audit/")
         first = json.loads(root.get("/api/v1/audit/", person="eve", limit=1))
         assert [entry["person"] for entry in first["entries"]] == ["eve"]
         token = first["continuation_token"]

@@ -10,7 +10,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard, TeamGuard
+from agent_memory.interfaces.grpc.admission import Confirm, GrpcCaller, Guard, TeamGuard
 from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.permissions import Permission
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
@@ -61,7 +61,10 @@ def _unary(
         started, outcome = observer.begin(), FAILED
         admitted: _Admitted | None = None
         try:
-            admitted = await _admit(context, metadata, guard, method)
+            if isinstance(guard, TeamGuard):
+                admitted = await _authorize(context, metadata, guard, method)
+            elif guard is not None and (confirm := _admit(context, metadata, guard)) is not None:
+                await _confirm(context, confirm)
             response = await call(_parse(request_class, raw))
             outcome = OK
             return response
@@ -90,7 +93,12 @@ def _stream(
         try:
             metadata = context.invocation_metadata() or ()
             with observer.observe(Interface.GRPC, method.name, _trace(metadata)):
-                admitted = await _admit(context, metadata, guard, method)
+                if isinstance(guard, TeamGuard):
+                    admitted = await _authorize(context, metadata, guard, method)
+                elif (
+                    guard is not None and (confirm := _admit(context, metadata, guard)) is not None
+                ):
+                    await _confirm(context, confirm)
                 async for message in call(_parse(request_class, part) async for part in raw):
                     yield message
             outcome = OK
@@ -139,26 +147,29 @@ class _Admitted:
 _STATUSES = {OK: 200, FAILED: 500} | {kind.__name__: codes.http for kind, codes in ERRORS.items()}
 
 
-async def _admit(
-    context: Context, metadata: Metadata, guard: Guard | None, method: MethodDescriptor
-) -> _Admitted | None:
-    if guard is None:
-        return None
-    authorization = dict(metadata).get("authorization")
-    caller = GrpcCaller(authorization=authorization, peer=context.peer())
-    if isinstance(guard, TeamGuard):
-        key, principal, needed = await guard.admit(caller, method.full_name)
-        access.act_as(principal)
-        return _Admitted(guard=guard, key=key, principal=principal, needed=needed)
-    if caller.uses_socket:
-        return None
-    confirm = guard(caller)
-    if confirm is not None:
-        # This writes to the call's own connection. If it is gone, gRPC cancels this task before it
-        # reports the write as done.
-        await context.send_initial_metadata(())
-        confirm()
-    return None
+async def _authorize(
+    context: Context, metadata: Metadata, guard: TeamGuard, method: MethodDescriptor
+) -> _Admitted:
+    caller = _read_caller(context, metadata)
+    key, principal, needed = await guard.admit(caller, method.full_name)
+    access.act_as(principal)
+    return _Admitted(guard=guard, key=key, principal=principal, needed=needed)
+
+
+def _admit(context: Context, metadata: Metadata, guard: Guard) -> Confirm | None:
+    caller = _read_caller(context, metadata)
+    return None if caller.uses_socket else guard(caller)
+
+
+def _read_caller(context: Context, metadata: Metadata) -> GrpcCaller:
+    return GrpcCaller(authorization=dict(metadata).get("authorization"), peer=context.peer())
+
+
+async def _confirm(context: Context, confirm: Confirm) -> None:
+    # This writes to the call's own connection. If it is gone, gRPC cancels this task before it
+    # reports the write as done.
+    await context.send_initial_metadata(())
+    confirm()
 
 
 def _parse(request_class: type[M], raw: bytes) -> M:

@@ -524,7 +524,7 @@ class PostgresDatabase(_TenantRows):
         for statement in tables.PROTECT:
             try:
                 with suppress(errors.DuplicateObject, errors.UniqueViolation):
-                    connection.execute(statement)
+                    _execute_patiently(connection, statement)
             except errors.InsufficientPrivilege as exc:
                 raise StorageFailed(
                     f"{self.path}: the tables have no row-level security yet, and this role does"
