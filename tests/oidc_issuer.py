@@ -29,6 +29,7 @@ class _State:
         self.number = 0
         self.fetches = 0
         self.logins: dict[str, str] = {}  # device codes, and what became of them
+        self.login_claims: dict[str, Any] = {}
         self.rotate()
 
     def rotate(self) -> None:
@@ -111,6 +112,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             case "/test/rotate":
                 state.rotate()
                 self._answer({})
+            case "/test/approve":  # every login, with these claims
+                state.login_claims = json.loads(body)
+                state.logins = dict.fromkeys(state.logins, "approved")
+                self._answer({})
             case "/test/decide":
                 state.logins.update(json.loads(body))
                 self._answer({})
@@ -131,7 +136,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 errors = {"pending": "authorization_pending"}
                 self._answer({"error": errors.get(became, became)}, 400)
                 return
-        token = state.sign(state.build_claims())
+        token = state.sign(state.build_claims(**state.login_claims))
         self._answer({"access_token": token, "refresh_token": "refresh-1", "expires_in": 600})
 
     def _answer(self, body: dict[str, Any], status: int = 200) -> None:

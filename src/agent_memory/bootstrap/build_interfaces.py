@@ -97,6 +97,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         exchange=features.upstream.exchange,
         team_search=features.upstream.search,
         remote_keys=features.upstream.keys,
+        team_login=features.upstream.login,
         opening=features.answers.opening,
         context=features.recall.context,
         indexes=features.recall.indexes,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -20,6 +21,7 @@ from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import Settings
 from agent_memory.features.memories.model.memories import to_origin_name
 from agent_memory.features.upstream.adapters.key_file import RemoteKeyFile
+from agent_memory.features.upstream.adapters.oidc_login import OidcLogin
 from agent_memory.features.upstream.adapters.upstream_store import (
     StoredDoomedRecords,
     StoredUpstream,
@@ -33,10 +35,14 @@ from agent_memory.features.upstream.services.erasing import Erasing, ForgettingE
 from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.forwarding import Forwarding
 from agent_memory.features.upstream.services.joint_recall import JointRecall, ServerWatch
+from agent_memory.features.upstream.services.login import TeamLogin
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
 from agent_memory.features.upstream.services.receiving import Receiving
 from agent_memory.features.upstream.services.team_search import TeamSearch
 from agent_memory.kernel.errors import ConfigError, StorageFailed
+
+if TYPE_CHECKING:
+    from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
 
 log = structlog.get_logger()
 
@@ -57,6 +63,7 @@ class UpstreamFeature:
     recall: JointRecall
     search: TeamSearch
     keys: RemoteKeys
+    login: TeamLogin
     connect: Callable[[RemoteSettings], TeamServer]
 
     @property
@@ -113,10 +120,11 @@ def build_upstream(
         clock=platform.clock,
         on_doomed=wake_ups.on_team_news,
     )
+    machine = to_origin_name(socket.gethostname())[:MAX_MACHINE_CHARS].strip() or "machine"
     forwarding = Forwarding(
         read_settings=settings.read,
         connect=connections.connect,
-        machine=to_origin_name(socket.gethostname())[:MAX_MACHINE_CHARS].strip(),
+        machine=machine,
         state=state,
         ledger=state,
         log=log.events,
@@ -155,6 +163,7 @@ def build_upstream(
             taken=state,
         ),
         keys=remote_keys,
+        login=TeamLogin(connect=connections.connect, provider=OidcLogin(), machine=machine),
         connect=connections.connect,
     )
 
@@ -199,10 +208,10 @@ class _Connections:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: tuple[tuple[str, str, str], TeamServer] | None = None
+        self._open: tuple[tuple[str, str, str], HttpTeamServer] | None = None
         self._closing: list[Callable[[], None]] = []
 
-    def connect(self, settings: RemoteSettings) -> TeamServer:
+    def connect(self, settings: RemoteSettings) -> "HttpTeamServer":
         # Late: the HTTP client takes time to load, and most daemons have no server.
         from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
 

@@ -52,6 +52,7 @@ from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.features.upstream.ports import RemoteKeys
 from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.joint_recall import JointRecall
+from agent_memory.features.upstream.services.login import TeamLogin
 from agent_memory.features.upstream.services.team_search import TeamSearch
 from agent_memory.platform.ports import Clock, ModelServer, Worker
 
@@ -77,6 +78,7 @@ class Services:
     exchange: TeamExchange
     team_search: TeamSearch
     remote_keys: RemoteKeys
+    team_login: TeamLogin
     opening: Opening
     context: ContextBuilder
     indexes: Indexes

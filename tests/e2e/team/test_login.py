@@ -9,6 +9,7 @@ import pytest
 
 from agent_memory.platform import oidc
 from tests.command_runner import Home
+from tests.memory_commands import OK, MemoryCommand
 from tests.oidc_issuer import AUDIENCE, CLIENT, IssuerProcess
 from tests.team_server import CONFIG, TeamServer
 
@@ -84,6 +85,33 @@ def test_a_program_learns_how_to_log_in_and_does(server: TeamServer, issuer: Iss
     caller.get("/api/v1/events/")
     assert caller.status == 401  # it names no group, and so no role
     assert "has no role here" in caller.get("/api/v1/events/")
+
+
+def test_a_machine_gets_a_key_through_a_browser(server: TeamServer, issuer: IssuerProcess) -> None:
+    with Home() as laptop:
+        laptop.serve()
+        memory = MemoryCommand(laptop, laptop.work)
+        assert memory("remote", "add", f"http://127.0.0.1:{server.http_port}").code == OK
+        with laptop.on_terminal("memory", "remote", "login") as screen:
+            screen.read_until("and enter the code WDJB-")
+            issuer.steer("approve", {"sub": "ada", "groups": ["engineers"], "projects": ["shop"]})
+            assert screen.finish() == OK, screen.text
+        assert "Logged in to team as ada" in screen.text
+        key = json.loads((laptop.data / "remote-key").read_text())["key"]
+        ada = server.caller("ada", key)
+        assert json.loads(ada.get("/api/v1/upstream/"))["role"] == "writer"
+        ada.get("/api/v1/events/")
+        assert ada.status == 200
+        assert "a key cannot create another" in ada.rest(
+            "POST", "/api/v1/upstream/keys/", json={"machine": "copy"}
+        )
+        assert ada.status == 403
+        root = server.create("root-of-login", "--role", "admin")
+        names = [each["name"] for each in json.loads(root.get("/api/v1/keys/"))["keys"]]
+        (own,) = [name for name in names if name.startswith("login-")]
+        assert server.home.run("memory-daemon", "token", "revoke", own).code == OK
+        ada.get("/api/v1/upstream/")
+        assert ada.status == 401
 
 
 @pytest.mark.parametrize(

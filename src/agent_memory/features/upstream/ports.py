@@ -1,6 +1,6 @@
 """Ports of the exchange with a team's server: the server, the state of both sides, erasing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from agent_memory.features.index.model.queries import Query, RecallResult
@@ -9,6 +9,7 @@ from agent_memory.features.upstream.model.merging import FactNote, FactStone
 from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
 from agent_memory.features.upstream.model.records import (
     ChangePage,
+    LoginMethod,
     RecordBatch,
     SendOutcome,
     TeamIdentity,
@@ -43,6 +44,42 @@ class TeamServer(Protocol):
 
     def open(self, uri: str, scope: SharedScope, /, *, around: int) -> TeamRecord:
         """Return the record of a URI. Raises NotFound."""
+        ...
+
+
+class LoginServer(Protocol):
+    """A team's server, as someone sees it who logs in. Both methods raise as TeamServer does."""
+
+    def find_login_method(self) -> LoginMethod | None:
+        """Return how people log in; None if the server gives out keys alone. It needs no key."""
+        ...
+
+    def create_key(self, machine: str, /) -> str:
+        """Return a new key for a machine. The server must know the caller by a token."""
+        ...
+
+
+class PendingLogin(NamedTuple):
+    """A login that a person finishes in a browser: the page, and the code to enter there."""
+
+    page: str
+    code: str
+
+
+class LoginProvider(Protocol):
+    """The issuer of a team, which people log in to.
+
+    Both methods raise RemoteUnavailable, ConfigError, FeatureUnavailable and Unauthorized.
+    """
+
+    def start(self, method: LoginMethod, /) -> PendingLogin:
+        """Begin a login."""
+        ...
+
+    def wait_for_token(
+        self, method: LoginMethod, pending: PendingLogin, wait: Callable[[float], object], /
+    ) -> str:
+        """Return the token once the person has logged in. `wait` may raise Cancelled."""
         ...
 
 

@@ -1,5 +1,6 @@
 """`memory remote`: the server of a team, which this machine exchanges records with."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from agent_memory.interfaces.cli.commands import Group, Invocation, invocation, 
 from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput, RemoteUnavailable
 
 MAX_KEY_BYTES = 4_096
+POLL_SECONDS = 0.2
 CHOOSE = "memory config set upstream.projects my-app"
 
 
@@ -69,16 +71,27 @@ def add_remote(run: Invocation, url: str, name: str) -> None:
     )
 
 
-@remote_group.command("login", examples=("memory remote login", "memory remote login < key-file"))
+@remote_group.command(
+    "login",
+    examples=(
+        "memory remote login",
+        "memory remote login --key",
+        "memory remote login < key-file",
+    ),
+)
+@click.option("--key", "by_key", is_flag=True, help="Ask for a key, also if there is a login.")
 @invocation
-def login(run: Invocation) -> None:
-    """Store your key for the server, from a prompt or standard input.
+def login(run: Invocation, by_key: bool) -> None:
+    """Log in to the server of your team, with a browser or with a key.
 
-    It goes into a file that only you can read, and to that server alone.
+    If your team has an issuer of logins (OpenID Connect), you enter a code in a browser on any
+    device, and this machine gets a key of its own. Otherwise you are asked for a key, or it is
+    read from standard input. It goes into a file that only you can read, and to that server alone.
     """
     check_person(run, "log in to a server")
     settings = _require_server(run)
-    key = _obtain_key(run, settings)
+    key = "" if by_key else _log_in(run, settings)
+    key = key or _obtain_key(run, settings)
     person = ""
     try:
         person = (
@@ -167,9 +180,31 @@ def _require_server(run: Invocation) -> RemoteSettings:
     return settings
 
 
+def _log_in(run: Invocation, settings: RemoteSettings) -> str:
+    """Return a key from a login in a browser; empty if the server offers none, or standard input
+    has a key."""
+    if not run.terminal.call.input_is_terminal:
+        return ""
+    logins = run.services.team_login
+    method = logins.find_method(settings)
+    if method is None:
+        return ""
+    pending = logins.begin(method)
+    page, code = rendering.plain(pending.page), rendering.plain(pending.code)
+    run.terminal.warn(f"Open {page}\nand enter the code {code}\n")
+    with run.terminal.progress("Waiting for your login", None) as advance:
+
+        def wait(seconds: float) -> None:
+            until = time.monotonic() + seconds
+            while (left := until - time.monotonic()) > 0:
+                advance(0)  # which ends it after Ctrl-C
+                time.sleep(min(left, POLL_SECONDS))
+
+        return logins.finish(settings, method, pending, wait)
+
+
 def _obtain_key(run: Invocation, settings: RemoteSettings) -> str:
-    """Return the user's key for a server. A login with the provider of the team belongs here: it
-    asks the server for a device code, and returns the token instead of a key."""
+    """Return the key that the user types, or that is in standard input."""
     if run.terminal.call.input_is_terminal:
         key = run.terminal.ask(f"Key for {settings.name}: ", hidden=True).strip()
     else:

@@ -126,7 +126,12 @@ class Gate:
             await refuse(refused, scope, receive, send, unread)
             return
         _set_state(
-            scope, caller=caller.name, listener="tcp", unread=unread, principal=caller.principal
+            scope,
+            caller=caller.name,
+            has_key=caller.until is None,
+            listener="tcp",
+            unread=unread,
+            principal=caller.principal,
         )
         if caller.name and scope["path"].startswith(LONG_LIVED_PATHS):
             send = self._end_when_revoked(caller, send)

@@ -50,6 +50,17 @@ class TeamMember(ResponseModel):
     version: str
 
 
+class MachineKeyRequest(RequestModel):
+    machine: Annotated[str, Field(min_length=1, max_length=MAX_MACHINE_CHARS)]
+
+
+class MachineKey(ResponseModel):
+    """A key for a machine. It is shown once, and admins can revoke it."""
+
+    key: str
+    person: str
+
+
 class SentRecords(RequestModel):
     """Records of a machine. The forms are those of `GET /api/v1/upstream/changes/`; events have
     `event_id`, `session_id`, `timestamp_ms`, `type`, `role` (as numbers), `text` and `metadata`."""
@@ -128,6 +139,23 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         role = read_principal(request).role.value
         person = _find_person(request)
         return answers.render_json({"person": person, "role": role, "version": __version__})
+
+    @routes.post(
+        "/keys/",
+        summary="Get a key for a machine, after a login with a token",
+        status_code=201,
+        response_model=MachineKey,
+    )
+    async def create_key(request: Request, wanted: MachineKeyRequest) -> Response:
+        """Create a key with your rights of this moment, in place of the one of this machine."""
+        principal = read_principal(request)
+        if not principal.person or getattr(request.state, "has_key", True):
+            raise HTTPException(
+                403, "log in with a token of your issuer: a key cannot create another"
+            )
+        access = services.access
+        secret = await run(lambda: access.create_for_machine(principal, wanted.machine))
+        return answers.render_json({"key": secret, "person": principal.person}, 201)
 
     @routes.post("/records/", summary="Send records of a machine", response_model=SentOutcome)
     async def send(request: Request, sent: SentRecords) -> Response:

@@ -1,5 +1,6 @@
 """Bearer keys by name: create, list, revoke, check."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,6 +9,9 @@ from agent_memory.kernel import access
 from agent_memory.kernel.access import OWNER, AccessKey, Principal
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.platform.ports import Clock
+
+MAX_MACHINES = 50  # of a person, with a key from a login
+_LOGIN = "login-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,19 @@ class Access:
         self.on_change("create", name)
         return secret
 
+    def create_for_machine(self, principal: Principal, machine: str) -> str:
+        """Create a key with the rights of a person who has just logged in, and return its secret.
+        It replaces the one that they have for this machine."""
+        own = [key for key in self.keys.list_keys() if key.person == principal.person]
+        name = _name_login(principal.person, machine)
+        if any(key.name == name for key in own):
+            self.revoke(name)
+        elif sum(key.name.startswith(_LOGIN) for key in own) >= MAX_MACHINES:
+            raise InvalidInput(
+                f"you have logged in on {MAX_MACHINES} machines: ask an admin to revoke some keys"
+            )
+        return self.create(name, principal)
+
     def list(self) -> list[AccessKey]:
         return sorted(self.keys.list_keys(), key=lambda key: (key.created_ms, key.name))
 
@@ -61,3 +78,10 @@ class Access:
     def check(self, secret: str) -> AccessKey | None:
         """Return the key that a secret belongs to, if any."""
         return access.find_key(secret, self.keys.list_keys())
+
+
+def _name_login(person: str, machine: str) -> str:
+    """Return the name of a machine's key. Names of people and machines may have other signs than
+    names of keys."""
+    digest = hashlib.sha256(f"{person}\0{machine}".encode("utf-8", "surrogatepass"))
+    return _LOGIN + digest.hexdigest()[:20]

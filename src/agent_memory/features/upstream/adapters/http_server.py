@@ -12,6 +12,7 @@ from agent_memory.features.upstream.model import hit_records, records
 from agent_memory.features.upstream.model.addresses import check_address, is_loopback
 from agent_memory.features.upstream.model.records import (
     ChangePage,
+    LoginMethod,
     RecordBatch,
     RecordRefused,
     SendOutcome,
@@ -28,6 +29,7 @@ from agent_memory.kernel.errors import (
 )
 
 PATH = "/api/v1/upstream"
+LOGIN_PATH = "/.well-known/agent-memory"
 CONNECT_SECONDS = 3.0
 SEND_SECONDS = 30.0  # for each read; a batch may wait for the server's disk
 ASK_SECONDS = 2.0
@@ -45,7 +47,7 @@ class HttpTeamServer:
         self._url = httpx.URL(check_address(url))
         self._client = httpx.Client(
             base_url=self._url,
-            headers={"authorization": f"Bearer {key}"},
+            headers={"authorization": f"Bearer {key}"} if key else {},
             follow_redirects=False,
             trust_env=not is_loopback(self._url.host),  # a proxy cannot reach this machine
             verify=_build_context(self._url, certificates),
@@ -57,16 +59,34 @@ class HttpTeamServer:
         )
 
     def identify(self) -> TeamIdentity:
-        answer = self._ask("GET", "/", SEND_SECONDS)
+        answer = self._ask("GET", f"{PATH}/", SEND_SECONDS)
         return TeamIdentity(
             person=str(answer.get("person", "")),
             role=str(answer.get("role", "")),
             version=str(answer.get("version", "")),
         )
 
+    def find_login_method(self) -> LoginMethod | None:
+        try:
+            answer = self._ask("GET", LOGIN_PATH, ASK_SECONDS)
+        except (NotFound, Unauthorized):
+            return None
+        issuer, client_id = str(answer.get("issuer") or ""), str(answer.get("client_id") or "")
+        if not issuer or not client_id:
+            return None
+        audience = str(answer.get("audience") or "")
+        return LoginMethod(issuer=issuer, client_id=client_id, audience=audience)
+
+    def create_key(self, machine: str, /) -> str:
+        answer = self._ask("POST", f"{PATH}/keys/", SEND_SECONDS, json={"machine": machine})
+        key = answer.get("key")
+        if not isinstance(key, str) or not key:
+            raise RemoteUnavailable(_describe_odd(self._url))
+        return key
+
     def send(self, batch: RecordBatch, /) -> SendOutcome:
         body = records.encode_batch(batch)
-        answer = self._ask("POST", "/records/", SEND_SECONDS, json=body)
+        answer = self._ask("POST", f"{PATH}/records/", SEND_SECONDS, json=body)
         try:
             return SendOutcome(
                 taken=int(answer["taken"]),
@@ -83,7 +103,7 @@ class HttpTeamServer:
 
     def list_changes(self, after: str, scope: SharedScope, /, *, limit: int) -> ChangePage:
         params = {"after": after, "limit": limit, "project": sorted(scope.names)}
-        answer = self._ask("GET", "/changes/", SEND_SECONDS, params=params)
+        answer = self._ask("GET", f"{PATH}/changes/", SEND_SECONDS, params=params)
         changes = answer.get("changes")
         if not isinstance(changes, list):
             raise RemoteUnavailable(_describe_odd(self._url))
@@ -99,11 +119,15 @@ class HttpTeamServer:
 
     def search(self, query: Query, scope: SharedScope, /) -> RecallResult:
         body = hit_records.encode_question(query, scope)
-        return hit_records.decode_result(self._ask("POST", "/search/", ASK_SECONDS, json=body))
+        return hit_records.decode_result(
+            self._ask("POST", f"{PATH}/search/", ASK_SECONDS, json=body)
+        )
 
     def open(self, uri: str, scope: SharedScope, /, *, around: int) -> TeamRecord:
         params = {"uri": uri, "around": around, "project": sorted(scope.names)}
-        return records.decode_opened(self._ask("GET", "/record/", SEND_SECONDS, params=params))
+        return records.decode_opened(
+            self._ask("GET", f"{PATH}/record/", SEND_SECONDS, params=params)
+        )
 
     def close(self) -> None:
         self._client.close()
@@ -111,7 +135,7 @@ class HttpTeamServer:
     def _ask(self, method: str, path: str, seconds: float, **content: Any) -> Mapping[str, Any]:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         try:
-            with self._client.stream(method, PATH + path, timeout=timeout, **content) as answer:
+            with self._client.stream(method, path, timeout=timeout, **content) as answer:
                 return self._read(answer)
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as exc:
             reason = str(exc) or type(exc).__name__
@@ -126,7 +150,7 @@ class HttpTeamServer:
                 raise RemoteUnavailable(f"the answer of {self._url.host} is too long")
             parts.append(part)
         body = b"".join(parts)
-        if answer.status_code == httpx.codes.OK:
+        if answer.is_success:
             try:
                 content = json.loads(body)
             except ValueError as exc:

@@ -84,6 +84,15 @@ class ChangePage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoginMethod:
+    """How people log in to a server: with which issuer, and as which client of it."""
+
+    issuer: str
+    client_id: str
+    audience: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamIdentity:
     """Who the caller is to the server."""
 
