@@ -519,7 +519,7 @@ class TestTokens:
         assert secret not in listed
         as_json = home.json("memory-daemon", "token", "list")
         (found,) = [each for each in as_json if each["name"] == name]
-        assert found.keys() == {"name", "created_ms"}
+        assert found.keys() == {"name", "created_ms", "person", "role", "projects"}
         for log in (home.data / "logs").iterdir():
             assert secret not in log.read_text()
         files = [path for path in (home.data / "db").iterdir() if path.is_file()]

@@ -406,6 +406,8 @@ class TestRecall:
             "id": name,
             "uri": shown["uri"],
             "summary": "Use PostgreSQL",
+            "origin": "local",
+            "person": None,
             "timestamp": shown["timestamp"],
             "timestamp_ms": shown["timestamp_ms"],
             "namespace": "decisions",
@@ -420,7 +422,7 @@ class TestRecall:
         asked = ("recall", "postgresql", "--domain", "project", "--detail")
         assert memory.json(*asked, "full")["results"][0]["content"] == "It has JSONB."
         assert set(memory.json(*asked, "minimal")["results"][0]) == {
-            *("kind", "id", "uri", "score", "summary", "timestamp")
+            *("kind", "id", "uri", "score", "summary", "timestamp", "origin", "person")
         }
 
     def test_filters(self, memory: MemoryCommand) -> None:

@@ -22,6 +22,7 @@ from tests.toc_conversations import (
     ROLLUP,
     SECONDS,
     SEGMENTS,
+    TEAM,
     Toc,
     make_event,
     millis,
@@ -33,6 +34,7 @@ CRONS = {
     OUTBOX: "0 * * * * *",
     REBUILD: "0 0 * * * *",
     EMBEDDING: "0 * * * * *",
+    TEAM: "0 * * * * *",
 }
 PERIOD_MS = {
     ROLLUP: 3_600_000,
@@ -40,6 +42,7 @@ PERIOD_MS = {
     OUTBOX: 60_000,
     REBUILD: 3_600_000,
     EMBEDDING: 60_000,
+    TEAM: 60_000,
 }
 JITTER_MS = 2_000
 

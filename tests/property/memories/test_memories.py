@@ -208,7 +208,7 @@ def test_what_is_wrong_is_refused_with_the_limit(fields: dict[str, object], mess
 
 
 @pytest.mark.parametrize(
-    "domain", ["", "project", "project:", "project:a/b", "team:x", "org:-", "user:x"]
+    "domain", ["", "project", "project:", "project:a/b", "team:x", "org:-", "user:", "user:a/b"]
 )
 def test_other_domains_are_refused(domain: str) -> None:
     with pytest.raises(InvalidInput, match="it must be user, project:NAME or org:NAME"):

@@ -8,7 +8,7 @@ from pydantic import Field
 from agent_memory.features.operations.model.audit import AuditFilter
 from agent_memory.features.operations.services.audit import AuditLog
 from agent_memory.interfaces.http import answers
-from agent_memory.interfaces.http.answers import MISSING
+from agent_memory.interfaces.http.answers import MISSING, UNAVAILABLE
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import Limit, RequestModel, show_example
 from agent_memory.interfaces.wire.operations import audit_json, key_json
@@ -40,7 +40,12 @@ def build_login_router(dependencies: HttpDependencies) -> APIRouter:
     """Build the one route that tells programs without a key how people log in."""
     routes = APIRouter(tags=["team"])
 
-    @routes.get(LOGIN_PATH, summary="How people log in to this team server", response_model=Object)
+    @routes.get(
+        LOGIN_PATH,
+        summary="How people log in to this team server",
+        response_model=Object,
+        responses=MISSING,
+    )
     async def describe_login() -> Response:
         if not dependencies.login:
             raise NotFound("people of this server have keys: ask an admin for one")
@@ -50,7 +55,7 @@ def build_login_router(dependencies: HttpDependencies) -> APIRouter:
 
 
 def build_router(dependencies: HttpDependencies) -> APIRouter:
-    routes = APIRouter(tags=["team"])
+    routes = APIRouter(tags=["team"], responses=UNAVAILABLE)
     services, run = dependencies.services, dependencies.bridge.run
 
     def get_log() -> AuditLog:

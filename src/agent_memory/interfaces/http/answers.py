@@ -37,6 +37,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": Problem, "description": "The daemon is overloaded or stopping"},
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "Not found"}}
+UNAVAILABLE: dict[int | str, dict[str, Any]] = {
+    409: {"model": Problem, "description": "This daemon does not have it"}
+}
 
 
 def render_json(value: object, status: int = 200) -> Response:
