@@ -1,6 +1,7 @@
 """People who log in with an issuer of their own, on a real team server."""
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,6 +113,21 @@ def test_a_machine_gets_a_key_through_a_browser(server: TeamServer, issuer: Issu
         assert server.home.run("memory-daemon", "token", "revoke", own).code == OK
         ada.get("/api/v1/upstream/")
         assert ada.status == 401
+
+
+def test_a_key_can_be_stored_while_the_server_is_away() -> None:
+    with socket.socket() as closed, Home() as laptop:
+        closed.bind(("127.0.0.1", 0))  # and never listens
+        laptop.serve()
+        memory = MemoryCommand(laptop, laptop.work)
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        assert memory("remote", "add", address).code == OK
+        with laptop.on_terminal("memory", "remote", "login") as screen:
+            screen.read_until("Key for team: ")
+            screen.type("am_of-ada\n")
+            assert screen.finish() == OK, screen.text
+        assert "the key was not checked" in screen.text
+        assert json.loads((laptop.data / "remote-key").read_text())["key"] == "am_of-ada"
 
 
 @pytest.mark.parametrize(

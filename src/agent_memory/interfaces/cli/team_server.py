@@ -186,7 +186,10 @@ def _log_in(run: Invocation, settings: RemoteSettings) -> str:
     if not run.terminal.call.input_is_terminal:
         return ""
     logins = run.services.team_login
-    method = logins.find_method(settings)
+    try:
+        method = logins.find_method(settings)
+    except RemoteUnavailable:  # a key can be stored while the server is away
+        return ""
     if method is None:
         return ""
     pending = logins.begin(method)
