@@ -37,4 +37,4 @@ class OidcLogin:
         from agent_memory.platform import oidc  # noqa: PLC0415
 
         issuer, login = self._begun.pop(pending)
-        return oidc.poll(issuer, method.client_id, login, wait=wait).access_token
+        return oidc.poll(issuer, method.client_id, login, wait=wait)
