@@ -56,6 +56,7 @@ from agent_memory.features.upstream.services.back_off import BackOff
 from agent_memory.features.upstream.services.erasing import Erasing
 from agent_memory.features.upstream.services.forwarding import Forwarding
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.features.upstream.services.receiving import Receiving, Sender
 from agent_memory.kernel.errors import FeatureUnavailable, RemoteUnavailable
 from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
@@ -104,6 +105,7 @@ class TeamParts:
     """What the sides are made of; a test may plant a fault in one of these."""
 
     forwarding: type[Forwarding] = Forwarding
+    outgoing: type[OutgoingRecords] = OutgoingRecords
     receiving: type[Receiving] = Receiving
     merger: type[MemoryMerger] = MemoryMerger
     state: type[StoredUpstream] = StoredUpstream
@@ -311,7 +313,9 @@ class SimulatedLaptop(Machine):
             self.log,
             self.outbox,
             self.memories,
-            self.knowledge,
+            self.parts.outgoing(
+                self.log, self.memories, self.knowledge, self.state, self.state, self.clock
+            ),
             self.memory_merger,
             self.fact_merger,
             self.doomed,

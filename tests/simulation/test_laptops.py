@@ -12,14 +12,17 @@ from itertools import count
 import pytest
 
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.records import SharedRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import Origin, TeamServer
 from agent_memory.features.upstream.services.forwarding import Check, Forwarding
 from agent_memory.features.upstream.services.merging import MemoryMerger
+from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.features.upstream.services.receiving import Receiving, Sender
 from agent_memory.kernel.ids import EventId, MemoryKey
 from tests.simulation.laptops import Disagreement, TeamParts, simulate
@@ -70,7 +73,8 @@ class EagerCursor(Forwarding):
         while entries := self.outbox.read(cursor, limit=3):
             cursor = entries[-1][0]
             self._save(cursor=cursor)
-            found = self._collect([entry for _, entry in entries], self.read_settings().scope)
+            scope = self.read_settings().scope
+            found = self.outgoing.collect([entry for _, entry in entries], scope)
             self._send(server, found, check)
 
 
@@ -137,12 +141,11 @@ class SharedIds(Receiving):
         super()._take_events(events, sender, same, tally)  # type: ignore[arg-type]
 
 
-class Leaking(Forwarding):
+class Leaking(OutgoingRecords):
     """Sends events of every project."""
 
-    def _collect(self, entries: Sequence[object], scope: SharedScope) -> list[object]:  # type: ignore[override]
-        wide = SharedScope(scope.names | {"home"})
-        return super()._collect(entries, wide)  # type: ignore[arg-type, return-value]
+    def collect(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> list[SharedRecord]:
+        return super().collect(entries, SharedScope(scope.names | {"home"}))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +153,7 @@ class Leaking(Forwarding):
     [
         (TeamParts(forwarding=EagerCursor), 0),
         (TeamParts(forwarding=EagerPull), 40),
-        (TeamParts(forwarding=Leaking), 0),
+        (TeamParts(outgoing=Leaking), 0),
         (TeamParts(receiving=NoAlias), 36),
         (TeamParts(receiving=SharedIds), 0),
         (TeamParts(merger=Overwriting), 0),

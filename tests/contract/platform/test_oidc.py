@@ -11,6 +11,8 @@ import jwt
 import pytest
 
 from agent_memory.features.operations.model.token_claims import ClaimRules, parse_roles
+from agent_memory.features.upstream.adapters.oidc_login import OidcLogin
+from agent_memory.features.upstream.model.records import LoginMethod
 from agent_memory.kernel.access import Principal, Role
 from agent_memory.kernel.errors import ConfigError, RemoteUnavailable, Unauthorized
 from agent_memory.platform import oidc
@@ -190,6 +192,17 @@ class TestDeviceFlow:
         token = oidc.poll(found, CLIENT, login, wait=wait)
         assert waits == [0.0, 5.0, 5.0]
         assert check(token)["sub"] == "ada"
+
+    def test_two_logins_at_a_time_do_not_disturb_each_other(
+        self, issuer: IssuerProcess, check: Checking
+    ) -> None:
+        method = LoginMethod(issuer=issuer.url, client_id=CLIENT, audience="")
+        logins = OidcLogin()
+        pending = [logins.start(method), logins.start(method)]
+        issuer.steer("approve", {"sub": "ada"})
+        for each in pending:
+            assert each.page == f"{issuer.url}/activate?code=1"
+            assert check(each.wait_for_token(lambda _: None))["sub"] == "ada"
 
     @pytest.mark.parametrize(
         ("became", "reason"),

@@ -241,3 +241,10 @@ class TestOverHttp:
             pytest.raises(NotFound),
         ):
             wrong.identify()
+
+
+def test_a_connection_that_new_settings_have_replaced_counts_as_unavailable() -> None:
+    server = HttpTeamServer("http://127.0.0.1:1", "key")
+    server.close()
+    with pytest.raises(RemoteUnavailable, match="have just changed"):
+        server.identify()

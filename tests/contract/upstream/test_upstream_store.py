@@ -13,7 +13,11 @@ from agent_memory.features.upstream.adapters.upstream_store import (
     StoredUpstream,
 )
 from agent_memory.features.upstream.model.merging import FactNote, FactStone
-from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
+from agent_memory.features.upstream.model.progress import (
+    BackfillPhase,
+    ProjectBackfill,
+    SyncProgress,
+)
 from agent_memory.features.upstream.ports import ChangedRecord, Origin
 from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -51,13 +55,14 @@ def test_progress_and_backfills_stay_until_the_server_is_forgotten(state: Stored
     assert state.load() == SyncProgress()
     progress = SyncProgress(url="https://hub", person="ada", cursor=7, pulled="3")
     state.save(progress)
-    state.save_backfill(ProjectBackfill(name="shop", phase=1, after="x:y"))
+    memories = ProjectBackfill(name="shop", phase=BackfillPhase.MEMORIES, after="x:y")
+    state.save_backfill(memories)
     state.save_backfill(ProjectBackfill(name="a:b"))
     assert state.load() == progress
     names = [each.name for each in state.list_backfills()]
     assert sorted(names) == ["a:b", "shop"]
     state.remove_backfill("a:b")
-    assert state.list_backfills() == [ProjectBackfill(name="shop", phase=1, after="x:y")]
+    assert state.list_backfills() == [memories]
     state.reset()
     assert (state.load(), state.list_backfills()) == (SyncProgress(), [])
 

@@ -48,7 +48,11 @@ class TeamServer(Protocol):
 
 
 class LoginServer(Protocol):
-    """A team's server, as someone sees it who logs in. Both methods raise as TeamServer does."""
+    """A team's server, as someone sees it who logs in. Its methods raise as TeamServer's do."""
+
+    def identify(self) -> TeamIdentity:
+        """Return who the owner of the key is."""
+        ...
 
     def find_login_method(self) -> LoginMethod | None:
         """Return how people log in; None if the server gives out keys alone. It needs no key."""
@@ -60,26 +64,22 @@ class LoginServer(Protocol):
 
 
 class PendingLogin(NamedTuple):
-    """A login that a person finishes in a browser: the page, and the code to enter there."""
+    """A login that a person finishes in a browser: the page, and the code to enter there.
+
+    `wait_for_token` returns the token once they have. It is given a function that waits for some
+    seconds, which may raise Cancelled, and raises Unauthorized if they refuse or take too long.
+    """
 
     page: str
     code: str
+    wait_for_token: Callable[[Callable[[float], object]], str]
 
 
 class LoginProvider(Protocol):
-    """The issuer of a team, which people log in to.
-
-    Both methods raise RemoteUnavailable, ConfigError, FeatureUnavailable and Unauthorized.
-    """
+    """The issuer of a team, which people log in to."""
 
     def start(self, method: LoginMethod, /) -> PendingLogin:
-        """Begin a login."""
-        ...
-
-    def wait_for_token(
-        self, method: LoginMethod, pending: PendingLogin, wait: Callable[[float], object], /
-    ) -> str:
-        """Return the token once the person has logged in. `wait` may raise Cancelled."""
+        """Begin a login. Raises RemoteUnavailable, ConfigError and FeatureUnavailable."""
         ...
 
 

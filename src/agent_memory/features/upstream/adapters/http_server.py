@@ -140,6 +140,10 @@ class HttpTeamServer:
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as exc:
             reason = str(exc) or type(exc).__name__
             raise RemoteUnavailable(f"{self._url.host} does not answer: {reason}") from exc
+        except RuntimeError as exc:
+            if not self._client.is_closed:
+                raise
+            raise RemoteUnavailable("the settings of the server have just changed") from exc
 
     def _read(self, answer: httpx.Response) -> Mapping[str, Any]:
         parts: list[bytes] = []

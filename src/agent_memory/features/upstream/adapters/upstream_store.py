@@ -19,7 +19,11 @@ import msgspec
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.upstream.model.merging import FactNote, FactStone
-from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
+from agent_memory.features.upstream.model.progress import (
+    BackfillPhase,
+    ProjectBackfill,
+    SyncProgress,
+)
 from agent_memory.features.upstream.ports import ChangedRecord, ForgottenItem, Origin
 from agent_memory.kernel.ids import PROJECT, EventId, KnowledgeId, MemoryKey, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -119,7 +123,8 @@ class StoredUpstream:
         for key, value in rows:
             record = codec.unpack(value, _BackfillRecord)
             name = keys.unescape(key[len(_BACKFILL) :])
-            found.append(ProjectBackfill(name=name, phase=record.phase, after=record.after))
+            phase = BackfillPhase(record.phase)
+            found.append(ProjectBackfill(name=name, phase=phase, after=record.after))
         return found
 
     def save_backfill(self, backfill: ProjectBackfill, /) -> None:

@@ -19,6 +19,8 @@ MAX_MACHINE_CHARS = 64
 PERSON = "person"  # metadata of an event: whose machine sent it
 MACHINE = "machine"
 
+SharedRecord = Event | Memory | Fact | FactStone
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
@@ -31,19 +33,19 @@ class RecordBatch:
     removed_facts: tuple[FactStone, ...] = ()
     forgotten: tuple[EventId, ...] = ()
 
-    def __len__(self) -> int:
-        return sum(map(len, self._lists))
+    @classmethod
+    def build(cls, records: Sequence[SharedRecord], machine: str) -> "RecordBatch":
+        return cls(
+            machine=machine,
+            events=tuple(each for each in records if isinstance(each, Event)),
+            memories=tuple(each for each in records if isinstance(each, Memory)),
+            facts=tuple(each for each in records if isinstance(each, Fact)),
+            removed_facts=tuple(each for each in records if isinstance(each, FactStone)),
+        )
 
     @property
-    def size(self) -> int:
-        """The bytes of its texts, roughly."""
-        texts = sum(len(event.text) + 200 for event in self.events)
-        noted = sum(len(memory.content) + 400 for memory in self.memories)
-        return texts + noted + sum(len(fact.value) + 300 for fact in self.facts)
-
-    @property
-    def _lists(self) -> tuple[Sequence[object], ...]:
-        return self.events, self.memories, self.facts, self.removed_facts, self.forgotten
+    def records(self) -> tuple[SharedRecord, ...]:
+        return *self.events, *self.memories, *self.facts, *self.removed_facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
