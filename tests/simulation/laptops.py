@@ -23,6 +23,7 @@ from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
+from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
@@ -37,7 +38,6 @@ from agent_memory.features.upstream.adapters.upstream_store import (
 from agent_memory.features.upstream.model import names
 from agent_memory.features.upstream.model.progress import RemoteSettings, SyncProgress
 from agent_memory.features.upstream.model.records import (
-    PERSON,
     ChangePage,
     RecordBatch,
     SendOutcome,

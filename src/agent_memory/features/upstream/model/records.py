@@ -16,8 +16,7 @@ MAX_RECORDS = 500  # of one batch
 MAX_BATCH_BYTES = 2 << 20  # of the texts of one batch; a single event may have more
 MAX_CHANGES = 500  # of one page
 MAX_MACHINE_CHARS = 64
-PERSON = "person"  # metadata of an event: whose machine sent it
-MACHINE = "machine"
+MACHINE = "machine"  # metadata of an event: which one of its person sent it
 
 SharedRecord = Event | Memory | Fact | FactStone
 

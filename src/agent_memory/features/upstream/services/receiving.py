@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.model.outbox import FactChanged, MemoryChanged
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services.ingest import Clean, Ingest
@@ -15,7 +16,6 @@ from agent_memory.features.upstream.model import merging, names, scopes
 from agent_memory.features.upstream.model.records import (
     MACHINE,
     MAX_CHANGES,
-    PERSON,
     ChangePage,
     ForgottenEvent,
     RecordBatch,
