@@ -9,7 +9,7 @@ import httpx
 
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.upstream.model import hit_records, records
-from agent_memory.features.upstream.model.addresses import check_address, is_loopback
+from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.records import (
     ChangePage,
     LoginMethod,
@@ -27,6 +27,7 @@ from agent_memory.kernel.errors import (
     RemoteUnavailable,
     Unauthorized,
 )
+from agent_memory.kernel.hosts import is_loopback
 
 PATH = "/api/v1/upstream"
 LOGIN_PATH = "/.well-known/agent-memory"
