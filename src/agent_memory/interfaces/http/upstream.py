@@ -24,7 +24,6 @@ from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.callers import read_principal
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import RequestModel, ResponseModel, show_example
-from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId
 
@@ -160,8 +159,6 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     @routes.post("/records/", summary="Send records of a machine", response_model=SentOutcome)
     async def send(request: Request, sent: SentRecords) -> Response:
         """Take each record once: sending it again changes nothing."""
-        if read_principal(request).role is Role.READER:
-            raise HTTPException(403, "the key may only read")
         sender = _build_sender(request)
 
         def take() -> Object:

@@ -11,7 +11,7 @@ stone:fact:{id}, stone:event:{id}    what was removed
 doomed:event:{id}, doomed:memory:{key}    what is to be erased here
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import msgspec
@@ -77,6 +77,8 @@ class _OriginRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _FactOriginRecord(_OriginRecord, array_like=True, frozen=True):
+    """Begins with the fields of _OriginRecord, so it can also be read as one."""
+
     scope: str
     valued_ms: int
 
@@ -98,7 +100,7 @@ class _TombstoneRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class StoredUpstream:
-    """A ExchangeState, SentLedger, TakenRecords, ChangeList, Stones and ForgettingListener."""
+    """An ExchangeState, SentLedger, TakenRecords, ChangeList, Stones and ForgettingListener."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -159,13 +161,7 @@ class StoredUpstream:
         )
 
     def find_sent_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
-        rows = self._store.get_many(_FAMILY, [_SENT_FACT + name.encode() for name in names])
-        found = {}
-        for name, row in zip(names, rows, strict=True):
-            if row is not None:
-                record = codec.unpack(row, _FactNoteRecord)
-                found[name] = FactNote(record.scope, Millis(record.valued_ms))
-        return found
+        return self._find_notes(_SENT_FACT, names, _FactNoteRecord)
 
     def list_sent_facts(self, after: str, /, *, limit: int) -> list[KnowledgeId]:
         return [KnowledgeId(name) for name, _ in self._scan_names(_SENT_FACT, after, limit)]
@@ -193,10 +189,10 @@ class StoredUpstream:
     def note_events(self, events: Sequence[Event], /) -> None:
         """Queue what was sent, or is of a project that is shared. Set a stone for what this server
         has taken."""
-        sessions = list(dict.fromkeys(event.session_id for event in events))
-        sent = self._find_sessions(_SENT_SESSION, sessions)
-        taken = self._find_sessions(_IN_SESSION, sessions)
-        shared = self._find_domains([_get_domain(event) for event in events])
+        sessions = [event.session_id for event in events]
+        sent = self._find_names(_SENT_SESSION, sessions)
+        taken = self._find_names(_IN_SESSION, sessions)
+        shared = self._find_names(_SENT_DOMAIN, map(_get_domain, events))
         self._write(
             *(
                 Append(_FAMILY, _GONE, codec.encode_key(_EVENT_MARK + event.event_id.encode()))
@@ -207,7 +203,7 @@ class StoredUpstream:
         self.put_event_stones([e.event_id for e in events if e.session_id in taken])
 
     def note_memories(self, memory_keys: Sequence[MemoryKey], /) -> None:
-        sent = self._find_domains([key.domain for key in memory_keys])
+        sent = self._find_names(_SENT_DOMAIN, (key.domain for key in memory_keys))
         self._write(
             *(
                 Append(_FAMILY, _GONE, codec.encode_key(keys.memory(key)))
@@ -235,16 +231,11 @@ class StoredUpstream:
             for name, old in zip(names, known, strict=True)
             if old is None
         ]
-        older = self._store.get_many(_FAMILY, [_IN_FACT + name.encode() for name in facts])
-        for (fact_id, note), old in zip(facts.items(), older, strict=True):
-            first = origin if old is None else codec.unpack(old, _FactOriginRecord)
-            person, machine = (
-                (first.person, first.machine)
-                if first.person or not origin.person
-                else (origin.person, origin.machine)
-            )
-            record = _FactOriginRecord(person, machine, note.scope, note.valued_ms)
-            batches.append(Batch((Put(_FAMILY, _IN_FACT + fact_id.encode(), codec.pack(record)),)))
+        for (name, note), first in zip(
+            facts.items(), self.get_fact_origins(list(facts)), strict=True
+        ):
+            record = _FactOriginRecord(*(first or origin), note.scope, note.valued_ms)
+            batches.append(Batch((Put(_FAMILY, _IN_FACT + name.encode(), codec.pack(record)),)))
         if batches:
             self._store.submit(batches).result()
 
@@ -255,13 +246,7 @@ class StoredUpstream:
         return self._get_origins([_IN_FACT + name.encode() for name in names])
 
     def find_taken_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
-        rows = self._store.get_many(_FAMILY, [_IN_FACT + name.encode() for name in names])
-        found = {}
-        for name, row in zip(names, rows, strict=True):
-            if row is not None:
-                record = codec.unpack(row, _FactOriginRecord)
-                found[name] = FactNote(record.scope, Millis(record.valued_ms))
-        return found
+        return self._find_notes(_IN_FACT, names, _FactOriginRecord)
 
     def list_taken_facts(self, after: str, /, *, limit: int) -> list[KnowledgeId]:
         return [KnowledgeId(name) for name, _ in self._scan_names(_IN_FACT, after, limit)]
@@ -317,9 +302,6 @@ class StoredUpstream:
         rows = self._scan_names(_FACT_STONE, after, limit)
         return [_decode_stone(KnowledgeId(name), value) for name, value in rows]
 
-    def has_event_stone(self, event_id: EventId, /) -> bool:
-        return self._store.get(_FAMILY, _EVENT_STONE + event_id.encode()) is not None
-
     def put_event_stones(self, names: Sequence[EventId], /) -> None:
         for name in dict.fromkeys(names):
             key = _EVENT_STONE + name.encode()
@@ -330,22 +312,34 @@ class StoredUpstream:
     def list_event_stones(self, after: str, /, *, limit: int) -> list[EventId]:
         return [EventId(name) for name, _ in self._scan_names(_EVENT_STONE, after, limit)]
 
-    def _find_sessions(self, prefix: bytes, sessions: Sequence[SessionId]) -> set[SessionId]:
-        rows = self._store.get_many(_FAMILY, [prefix + keys.escape(name) for name in sessions])
-        return {name for name, row in zip(sessions, rows, strict=True) if row is not None}
+    def _find_names(self, prefix: bytes, names: Iterable[str]) -> set[str]:
+        """Return those of the names that have a row."""
+        unique = list(dict.fromkeys(names))
+        rows = self._store.get_many(_FAMILY, [prefix + keys.escape(name) for name in unique])
+        return {name for name, row in zip(unique, rows, strict=True) if row is not None}
 
-    def _find_domains(self, domains: Sequence[str]) -> set[str]:
-        names = list(dict.fromkeys(domains))
-        rows = self._store.get_many(_FAMILY, [_SENT_DOMAIN + keys.escape(name) for name in names])
-        return {name for name, row in zip(names, rows, strict=True) if row is not None}
+    def _find_notes(
+        self,
+        prefix: bytes,
+        names: Sequence[KnowledgeId],
+        kind: type[_FactNoteRecord | _FactOriginRecord],
+    ) -> dict[KnowledgeId, FactNote]:
+        rows = self._store.get_many(_FAMILY, [prefix + name.encode() for name in names])
+        records = (None if row is None else codec.unpack(row, kind) for row in rows)
+        return {
+            name: FactNote(record.scope, Millis(record.valued_ms))
+            for name, record in zip(names, records, strict=True)
+            if record is not None
+        }
 
-    def _get_origins(self, names: Sequence[bytes]) -> list[Origin | None]:
-        found = []
-        for value in self._store.get_many(_FAMILY, names):
-            record = None if value is None else codec.unpack(value, _OriginRecord)
-            known = record is not None and record.person
-            found.append(Origin(record.person, record.machine) if record and known else None)
-        return found
+    def _get_origins(self, places: Sequence[bytes]) -> list[Origin | None]:
+        """Return who sent what is at these places; None for what came from nobody."""
+        rows = self._store.get_many(_FAMILY, places)
+        records = (None if row is None else codec.unpack(row, _OriginRecord) for row in rows)
+        return [
+            Origin(record.person, record.machine) if record is not None and record.person else None
+            for record in records
+        ]
 
     def _scan_names(self, prefix: bytes, after: str, limit: int) -> Iterator[tuple[str, bytes]]:
         start = keys.after(prefix + after.encode()) if after else prefix
