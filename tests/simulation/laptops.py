@@ -63,6 +63,7 @@ from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
 from tests.contract.stores import unexpected
 from tests.memory_engine import MemoryEngine
+from tests.simulation.seeds import SimulationFailed
 
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -77,7 +78,7 @@ LAPTOPS = (("ada-1", "ada"), ("ada-2", "ada"), ("bob-1", "bob"))
 IMPORTED = 6  # events that more than one machine has, under the same ids
 
 
-class Disagreement(AssertionError):
+class Disagreement(SimulationFailed):
     """Two sides have different sets."""
 
 

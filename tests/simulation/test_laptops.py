@@ -3,11 +3,7 @@
 A seed that has found a fault stays in `FOUND`.
 """
 
-import os
-import time
-from collections import Counter
 from collections.abc import Sequence
-from itertools import count
 
 import pytest
 
@@ -25,18 +21,16 @@ from agent_memory.features.upstream.services.merging import MemoryMerger
 from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.features.upstream.services.receiving import Receiving, Sender
 from agent_memory.kernel.ids import EventId, MemoryKey
-from tests.simulation.laptops import Disagreement, TeamParts, simulate
+from tests.simulation.laptops import TeamParts, simulate
+from tests.simulation.seeds import assert_found, assert_replays, run_new_seeds, run_seeds
 
 SEEDS = 24
 MOST_SEEDS = 100  # within which a planted fault must be found
 FOUND: Sequence[int] = (12, 29, 55)  # a removal that was not sent; stones from slow clocks
-MINUTES = float(os.environ.get("SIMULATION_MINUTES", "5"))
 
 
 def test_all_sides_agree() -> None:
-    met: Counter[str] = Counter()
-    for seed in (*FOUND, *range(SEEDS)):
-        met.update(run(seed))
+    met = run_seeds(simulate, (*FOUND, *range(SEEDS)))
     # A simulation in which nothing happens would prove nothing.
     faults = {"lost request", "lost answer", "repeated", "crash", "offline", "gap"}
     acts = {"forgotten event", "forgotten memory", "removed fact", "scope changed"}
@@ -44,25 +38,12 @@ def test_all_sides_agree() -> None:
 
 
 def test_a_seed_replays_exactly() -> None:
-    assert simulate(7).history == simulate(7).history
-    assert simulate(7).history != simulate(8).history
+    assert_replays(simulate)
 
 
 @pytest.mark.soak
 def test_all_sides_agree_for_as_long_as_one_likes() -> None:
-    """SIMULATION_MINUTES says how long; with SIMULATION_SEED it starts elsewhere."""
-    until = time.monotonic() + MINUTES * 60
-    for seed in count(int(os.environ.get("SIMULATION_SEED", "1000"))):
-        run(seed)
-        if time.monotonic() > until:
-            break
-
-
-def run(seed: int) -> dict[str, int]:
-    try:
-        return simulate(seed).events
-    except Disagreement as exc:
-        raise AssertionError(f"seed {seed}: {exc}") from exc
+    run_new_seeds(simulate)
 
 
 class EagerCursor(Forwarding):
@@ -163,9 +144,4 @@ class Leaking(OutgoingRecords):
     ids=["cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "stones"],
 )
 def test_a_planted_fault_is_found(parts: TeamParts, first: int) -> None:
-    for seed in range(first, first + MOST_SEEDS):
-        try:
-            simulate(seed, parts)
-        except Disagreement:
-            return
-    pytest.fail(f"{MOST_SEEDS} seeds have not found it")
+    assert_found(lambda seed: simulate(seed, parts), range(first, first + MOST_SEEDS))
