@@ -20,7 +20,7 @@ from agent_memory.features.upstream.services.forwarding import Check, Forwarding
 from agent_memory.features.upstream.services.merging import MemoryMerger
 from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.features.upstream.services.receiving import Receiving, Sender
-from agent_memory.kernel.ids import EventId, MemoryKey
+from agent_memory.kernel.ids import EventId, MemoryKey, Millis
 from tests.simulation.laptops import TeamParts, simulate
 from tests.simulation.seeds import assert_found, assert_replays, run_new_seeds, run_seeds
 
@@ -33,6 +33,7 @@ def test_all_sides_agree() -> None:
     met = run_seeds(simulate, (*FOUND, *range(SEEDS)))
     # A simulation in which nothing happens would prove nothing.
     faults = {"lost request", "lost answer", "repeated", "crash", "offline", "gap"}
+    faults |= {"restored", "restoration noticed"}
     acts = {"forgotten event", "forgotten memory", "removed fact", "scope changed"}
     assert not (faults | acts) - met.keys()
 
@@ -129,19 +130,41 @@ class Leaking(OutgoingRecords):
         return super().collect(entries, SharedScope(scope.names | {"home"}))
 
 
+class NoReceipts(StoredUpstream):
+    """Does not count what was exchanged: a server that was restored looks as before."""
+
+    def get_receipt(self, _person: str, _client: str, /) -> int:
+        return 1
+
+    def advance_receipt(self, _person: str, _client: str, _now: Millis, /) -> int:
+        return 1
+
+
+class ForgetfulLedger(StoredUpstream):
+    """Does not repeat forgettings to a server that was restored."""
+
+    def repeat_forgotten(self) -> None:
+        pass
+
+
 @pytest.mark.parametrize(
     ("parts", "first"),  # rare faults begin at a seed that comes near them
     [
         (TeamParts(forwarding=EagerCursor), 0),
-        (TeamParts(forwarding=EagerPull), 40),
+        (TeamParts(forwarding=EagerPull), 10),
         (TeamParts(outgoing=Leaking), 0),
-        (TeamParts(receiving=NoAlias), 36),
+        (TeamParts(receiving=NoAlias), 0),
         (TeamParts(receiving=SharedIds), 0),
         (TeamParts(merger=Overwriting), 0),
         (TeamParts(state=SilentForgetting), 0),
         (TeamParts(state=NoStones), 0),
+        (TeamParts(state=NoReceipts), 25),
+        (TeamParts(state=ForgetfulLedger), 37),
     ],
-    ids=["cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "stones"],
+    ids=[
+        *("cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "stones"),
+        *("receipts", "repeated forgettings"),
+    ],
 )
 def test_a_planted_fault_is_found(parts: TeamParts, first: int) -> None:
     assert_found(lambda seed: simulate(seed, parts), range(first, first + MOST_SEEDS))

@@ -46,7 +46,7 @@ from agent_memory.kernel.errors import ConfigError, StorageFailed
 if TYPE_CHECKING:
     from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
 
-log = structlog.get_logger()
+_log = structlog.get_logger()
 
 KEY_FILE = "remote-key"
 
@@ -141,6 +141,7 @@ def build_upstream(
         clock=platform.clock,
         back_off=back_off,
         on_refused=_log_refused,
+        on_server_restored=lambda: _log.warning("upstream.server_restored"),
     )
     erasing = Erasing(
         doomed=doomed,
@@ -206,7 +207,7 @@ class _RemoteReader:
                 key=self._keys.read(own.url) if own.url else "",
             )
         except (ConfigError, StorageFailed) as exc:
-            log.warning("upstream.no_settings", error=str(exc))
+            _log.warning("upstream.no_settings", error=str(exc))
             return RemoteSettings()
 
 
@@ -249,4 +250,4 @@ def _describe_file(path: Path) -> tuple[int, int, int] | None:
 
 
 def _log_refused(refused: RecordRefused) -> None:
-    log.warning("upstream.refused", kind=refused.kind, record=refused.name, reason=refused.reason)
+    _log.warning("upstream.refused", kind=refused.kind, record=refused.name, reason=refused.reason)

@@ -82,6 +82,38 @@ def test_only_what_was_sent_or_is_shared_is_forgotten_elsewhere(state: StoredUps
     assert state.list_forgotten(limit=10) == items[2:]
 
 
+def test_forgettings_of_events_that_were_sent_can_be_repeated(state: StoredUpstream) -> None:
+    state.note_sent([SessionId("s-1")], [PROJECT], {})
+    state.note_events([event("e1"), event("e2")])
+    state.note_memories([memory(domain=PROJECT).key])
+    state.drop_forgotten(state.list_forgotten(limit=10))
+    state.repeat_forgotten()
+    again = state.list_forgotten(limit=10)
+    assert [item.event_id for item in again] == ["e1", "e2"]  # tombstones are sent with the past
+    state.repeat_forgotten()
+    assert state.list_forgotten(limit=10) == again
+
+
+def test_receipts_are_counted_by_person_and_client(state: StoredUpstream) -> None:
+    now = Millis(5)
+    assert state.get_receipt("ada", "c1") == 0
+    assert [state.advance_receipt("ada", "c1", now) for _ in range(2)] == [1, 2]
+    assert state.advance_receipt("ada", "c2", now) == 1
+    assert state.advance_receipt("ad", "a:c1", now) == 1
+    assert state.get_receipt("ada", "c1") == 2
+    assert state.get_receipt("bob", "c1") == 0
+
+
+def test_the_client_that_was_away_longest_makes_room(state: StoredUpstream) -> None:
+    for number in range(64):
+        state.advance_receipt("ada", f"c{number}", Millis(100 + number))
+    state.advance_receipt("ada", "c0", Millis(200))
+    state.advance_receipt("ada", "new", Millis(201))
+    assert state.get_receipt("ada", "c1") == 0
+    assert state.get_receipt("ada", "c0") == 2
+    assert [state.get_receipt("ada", name) for name in ("c2", "c63", "new")] == [1, 1, 1]
+
+
 def test_a_server_sets_stones_for_what_it_has_taken(state: StoredUpstream) -> None:
     state.note_taken(Origin("ada", "laptop"), [SessionId("s-1")], [], {})
     state.note_events([event("e1"), event("e2", "s-2")])

@@ -16,7 +16,7 @@ from agent_memory.features.upstream.model.records import (
     TeamRecord,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
-from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, SessionId
+from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, Millis, SessionId
 
 
 class TeamServer(Protocol):
@@ -26,15 +26,17 @@ class TeamServer(Protocol):
     not accept the key, and InvalidInput if it refuses the request.
     """
 
-    def identify(self) -> TeamIdentity:
-        """Return who the owner of the key is."""
+    def identify(self, client: str = "", /) -> TeamIdentity:
+        """Return who the owner of the key is, with the last receipt of a client."""
         ...
 
     def send(self, batch: RecordBatch, /) -> SendOutcome:
         """Send records. Sending them again changes nothing."""
         ...
 
-    def list_changes(self, after: str, scope: SharedScope, /, *, limit: int) -> ChangePage:
+    def list_changes(
+        self, after: str, scope: SharedScope, /, *, client: str = "", limit: int
+    ) -> ChangePage:
         """Return what changed after a place; an empty one is the beginning."""
         ...
 
@@ -145,7 +147,13 @@ class SentLedger(Protocol):
         """Return the number of the last forgetting that was ever queued."""
         ...
 
-    def drop_forgotten(self, items: Sequence[ForgottenItem], /) -> None: ...
+    def drop_forgotten(self, items: Sequence[ForgottenItem], /) -> None:
+        """Note that these were sent."""
+        ...
+
+    def repeat_forgotten(self) -> None:
+        """Queue the forgettings of events that were ever sent once more."""
+        ...
 
 
 class Origin(NamedTuple):
@@ -191,6 +199,15 @@ class TakenRecords(Protocol):
 
     def drop_taken_facts(self, names: Sequence[KnowledgeId], /) -> None:
         """Note that these facts are gone."""
+        ...
+
+    def get_receipt(self, person: str, client: str, /) -> int:
+        """Return the last receipt of a client; 0 if it has none."""
+        ...
+
+    def advance_receipt(self, person: str, client: str, now: Millis, /) -> int:
+        """Return the next receipt of a client, durably. A person has some clients; the one that was
+        away the longest makes room for a new one."""
         ...
 
 

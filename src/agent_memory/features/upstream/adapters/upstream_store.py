@@ -4,7 +4,9 @@ out:progress            how far this machine has got
 out:backfill:{name}     the past of a project on its way
 out:session:{session}   a session of which events were sent; out:domain:, out:fact: likewise
 out:gone:{sequence}     a forgetting that waits to be sent
+out:forgotten:{event}   an event whose forgetting was sent
 in:session:{session}    who sent it to this server; in:memory:, in:fact: likewise
+in:receipt:{person}:{client}    how often the server exchanged something with a machine
 in:cursor               the last entry of the outbox that is in the list of changes
 in:change:{sequence}    a record that changed; in:at:{record} is its newest entry
 stone:fact:{id}, stone:event:{id}    what was removed
@@ -13,6 +15,7 @@ doomed:event:{id}, doomed:memory:{key}    what is to be erased here
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import msgspec
 
@@ -44,12 +47,15 @@ from agent_memory.platform.store.batches import (
 _FAMILY = families.UPSTREAM
 _OUT, _PROGRESS, _BACKFILL = b"out:", b"out:progress", b"out:backfill:"
 _SENT_SESSION, _SENT_DOMAIN, _SENT_FACT = b"out:session:", b"out:domain:", b"out:fact:"
-_GONE = b"out:gone:"
+_GONE, _FORGOTTEN = b"out:gone:", b"out:forgotten:"
 _IN_SESSION, _IN_MEMORY, _IN_FACT = b"in:session:", b"in:memory:", b"in:fact:"
+_RECEIPT = b"in:receipt:"
 _CURSOR, _CHANGE, _AT = b"in:cursor", b"in:change:", b"in:at:"
 _FACT_STONE, _EVENT_STONE = b"stone:fact:", b"stone:event:"
 _DOOMED_EVENT, _DOOMED_MEMORY = b"doomed:event:", b"doomed:memory:"
 _MOST_BACKFILLS = 10_000
+_MOST_CLIENTS = 64  # of a person
+_PAGE = 500
 _EVENT_MARK = b"evt:"
 
 
@@ -64,6 +70,13 @@ class _ProgressRecord(msgspec.Struct, array_like=True, frozen=True):
     last_success_ms: int
     last_error: str
     last_error_ms: int
+    client: str = ""
+    receipt: int = 0
+
+
+class _ReceiptRecord(msgspec.Struct, array_like=True, frozen=True):
+    number: int
+    at_ms: int
 
 
 class _BackfillRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -184,7 +197,24 @@ class StoredUpstream:
         return self._store.get_sequence(_FAMILY, _GONE)
 
     def drop_forgotten(self, items: Sequence[ForgottenItem], /) -> None:
-        self._write(*(Delete(_FAMILY, b"%s%020d" % (_GONE, item.number)) for item in items))
+        sent = (item.event_id for item in items if item.event_id is not None)
+        self._write(
+            *(Delete(_FAMILY, b"%s%020d" % (_GONE, item.number)) for item in items),
+            *(Put(_FAMILY, _FORGOTTEN + name.encode(), codec.EMPTY) for name in sent),
+        )
+
+    def repeat_forgotten(self) -> None:
+        while rows := list(self._scan_names(_FORGOTTEN, "", _PAGE)):
+            self._write(
+                *(
+                    operation
+                    for name, _ in rows
+                    for operation in (
+                        Delete(_FAMILY, _FORGOTTEN + name.encode()),
+                        Append(_FAMILY, _GONE, codec.encode_key(_EVENT_MARK + name.encode())),
+                    )
+                )
+            )
 
     def note_events(self, events: Sequence[Event], /) -> None:
         """Queue what was sent, or is of a project that is shared. Set a stone for what this server
@@ -253,6 +283,30 @@ class StoredUpstream:
 
     def drop_taken_facts(self, names: Sequence[KnowledgeId], /) -> None:
         self._write(*(Delete(_FAMILY, _IN_FACT + name.encode()) for name in names))
+
+    def get_receipt(self, person: str, client: str, /) -> int:
+        value = self._store.get(_FAMILY, _build_receipt_key(person, client))
+        return 0 if value is None else codec.unpack(value, _ReceiptRecord).number
+
+    def advance_receipt(self, person: str, client: str, now: Millis, /) -> int:
+        key = _build_receipt_key(person, client)
+        while True:
+            old = self._store.get(_FAMILY, key)
+            number = 1 if old is None else codec.unpack(old, _ReceiptRecord).number + 1
+            put = Put(_FAMILY, key, codec.pack(_ReceiptRecord(number, now)))
+            removals = self._find_surplus_receipts(person) if old is None else []
+            expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
+            batch = Batch((*map(partial(Delete, _FAMILY), removals), put), (expected,))
+            (outcome,) = self._store.submit([batch]).result()
+            if isinstance(outcome, Committed):
+                return number
+
+    def _find_surplus_receipts(self, person: str) -> list[bytes]:
+        """Return the receipts to remove before one is added: the oldest ones."""
+        prefix = _build_receipt_key(person, "")
+        rows = self._store.scan(_FAMILY, prefix, keys.end_of(prefix), limit=2 * _MOST_CLIENTS)
+        oldest_first = sorted(rows, key=lambda row: codec.unpack(row[1], _ReceiptRecord).at_ms)
+        return [key for key, _ in oldest_first[: max(0, len(rows) - _MOST_CLIENTS + 1)]]
 
     def get_cursor(self) -> int | None:
         value = self._store.get(_FAMILY, _CURSOR)
@@ -415,6 +469,10 @@ class StoredDoomedRecords:
         ]
         if removals:
             self._store.submit([Batch(tuple(removals))]).result()
+
+
+def _build_receipt_key(person: str, client: str) -> bytes:
+    return _RECEIPT + keys.escape(person) + b":" + keys.escape(client)
 
 
 def _get_domain(event: Event) -> str:

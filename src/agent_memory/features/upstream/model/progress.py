@@ -31,7 +31,8 @@ class SyncProgress:
     """What was sent and received. All of it belongs to the server at `url`.
 
     `cursor` is the last entry of the outbox that was sent; None before the first. `pulled` is the
-    place in the server's changes, for the projects `pulled_for`.
+    place in the server's changes, for the projects `pulled_for`. `receipt` is the last one that the
+    server gave to this machine, which it knows as `client`.
     """
 
     url: str = ""
@@ -44,6 +45,8 @@ class SyncProgress:
     last_success_ms: Millis = NEVER
     last_error: str = ""
     last_error_ms: Millis = NEVER
+    client: str = ""
+    receipt: int = 0
 
 
 class BackfillPhase(IntEnum):

@@ -16,6 +16,7 @@ MAX_RECORDS = 500  # of one batch
 MAX_BATCH_BYTES = 2 << 20  # of the texts of one batch; a single event may have more
 MAX_CHANGES = 500  # of one page
 MAX_MACHINE_CHARS = 64
+MAX_CLIENT_CHARS = 64
 MACHINE = "machine"  # metadata of an event: which one of its person sent it
 
 SharedRecord = Event | Memory | Fact | FactStone
@@ -23,9 +24,13 @@ SharedRecord = Event | Memory | Fact | FactStone
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
-    """Records that a machine sends. `forgotten` are ids of events on that machine."""
+    """Records that a machine sends. `forgotten` are ids of events on that machine.
+
+    `machine` is its name for people, `client` the one that the server counts its receipts by.
+    """
 
     machine: str = ""
+    client: str = ""
     events: tuple[Event, ...] = ()
     memories: tuple[Memory, ...] = ()
     facts: tuple[Fact, ...] = ()
@@ -33,9 +38,8 @@ class RecordBatch:
     forgotten: tuple[EventId, ...] = ()
 
     @classmethod
-    def build(cls, records: Sequence[SharedRecord], machine: str) -> "RecordBatch":
+    def build(cls, records: Sequence[SharedRecord]) -> "RecordBatch":
         return cls(
-            machine=machine,
             events=tuple(each for each in records if isinstance(each, Event)),
             memories=tuple(each for each in records if isinstance(each, Memory)),
             facts=tuple(each for each in records if isinstance(each, Fact)),
@@ -63,6 +67,7 @@ class SendOutcome:
     taken: int = 0
     known: int = 0
     refused: tuple[RecordRefused, ...] = ()
+    receipt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +87,7 @@ class ChangePage:
     changes: tuple[TeamChange, ...]
     next: str
     more: bool = False
+    receipt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +101,16 @@ class LoginMethod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamIdentity:
-    """Who the caller is to the server."""
+    """Who the caller is to the server, and the last receipt that it gave to this client.
+
+    A server counts what it exchanges with each client. Once it was restored from an older copy,
+    its count is behind that of the client, which then sends everything again.
+    """
 
     person: str
     role: str = ""
     version: str = ""
+    receipt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +127,7 @@ class TeamRecord:
 def encode_batch(batch: RecordBatch) -> dict[str, Any]:
     return {
         "machine": batch.machine,
+        "client": batch.client,
         "events": list(map(encode_event, batch.events)),
         "memories": list(map(encode_memory, batch.memories)),
         "facts": list(map(encode_fact, batch.facts)),

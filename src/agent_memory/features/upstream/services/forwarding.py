@@ -4,6 +4,7 @@ It follows the outbox with a cursor of its own, which moves only after the serve
 After a crash or a lost answer the same records are sent again, and the server takes them once.
 """
 
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,6 +90,7 @@ class Forwarding:
     clock: Clock
     back_off: BackOff
     on_refused: Callable[[RecordRefused], None]
+    on_server_restored: Callable[[], None]  # the server has lost what it had taken
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_active(self) -> bool:
@@ -186,12 +188,7 @@ class Forwarding:
 
     def _prepare(self, settings: RemoteSettings, server: TeamServer) -> None:
         """Begin with a server, and with each project that was chosen since."""
-        progress = self.state.load()
-        if progress.url != settings.url:
-            self.state.reset()
-            progress = SyncProgress(url=settings.url)
-        if not progress.person:
-            progress = replace(progress, person=server.identify().person)
+        progress = self._recognize(settings, server)
         watermark = self.log.watermark()
         is_new = progress.cursor is None or self._has_gap(progress.cursor, watermark)
         if is_new:  # what was missed is sent with the past
@@ -199,7 +196,6 @@ class Forwarding:
         names = tuple(sorted(settings.scope.names))
         if not settings.scope.names <= set(progress.pulled_for):
             progress = replace(progress, pulled="")
-        self.state.save(replace(progress, pulled_for=names))
         # From here on, what is forgotten in these projects is forgotten on the server too.
         self.ledger.note_sent([], list(map(scopes.build_domain, names)), {})
         known = {each.name for each in self.state.list_backfills()}
@@ -207,6 +203,26 @@ class Forwarding:
             self.state.remove_backfill(name)
         for name in settings.scope.names if is_new else settings.scope.names - known:
             self.state.save_backfill(ProjectBackfill(name=name))
+        # Last: after a crash before this, all of it is done again.
+        self.state.save(replace(progress, pulled_for=names))
+
+    def _recognize(self, settings: RemoteSettings, server: TeamServer) -> SyncProgress:
+        """Return how far the exchange has got with this server and this person.
+
+        If the server was restored from an older copy, it begins anew: the server has lost what was
+        sent since then.
+        """
+        progress = self.state.load()
+        client = progress.client or secrets.token_hex(16)
+        identity = server.identify(client)
+        if (progress.url, progress.person) != (settings.url, identity.person):
+            self.state.reset()
+            return SyncProgress(url=settings.url, person=identity.person, client=client)
+        if identity.receipt >= progress.receipt:
+            return replace(progress, client=client)
+        self.on_server_restored()
+        self.ledger.repeat_forgotten()
+        return replace(progress, cursor=None, pulled="", receipt=identity.receipt)
 
     def _has_gap(self, cursor: int, watermark: int) -> bool:
         """Tell whether entries after the cursor were trimmed, or the store was restored."""
@@ -226,8 +242,8 @@ class Forwarding:
                 if memory is not None and memory.status is MemoryStatus.TOMBSTONE
             ]
             events = tuple(item.event_id for item in items if item.event_id is not None)
-            batch = RecordBatch(machine=self.machine, memories=tuple(tombstones), forgotten=events)
-            self._note_outcome(server.send(batch))
+            batch = RecordBatch(memories=tuple(tombstones), forgotten=events)
+            self._note_outcome(server.send(self._sign(batch)))
             self.ledger.drop_forgotten(items)
 
     def _follow_outbox(self, server: TeamServer, check: Check) -> None:
@@ -258,7 +274,7 @@ class Forwarding:
     def _send(self, server: TeamServer, records: Sequence[SharedRecord], check: Check) -> None:
         for some in _split(records):
             check()
-            batch = RecordBatch.build(some, self.machine)
+            batch = RecordBatch.build(some)
             self.ledger.note_sent(
                 [event.session_id for event in batch.events],
                 [memory.domain for memory in batch.memories],
@@ -270,7 +286,7 @@ class Forwarding:
         """Send a batch. One that the server does not accept is sent in halves, so that a single
         record does not stop all others."""
         try:
-            return server.send(batch)
+            return server.send(self._sign(batch))
         except InvalidInput as exc:
             records = batch.records
             if len(records) == 1:
@@ -282,21 +298,28 @@ class Forwarding:
                 return SendOutcome(refused=(refused,))
             middle = len(records) // 2
             halves = [
-                self._try_send(server, RecordBatch.build(half, self.machine))
+                self._try_send(server, RecordBatch.build(half))
                 for half in (records[:middle], records[middle:])
             ]
             return SendOutcome(
                 taken=sum(half.taken for half in halves),
                 known=sum(half.known for half in halves),
                 refused=tuple(each for half in halves for each in half.refused),
+                receipt=max(half.receipt for half in halves),
             )
+
+    def _sign(self, batch: RecordBatch) -> RecordBatch:
+        return replace(batch, machine=self.machine, client=self.state.load().client)
 
     def _note_outcome(self, outcome: SendOutcome) -> None:
         for refused in outcome.refused:
             self.on_refused(refused)
         progress = self.state.load()
         self._save(
-            sent=progress.sent + outcome.taken, refused=progress.refused + len(outcome.refused)
+            sent=progress.sent + outcome.taken,
+            refused=progress.refused + len(outcome.refused),
+            # A lower one shows that the server was restored; the next exchange notices.
+            receipt=max(progress.receipt, outcome.receipt),
         )
 
     def _pull(self, server: TeamServer, check: Check) -> None:
@@ -305,10 +328,12 @@ class Forwarding:
             scope, progress = self.read_settings().scope, self.state.load()
             if not scope:
                 return
-            page = server.list_changes(progress.pulled, scope, limit=MAX_CHANGES)
+            page = server.list_changes(
+                progress.pulled, scope, client=progress.client, limit=MAX_CHANGES
+            )
             for change in page.changes:
                 self._apply(change, scope)
-            self._save(pulled=page.next)
+            self._save(pulled=page.next, receipt=max(progress.receipt, page.receipt))
             if not page.more or page.next == progress.pulled:
                 return
 
