@@ -273,7 +273,7 @@ class Wire:
         sender = Sender(person=self._person, client=client)
         page = self._hub.receiving.list_changes(after, scope, sender, limit=few)
         self._lose_answer()
-        decoded = [decode_change(encode_change(change)) for change in page.changes]
+        decoded = [decode_change(encode_change(change, page.people)) for change in page.changes]
         return replace(page, changes=tuple(each for each in decoded if each is not None))
 
     def search(self, _query: Query, _scope: SharedScope, /) -> RecallResult:
@@ -338,6 +338,7 @@ class SimulatedLaptop(Machine):
             self.parts.outgoing(
                 self.log, self.memories, self.knowledge, self.state, self.state, self.clock
             ),
+            self.state,
             self.memory_merger,
             self.fact_merger,
             self.doomed,
@@ -501,13 +502,13 @@ def _step(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLaptop]) ->
     elif chance < 0.94:
         laptop.scope = SHARED if laptop.scope != SHARED else SharedScope(frozenset({USER}))
         world.count("scope changed")
-    elif chance < 0.95:
-        if hub.backup is not None and dice.random() < 0.4:
+    elif chance < 0.965:
+        if hub.backup is not None and dice.random() < 0.5:
             hub.restore(hub.backup)
             world.count("restored")
         else:
             hub.back_up()
-    elif chance < 0.965:
+    elif chance < 0.98:
         needed = hub.receiving.get_cursor()
         hub.trim(hub.log.watermark() if dice.random() < 0.3 else needed or 0)
     elif world.deliveries:

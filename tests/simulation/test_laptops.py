@@ -70,8 +70,9 @@ class EagerPull(Forwarding):
             page = server.list_changes(before, scope, limit=5)
             self._save(pulled=page.next)
             for change in page.changes:
-                self._save(last_error="")  # it may end here
-                self._apply(change, scope)
+                for _ in range(8):
+                    self._save(last_error="")  # it may end here
+                self._apply(change, scope, page.people)
             if not page.more or page.next == before:
                 return
 
@@ -151,15 +152,15 @@ class ForgetfulLedger(StoredUpstream):
     ("parts", "first"),  # rare faults begin at a seed that comes near them
     [
         (TeamParts(forwarding=EagerCursor), 0),
-        (TeamParts(forwarding=EagerPull), 10),
+        (TeamParts(forwarding=EagerPull), 0),
         (TeamParts(outgoing=Leaking), 0),
         (TeamParts(receiving=NoAlias), 0),
         (TeamParts(receiving=SharedIds), 0),
         (TeamParts(merger=Overwriting), 0),
         (TeamParts(state=SilentForgetting), 0),
         (TeamParts(state=NoStones), 0),
-        (TeamParts(state=NoReceipts), 25),
-        (TeamParts(state=ForgetfulLedger), 37),
+        (TeamParts(state=NoReceipts), 8),
+        (TeamParts(state=ForgetfulLedger), 23),
     ],
     ids=[
         *("cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "stones"),

@@ -127,6 +127,7 @@ def build_upstream(
         log=log.events,
         outbox=log.outbox,
         memories=memories.store,
+        taken=state,
         outgoing=OutgoingRecords(
             log=log.events,
             memories=memories.store,
@@ -158,6 +159,7 @@ def build_upstream(
             read_settings=settings.read,
             connect=connection.open,
             state=state,
+            taken=state,
             watch=ServerWatch(),
         ),
         search=TeamSearch(

@@ -189,6 +189,10 @@ class TakenRecords(Protocol):
 
     def get_fact_origins(self, names: Sequence[KnowledgeId], /) -> list[Origin | None]: ...
 
+    def find_people(self, memories: Sequence[Memory], /) -> list[str]:
+        """Return who captured each memory: the person who sent it, or else its author."""
+        ...
+
     def find_taken_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
         """Return the notes of those facts that were taken."""
         ...

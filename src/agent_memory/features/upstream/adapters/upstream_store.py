@@ -27,6 +27,7 @@ from agent_memory.features.upstream.model.progress import (
     ProjectBackfill,
     SyncProgress,
 )
+from agent_memory.features.upstream.model.records import RecordRefused
 from agent_memory.features.upstream.ports import ChangedRecord, ForgottenItem, Origin
 from agent_memory.kernel.ids import PROJECT, EventId, KnowledgeId, MemoryKey, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -72,6 +73,8 @@ class _ProgressRecord(msgspec.Struct, array_like=True, frozen=True):
     last_error_ms: int
     client: str = ""
     receipt: int = 0
+    rights: str = ""
+    last_refused: tuple[tuple[str, str, str], ...] = ()
 
 
 class _ReceiptRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -123,7 +126,8 @@ class StoredUpstream:
         if value is None:
             return SyncProgress()
         fields = msgspec.structs.asdict(codec.unpack(value, _ProgressRecord))
-        return SyncProgress(**fields)
+        refused = tuple(RecordRefused(*each) for each in fields.pop("last_refused"))
+        return SyncProgress(**fields, last_refused=refused)
 
     def save(self, progress: SyncProgress, /) -> None:
         record = _ProgressRecord(**asdict(progress))
@@ -274,6 +278,13 @@ class StoredUpstream:
 
     def get_fact_origins(self, names: Sequence[KnowledgeId], /) -> list[Origin | None]:
         return self._get_origins([_IN_FACT + name.encode() for name in names])
+
+    def find_people(self, memories: Sequence[Memory], /) -> list[str]:
+        origins = self.get_memory_origins([memory.key for memory in memories])
+        return [
+            memory.author if origin is None else origin.person
+            for memory, origin in zip(memories, origins, strict=True)
+        ]
 
     def find_taken_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
         return self._find_notes(_IN_FACT, names, _FactOriginRecord)

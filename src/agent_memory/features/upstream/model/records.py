@@ -1,8 +1,8 @@
 """What machines and a team's server send each other, and its form as JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event, EventRole, EventType
@@ -10,7 +10,7 @@ from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.features.upstream.model.merging import FactStone
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, SessionId
+from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, Millis, SessionId
 
 MAX_RECORDS = 500  # of one batch
 MAX_BATCH_BYTES = 2 << 20  # of the texts of one batch; a single event may have more
@@ -51,8 +51,7 @@ class RecordBatch:
         return *self.events, *self.memories, *self.facts, *self.removed_facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRefused:
+class RecordRefused(NamedTuple):
     """A record that the server did not take, and why."""
 
     kind: str
@@ -78,6 +77,7 @@ class ForgottenEvent:
 
 
 TeamChange = Memory | Fact | FactStone | ForgottenEvent
+People = Mapping[MemoryKey | KnowledgeId, str]  # whom memories and facts come from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +86,7 @@ class ChangePage:
 
     changes: tuple[TeamChange, ...]
     next: str
+    people: People = field(default_factory=dict)
     more: bool = False
     receipt: int = 0
 
@@ -109,8 +110,15 @@ class TeamIdentity:
 
     person: str
     role: str = ""
+    projects: tuple[str, ...] | None = None  # None: all
     version: str = ""
     receipt: int = 0
+
+    @property
+    def rights(self) -> str:
+        """The role and the projects, in a form to compare and to show."""
+        of = "" if self.projects is None else f" of {', '.join(self.projects) or 'no project'}"
+        return self.role + of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,12 +234,14 @@ def decode_stone(fields: Mapping[str, Any]) -> FactStone:
     )
 
 
-def encode_change(change: TeamChange) -> dict[str, Any]:
+def encode_change(change: TeamChange, people: People) -> dict[str, Any]:
     match change:
         case Memory():
-            return {"kind": "memory", "record": encode_memory(change)}
+            person = people.get(change.key, "")
+            return {"kind": "memory", "record": encode_memory(change), "person": person}
         case Fact():
-            return {"kind": "fact", "record": encode_fact(change)}
+            person = people.get(change.id, "")
+            return {"kind": "fact", "record": encode_fact(change), "person": person}
         case FactStone():
             return {"kind": "removed_fact", "record": asdict(change)}
         case ForgottenEvent():

@@ -10,7 +10,7 @@ from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.model.outbox import FactChanged, MemoryChanged
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services.ingest import Clean, Ingest
-from agent_memory.features.memories.model.memories import Memory, get_family
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus, get_family
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import merging, names, scopes
 from agent_memory.features.upstream.model.records import (
@@ -18,6 +18,7 @@ from agent_memory.features.upstream.model.records import (
     MAX_CHANGES,
     ChangePage,
     ForgottenEvent,
+    People,
     RecordBatch,
     RecordRefused,
     SendOutcome,
@@ -34,8 +35,9 @@ from agent_memory.features.upstream.ports import (
 )
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
 from agent_memory.kernel import access
+from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
-from agent_memory.kernel.ids import ORG, USER, Domain, EventId, KnowledgeId
+from agent_memory.kernel.ids import ORG, USER, Domain, EventId, KnowledgeId, MemoryKey
 from agent_memory.platform.ports import Clock
 
 _PAGE = 500
@@ -133,7 +135,28 @@ class Receiving:
                 break
         more = bool(entries) and place < self.changes.get_last()
         receipt = self._advance_receipt(sender) if found else self.get_receipt(sender)
-        return ChangePage(changes=tuple(found), next=str(place), more=more, receipt=receipt)
+        return ChangePage(
+            changes=tuple(found),
+            next=str(place),
+            people=self._find_people(found, sender),
+            more=more,
+            receipt=receipt,
+        )
+
+    def _find_people(self, changes: Sequence[TeamChange], sender: Sender) -> People:
+        """Return whom memories and facts come from, by their names on the sender's machine."""
+        memories = [each for each in changes if isinstance(each, Memory) and each.domain != USER]
+        facts = [each.id for each in changes if isinstance(each, Fact)]
+        people: dict[MemoryKey | KnowledgeId, str] = {
+            each.key: sender.person
+            for each in changes
+            if isinstance(each, Memory) and each.domain == USER
+        }
+        for memory, person in zip(memories, self.taken.find_people(memories), strict=True):
+            people[memory.key] = person
+        for name, origin in zip(facts, self.taken.get_fact_origins(facts), strict=True):
+            people[name] = "" if origin is None else origin.person
+        return people
 
     def get_receipt(self, sender: Sender) -> int:
         """Return the last receipt that the sender's client was given."""
@@ -274,9 +297,17 @@ class Receiving:
         for memory in memories:
             try:
                 self._check_memory(memory, sender)
-                stored = names.to_server_memory(memory, sender.person)
-                self.taken.note_taken(origin, [], [stored.key], {})
-                tally.add(self.memory_merger.merge(stored))
+                copy = names.to_server_memory(memory, sender.person)
+                stored = self.memories.get(copy.key)
+                if memory.status is MemoryStatus.TOMBSTONE and not self._check_may_forget(
+                    stored, sender
+                ):
+                    tally.add(False)
+                    continue
+                # One that was captured on this server stays that of its author.
+                first = origin if stored is None else Origin(stored.author, "")
+                self.taken.note_taken(first, [], [copy.key], {})
+                tally.add(self.memory_merger.merge(copy))
             except (InvalidInput, Overloaded) as exc:
                 tally.refuse("memory", memory.id, str(exc))
         if self.doomed.list_doomed(limit=1)[1]:
@@ -290,6 +321,28 @@ class Receiving:
             return
         if family in (ORG, USER) or not sender.may_see(_get_project(memory.domain)):
             raise InvalidInput("it is of no project that you may write to")
+
+    def _check_may_forget(self, stored: Memory | None, sender: Sender) -> bool:
+        """Return whether there is something to forget.
+
+        On a team server, raises InvalidInput for a memory that came from another person, unless the
+        sender is an admin.
+        """
+        caller = access.get_caller()
+        if caller is None or caller.role is Role.ADMIN:
+            return True
+        if stored is None:
+            return False
+        is_gone = stored.status is MemoryStatus.TOMBSTONE
+        if is_gone or stored.domain == names.build_private_domain(sender.person):
+            return True
+        (person,) = self.taken.find_people([stored])
+        if person != sender.person:
+            raise InvalidInput(
+                f"{person or 'someone else'} captured it: only they or an admin of your team can"
+                " forget it there"
+            )
+        return True
 
     def _take_facts(
         self, facts: Sequence[Fact], sender: Sender, origin: Origin, tally: _BatchTally
