@@ -12,7 +12,7 @@ from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
-from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.records import SharedRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import Origin, TeamServer
@@ -26,7 +26,7 @@ from tests.simulation.seeds import assert_found, assert_replays, run_new_seeds, 
 
 SEEDS = 26  # the last one notices that the server was restored
 MOST_SEEDS = 100  # within which a planted fault must be found
-FOUND: Sequence[int] = (12, 29, 55)  # a removal that was not sent; stones from slow clocks
+FOUND: Sequence[int] = (12, 29, 55)  # a removal that was not sent; tombstones from slow clocks
 
 
 def test_all_sides_agree() -> None:
@@ -106,10 +106,10 @@ class SilentForgetting(StoredUpstream):
         pass
 
 
-class NoStones(StoredUpstream):
+class NoTombstones(StoredUpstream):
     """Does not remember that facts were removed."""
 
-    def put_fact_stone(self, _stone: FactStone, /) -> bool:
+    def put_fact_tombstone(self, _tombstone: FactTombstone, /) -> bool:
         return False
 
 
@@ -157,12 +157,12 @@ class ForgetfulLedger(StoredUpstream):
         (TeamParts(receiving=SharedIds), 0),
         (TeamParts(merger=Overwriting), 0),
         (TeamParts(state=SilentForgetting), 0),
-        (TeamParts(state=NoStones), 0),
+        (TeamParts(state=NoTombstones), 0),
         (TeamParts(state=NoReceipts), 25),
         (TeamParts(state=ForgetfulLedger), 37),
     ],
     ids=[
-        *("cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "stones"),
+        *("cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "tombstones"),
         *("receipts", "repeated forgettings"),
     ],
 )
