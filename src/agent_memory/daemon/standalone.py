@@ -210,14 +210,6 @@ class ProcessControl:
         folders = config.folders(os.environ)
         storage = config.load(os.environ, file=options.config).settings.storage
         tenant = options.tenant or storage.tenant
-
-        def to_place(place: StorePlace) -> build_migration.Place:
-            if isinstance(place, Path):
-                return place
-            return build_migration.ServerPlace(url=place, tenant=tenant)
-
-        source, target = to_place(options.source), to_place(options.target)
-        build_migration.refuse_same(source, target)
         data = {folders.data, *(it.parent for it in _list_paths(options))}
         for folder in sorted(data):
             _refuse_daemon(replace(folders, data=folder))
@@ -225,10 +217,15 @@ class ProcessControl:
         # A daemon that starts now waits for this lock.
         lock = runtime_files.lock(folders, 0.0, lambda: False)
 
+        def to_place(place: StorePlace) -> build_migration.Place:
+            if isinstance(place, Path):
+                return place
+            return build_migration.ServerPlace(url=place, tenant=tenant)
+
         try:
             report = build_migration.migrate(
-                source,
-                target,
+                to_place(options.source),
+                to_place(options.target),
                 folders.data / Path(storage.path or "db").expanduser(),
                 folders.data,
                 on_progress,
@@ -236,11 +233,10 @@ class ProcessControl:
             _forget_failed_start(folders)
         finally:
             runtime_files.unlock(lock)
+        target = options.target
         return MigrateResult(
             report=report,
-            target=target
-            if isinstance(target, Path)
-            else build_migration.hide_password(target.url),
+            target=target if isinstance(target, Path) else build_migration.hide_password(target),
             tenant=tenant,
             set_tenant=storage.tenant,
         )

@@ -172,10 +172,7 @@ def test_an_address_that_is_none_or_does_not_answer_is_named(tmp_path: Path) -> 
     with Home() as home:
         home.configure('[storage]\nurl = "mysql://me:sesame@localhost/memory"\n')
         answer = home.fail_to_serve()
-        assert (
-            answer.code,
-            "storage.url must be empty, or an address of PostgreSQL" in answer.errors,
-        ) == (CONFIG, True)
+        assert (answer.code, "storage.url is not an address" in answer.errors) == (CONFIG, True)
         assert "sesame" not in answer.errors
         home.configure(f'[storage]\nurl = "postgresql://me:sesame@/x?host={tmp_path}"\n')
         answer = home.fail_to_serve()

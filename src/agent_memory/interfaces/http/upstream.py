@@ -287,6 +287,6 @@ def _parse_batch(sent: SentRecords) -> tuple[RecordBatch, list[Object]]:
         events=parse("event", records.decode_event, sent.events),
         memories=parse("memory", records.decode_memory, sent.memories),
         facts=parse("fact", records.decode_fact, sent.facts),
-        removed_facts=parse("fact", records.decode_stone, sent.removed_facts),
+        removed_facts=parse("fact", records.decode_tombstone, sent.removed_facts),
         forgotten=tuple(map(EventId, sent.forgotten)),
     ), refused

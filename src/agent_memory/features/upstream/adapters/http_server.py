@@ -35,7 +35,7 @@ PATH = "/api/v1/upstream"
 LOGIN_PATH = "/.well-known/agent-memory"
 CONNECT_SECONDS = 3.0
 SEND_SECONDS = 30.0  # for each read; a batch may wait for the server's disk
-ASK_SECONDS = 2.0
+ASK_SECONDS = 2.0  # for a question, which recall does not wait for
 MAX_ANSWER_BYTES = 64 << 20
 KEEP_ALIVE_SECONDS = 120.0  # so that the next question finds a connection
 _REFUSED = (400, 413, 422)
@@ -73,7 +73,7 @@ class HttpTeamServer:
 
     def find_login_method(self) -> LoginMethod | None:
         try:
-            answer = self._ask("GET", LOGIN_PATH, ASK_SECONDS)
+            answer = self._ask("GET", LOGIN_PATH, SEND_SECONDS)
         except (NotFound, Unauthorized):
             return None
         issuer, client_id = str(answer.get("issuer") or ""), str(answer.get("client_id") or "")

@@ -67,7 +67,7 @@ class BackfillPhase(IntEnum):
     MEMORIES = 1
     FACTS = 2
     REMOVED_FACTS = 3  # that were sent, and whose removal was not
-    STONES = 4
+    TOMBSTONES = 4
     DONE = 5
 
 

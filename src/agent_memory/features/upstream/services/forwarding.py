@@ -16,7 +16,7 @@ from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import merging, scopes
-from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.progress import (
     MAX_ERROR_CHARS,
     MAX_REFUSED,
@@ -39,9 +39,9 @@ from agent_memory.features.upstream.model.records import (
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import (
-    DoomedRecords,
     ExchangeState,
     Origin,
+    PendingErasures,
     SentLedger,
     TakenRecords,
     TeamServer,
@@ -100,7 +100,7 @@ class Forwarding:
     taken: TakenRecords
     memory_merger: MemoryMerger
     fact_merger: FactMerger
-    doomed: DoomedRecords
+    erasures: PendingErasures
     clock: Clock
     back_off: BackOff
     on_refused: Callable[[RecordRefused], None]
@@ -383,7 +383,7 @@ class Forwarding:
                             self._note_person(people.get(change.id, ""), fact=change)
                         self.ledger.note_sent([], [], {change.id: merging.note_fact(change)})
                         self.fact_merger.merge(change)
-                case FactStone():
+                case FactTombstone():
                     if scope.admits_scope(change.scope):
                         self.ledger.drop_facts([change.id])
                         self.fact_merger.remove(change)
@@ -408,7 +408,7 @@ class Forwarding:
         if event is None:
             self.log.add_aliases([(event_id, self.clock.now())]).result()
         elif scope.admits_event(event) or self.ledger.is_sent(event.session_id):
-            self.doomed.add([event_id], [])
+            self.erasures.add([event_id], [])
 
     def _count_forgotten(self) -> int:
         return len(self.ledger.list_forgotten(limit=_MOST_FORGOTTEN))
@@ -445,7 +445,7 @@ def _measure(record: SharedRecord) -> int:
             return len(record.content) + 400
         case Fact():
             return len(record.value) + 300
-        case FactStone():
+        case FactTombstone():
             return 100
 
 

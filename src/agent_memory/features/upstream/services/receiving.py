@@ -28,10 +28,10 @@ from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import (
     ChangedRecord,
     ChangeList,
-    DoomedRecords,
     Origin,
-    Stones,
+    PendingErasures,
     TakenRecords,
+    Tombstones,
 )
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
 from agent_memory.kernel import access
@@ -86,10 +86,10 @@ class Receiving:
     fact_merger: FactMerger
     taken: TakenRecords
     changes: ChangeList
-    stones: Stones
-    doomed: DoomedRecords
+    tombstones: Tombstones
+    erasures: PendingErasures
     clock: Clock
-    on_doomed: Callable[[], None]  # called when something is to be erased
+    on_erasure_due: Callable[[], None]  # called when something is to be erased
 
     def take(self, batch: RecordBatch, sender: Sender) -> SendOutcome:
         """Take a batch. All that was taken is durable when this returns; taking it again changes
@@ -99,12 +99,12 @@ class Receiving:
         self._take_events(batch.events, sender, origin, tally)
         self._take_memories(batch.memories, sender, origin, tally)
         self._take_facts(batch.facts, sender, origin, tally)
-        for stone in batch.removed_facts:
-            if not sender.may_see(_get_project(stone.scope)):
-                tally.refuse("fact", stone.id, "it is of no project that you may write to")
+        for tombstone in batch.removed_facts:
+            if not sender.may_see(_get_project(tombstone.scope)):
+                tally.refuse("fact", tombstone.id, "it is of no project that you may write to")
             else:
-                self.taken.drop_taken_facts([stone.id])
-                tally.add(self.fact_merger.remove(stone))
+                self.taken.drop_taken_facts([tombstone.id])
+                tally.add(self.fact_merger.remove(tombstone))
         self._forget_events(batch.forgotten, sender, tally)
         return SendOutcome(
             taken=tally.taken,
@@ -234,16 +234,16 @@ class Receiving:
             yield [ChangedRecord(fact=fact.id) for fact in facts]
             name = facts[-1].id
         name = ""
-        while stones := self.stones.list_fact_stones(name, limit=_PAGE):
-            yield [ChangedRecord(fact=stone.id) for stone in stones]
-            name = stones[-1].id
+        while tombstones := self.tombstones.list_fact_tombstones(name, limit=_PAGE):
+            yield [ChangedRecord(fact=tombstone.id) for tombstone in tombstones]
+            name = tombstones[-1].id
         name = ""
-        while events := self.stones.list_event_stones(name, limit=_PAGE):
+        while events := self.tombstones.list_event_tombstones(name, limit=_PAGE):
             yield [ChangedRecord(event=event_id) for event_id in events]
             name = events[-1]
 
     def _note_facts(self, changed: Sequence[KnowledgeId]) -> None:
-        """Note the facts of projects that were given on this server itself, and set a stone for
+        """Note the facts of projects that were given on this server itself, and set a tombstone for
         those that are gone."""
         stored = self.knowledge.get(Fact, changed)
         present = (fact for fact in stored if fact is not None and _get_project(fact.scope))
@@ -252,7 +252,7 @@ class Receiving:
         )
         gone = [name for name, fact in zip(changed, stored, strict=True) if fact is None]
         for name, note in self.taken.find_taken_facts(gone).items():
-            self.stones.put_fact_stone(note.build_stone(name, self.clock.now()))
+            self.tombstones.put_fact_tombstone(note.build_tombstone(name, self.clock.now()))
             self.taken.drop_taken_facts([name])
 
     def _read_change(
@@ -266,10 +266,12 @@ class Receiving:
             return local if _is_shown(memory, local, scope) else None
         if record.fact is not None:
             (fact,) = self.knowledge.get(Fact, [record.fact])
-            (stone,) = self.stones.get_fact_stones([record.fact])
+            (tombstone,) = self.tombstones.get_fact_tombstones([record.fact])
             if fact is not None:
                 return fact if scope.admits_fact(fact) else None
-            return stone if stone is not None and scope.admits_scope(stone.scope) else None
+            return (
+                tombstone if tombstone is not None and scope.admits_scope(tombstone.scope) else None
+            )
         event_id, person = names.split_event(record.event or "")
         return ForgottenEvent(event_id=event_id) if person == sender.person else None
 
@@ -310,8 +312,8 @@ class Receiving:
                 tally.add(self.memory_merger.merge(copy))
             except (InvalidInput, Overloaded) as exc:
                 tally.refuse("memory", memory.id, str(exc))
-        if self.doomed.list_doomed(limit=1)[1]:
-            self.on_doomed()
+        if self.erasures.list_pending(limit=1)[1]:
+            self.on_erasure_due()
 
     def _check_memory(self, memory: Memory, sender: Sender) -> None:
         if memory.is_pending:
@@ -367,12 +369,12 @@ class Receiving:
         absent = [event_id for event_id in owned if event_id not in set(present)]
         if absent:
             self.log.add_aliases([(each, self.clock.now()) for each in absent]).result()
-        self.doomed.add(present, [])
+        self.erasures.add(present, [])
         tally.taken += len(present)
         tally.known += len(absent)
-        self.stones.put_event_stones(owned)
+        self.tombstones.put_event_tombstones(owned)
         if present:
-            self.on_doomed()
+            self.on_erasure_due()
 
 
 def _stamp(event: Event, origin: Origin) -> Event:
