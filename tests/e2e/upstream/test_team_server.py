@@ -213,7 +213,7 @@ class TestMemories:
         assert one.memory.show(captured)["tags"] == ["ops", "release"]
         assert two.memory.show(captured)["tags"] == ["ops", "release"]
         report = two.memory.json("forget", captured, "--yes")
-        assert report["team"] == {"asked": 1, "waiting": 0, "error": ""}
+        assert report["team"] == {"asked": 1, "waiting": 0, "refused": [], "error": ""}
         wait_until(lambda: one.sync()["waiting"]["changes"] == 0, "one has sent everything")
 
         def is_gone() -> bool:
