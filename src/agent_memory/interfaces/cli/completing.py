@@ -5,7 +5,7 @@ command completes too. Without a daemon only fixed values complete: none is star
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import cast
 
@@ -140,13 +140,17 @@ BY_COMMAND: Mapping[tuple[str, str], Source] = {
 }
 
 
-def attach_sources(programs: Mapping[str, click.Command]) -> None:
-    """Let the parameters of all commands complete by the tables."""
+def attach_sources(
+    programs: Mapping[str, click.Command], words: Collection[str] | None = None
+) -> None:
+    """Let the parameters of all commands complete by the tables, or those of the commands that are
+    among `words`: the others need not be loaded then."""
     for program, command in programs.items():
-        _attach(command, program)
+        if words is None or program in words:
+            _attach(command, program, words)
 
 
-def _attach(command: click.Command, path: str) -> None:
+def _attach(command: click.Command, path: str, words: Collection[str] | None) -> None:
     for param in command.params:
         source = BY_COMMAND.get((path, param.name or "")) or BY_NAME.get(param.name or "")
         is_free = isinstance(param.type, click.types.StringParamType | CommaList)
@@ -154,8 +158,9 @@ def _attach(command: click.Command, path: str) -> None:
             # click has a parameter for it, but only where the option is declared.
             param.shell_complete = partial(_complete, source, param)  # type: ignore[method-assign]
     if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            _attach(child, f"{path} {name}")
+        for name in command.commands:
+            if words is None or not name or name in words:  # a prompt has no name
+                _attach(command.commands[name], f"{path} {name}", words)
 
 
 def _complete(
