@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 import yaml
+from click.shell_completion import CompletionItem
 
 from agent_memory import config
 from agent_memory.interfaces.cli import rendering
@@ -215,6 +216,19 @@ class Choice(click.Choice[str]):
         return f"{message.removesuffix('.')}{nearest}" if nearest else message
 
 
+class CommaList(click.ParamType[tuple[str, ...]]):
+    """A list separated by commas. Repeated options make one list."""
+
+    name = "a,b"
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        return tuple(filter(None, (word.strip() for word in str(value).split(","))))
+
+
 class _HelpfulCommand(click.Command):
     """A command or group whose help ends with examples and goes to the caller's terminal."""
 
@@ -292,13 +306,11 @@ class Group(_HelpfulCommand, click.Group):
         named = [name for names in self.sections.values() for name in names]
         return [*named, *(name for name in super().list_commands(ctx) if name not in named)]
 
-    def shell_complete(
-        self, ctx: click.Context, incomplete: str
-    ) -> list[click.shell_completion.CompletionItem[str]]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         if not self.sections:
             return super().shell_complete(ctx, incomplete)
         names = [
-            click.shell_completion.CompletionItem(name, help=place.get_short_help())
+            CompletionItem(name, help=place.get_short_help())
             for places in self.sections.values()
             for name, place in places.items()
             if name.startswith(incomplete)

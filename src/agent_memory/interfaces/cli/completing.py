@@ -7,20 +7,21 @@ command completes too. Without a daemon only fixed values complete: none is star
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 from click.shell_completion import CompletionItem
 
 from agent_memory import config
+from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.toc.services.journal import JournalScope
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import CommaList
-from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.interfaces.cli.install import AGENTS
-from agent_memory.interfaces.services import Services
+from agent_memory.interfaces.cli.commands import CommaList, Invocation
 from agent_memory.kernel.errors import AgentMemoryError
+
+if TYPE_CHECKING:  # loading them takes longer than the rest of a completion
+    from agent_memory.interfaces.services import Services
 
 NEWEST = 500  # memories that are looked through
 SESSIONS = 40
@@ -85,8 +86,8 @@ def list_run_agents(ctx: click.Context) -> Iterator[Offer]:
 
 def list_recorded_agents(ctx: click.Context) -> Iterator[Offer]:
     """List the agents that can be installed, and those of runs."""
-    for name in AGENTS:
-        yield name, ""
+    for agent in Agent:
+        yield agent.value, ""
     yield from list_run_agents(ctx)
 
 
@@ -189,5 +190,5 @@ def _list_memories(ctx: click.Context) -> list[Memory]:
     return editor.list_newest(None, _STATUSES, namespace=None, limit=NEWEST)[0]
 
 
-def _require_services(ctx: click.Context) -> Services:
+def _require_services(ctx: click.Context) -> "Services":
     return cast(Invocation, ctx.find_object(Invocation)).services  # set by the runner
