@@ -24,6 +24,7 @@ from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.frames import CommandCall
+from agent_memory.interfaces.cli.rich_console import build_console
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.server import CommandServer, PipeHandler
 from agent_memory.interfaces.hook_answers import HookAnswer
@@ -98,8 +99,8 @@ def facts(run: Invocation) -> None:
 @invocation
 def red(run: Invocation) -> None:
     """Write a red word to each stream."""
-    run.terminal.console().print("[red]out[/red]")
-    run.terminal.console(errors=True).print("[red]err[/red]")
+    build_console(run.terminal).print("[red]out[/red]")
+    run.terminal.warn("error: err\n")
 
 
 @programs.command()

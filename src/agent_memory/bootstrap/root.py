@@ -45,6 +45,7 @@ from agent_memory.features.operations.adapters.cron import CronScheduler
 from agent_memory.features.operations.services.following import OutboxFollower
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.interfaces.auditing import Auditor
+from agent_memory.interfaces.cli import completing
 from agent_memory.interfaces.cli.backend import Backend, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
@@ -96,7 +97,9 @@ class App:
         serve: Serve | None,
         open_page: Callable[[bool], str] | None = None,
     ) -> Runner:
-        """Build what runs the commands that launchers send."""
+        """Build what runs the commands that launchers send. All of them are loaded now: an upgrade
+        may replace their files."""
+        completing.attach_sources(PROGRAMS)
         backend = Backend(
             services=self.services,
             control=None,

@@ -1,5 +1,7 @@
 """Run a command in its own process: the daemon itself, and commands that work without one."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import signal
@@ -9,12 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_memory import __version__, config
 from agent_memory.daemon import data_folders, runtime_files
-from agent_memory.features.backups.model.backups import RestoreResult
-from agent_memory.features.hooks.services.installing import Installing
-from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli.backend import (
     Backend,
     MigrateOptions,
@@ -31,10 +31,15 @@ from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, FeatureUnavailable, StorageLocked
-from agent_memory.kernel.progress import OnProgress
-from agent_memory.kernel.status import CheckResult, StoreRepair
 from agent_memory.launcher import command_client, starting
 from agent_memory.launcher.terminal import EditorFile, ask, ask_key, page
+
+if TYPE_CHECKING:
+    from agent_memory.features.backups.model.backups import RestoreResult
+    from agent_memory.features.hooks.services.installing import Installing
+    from agent_memory.features.operations.services.admin import Admin
+    from agent_memory.kernel.progress import OnProgress
+    from agent_memory.kernel.status import CheckResult, StoreRepair
 
 STOP_SECONDS = 15.0
 
@@ -290,6 +295,12 @@ def main(program: str, arguments: list[str], *, read_only: bool = False) -> int:
         columns=columns,
         lines=lines,
     )
+    if command_client.is_completing(program):
+        from agent_memory.interfaces.cli import completing
+
+        completing.attach_sources(
+            {program: PROGRAMS[program]}, [program, *os.environ.get("COMP_WORDS", "").split()]
+        )
     try:
         with _open_reader() if read_only else contextlib.nullcontext(_backend()) as backend:
             runner = Runner(PROGRAMS, backend, __version__, Observer())

@@ -10,6 +10,7 @@ import pytest
 from tests.command_runner import Answer, Home, ProgramServer, wait_until
 
 RED = "\x1b[31m"
+BOLD_RED = "\x1b[1;31m"
 ESCAPE = b"\x1b"
 ERASE = "\r\x1b[K"
 
@@ -65,7 +66,7 @@ def test_there_is_colour_on_a_terminal(programs: ProgramServer) -> None:
         assert screen.finish() == 0
 
     assert f"{RED}out" in screen.text
-    assert f"{RED}err" in screen.text
+    assert f"{BOLD_RED}error:" in screen.text
 
 
 @pytest.mark.parametrize(
@@ -78,11 +79,11 @@ def test_colour_is_left_out_where_it_is_not_wanted(
     with programs.on_terminal("red", env=env) as screen:
         assert screen.finish() == 0
 
-    assert screen.shown == b"out\r\nerr\r\n"
+    assert screen.shown == b"out\r\nerror: err\r\n"
 
 
 def test_in_a_pipe_there_is_no_colour(programs: ProgramServer) -> None:
-    assert programs.run("red") == Answer(0, b"out\n", b"err\n")
+    assert programs.run("red") == Answer(0, b"out\n", b"error: err\n")
 
 
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "CLICOLOR_FORCE"])
@@ -90,13 +91,13 @@ def test_in_a_pipe_colour_can_be_forced(programs: ProgramServer, variable: str) 
     answer = programs.run("red", env={variable: "1"})
 
     assert f"{RED}out" in answer.text
-    assert f"{RED}err" in answer.errors
+    assert f"{BOLD_RED}error:" in answer.errors
 
 
 def test_no_color_wins_over_force_color(programs: ProgramServer) -> None:
     answer = programs.run("red", env={"FORCE_COLOR": "1", "NO_COLOR": "1"})
 
-    assert answer == Answer(0, b"out\n", b"err\n")
+    assert answer == Answer(0, b"out\n", b"error: err\n")
 
 
 def test_a_prompt_takes_the_answer(programs: ProgramServer) -> None:

@@ -10,6 +10,7 @@ from agent_memory.interfaces.cli.commands import Command, Group
 from agent_memory.interfaces.cli.programs import PROGRAMS
 
 WIDTH = 80
+WHOLE = 1_000
 LINE_CHARS = 64  # what 80 columns leave beside the longest name of `memory`
 
 
@@ -35,6 +36,15 @@ def test_every_visible_command_is_in_one_section(name: str) -> None:
     listed = [command for names in program.sections.values() for command in names]
     visible = [command for command, found in program.commands.items() if not found.hidden]
     assert sorted(listed) == sorted(visible)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_list_of_commands_has_the_first_sentence_of_their_help(name: str) -> None:
+    program = PROGRAMS[name]
+    assert isinstance(program, Group)
+    for places in program.sections.values():
+        for command, place in places.items():
+            assert place.summary == program.commands[command].get_short_help_str(WHOLE), command
 
 
 def test_commands_come_before_options_and_under_their_headings() -> None:

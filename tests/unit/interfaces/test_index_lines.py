@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_memory.interfaces.cli.admin import describe_embedding
+from agent_memory.interfaces.cli.index_status import describe_embedding
 from agent_memory.kernel.status import IndexesStatus, IndexStats
 
 EMBEDDED = IndexStats(documents=1_204, size_bytes=1)

@@ -1,28 +1,32 @@
 """The services that commands use: those of this daemon, or of another one over gRPC."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from agent_memory.features.backups.model.backups import RestoreResult
-from agent_memory.features.hooks.services.installing import Installing
-from agent_memory.features.index.model.queries import Query, RecallResult
-from agent_memory.features.log.model.events import EventPage
-from agent_memory.features.operations.services.admin import Admin
-from agent_memory.features.operations.services.migration import MigrationReport
-from agent_memory.features.runs.model.machine import Command
-from agent_memory.features.runs.services.runs import Listener
-from agent_memory.features.toc.model.toc import TocNode
-from agent_memory.features.toc.services.contents import Children, Expansion
-from agent_memory.interfaces.services import Services
-from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import FeatureUnavailable
-from agent_memory.kernel.ids import Millis, Position
-from agent_memory.kernel.jobs import JobStatus
-from agent_memory.kernel.progress import OnProgress
-from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
+
+if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
+    from agent_memory.features.backups.model.backups import RestoreResult
+    from agent_memory.features.hooks.services.installing import Installing
+    from agent_memory.features.index.model.queries import Query, RecallResult
+    from agent_memory.features.log.model.events import EventPage
+    from agent_memory.features.operations.services.admin import Admin
+    from agent_memory.features.operations.services.migration import MigrationReport
+    from agent_memory.features.runs.model.machine import Command
+    from agent_memory.features.runs.services.runs import Listener
+    from agent_memory.features.toc.model.toc import TocNode
+    from agent_memory.features.toc.services.contents import Children, Expansion
+    from agent_memory.interfaces.services import Services
+    from agent_memory.kernel.cancellation import CancelToken
+    from agent_memory.kernel.ids import Millis, Position
+    from agent_memory.kernel.jobs import JobStatus
+    from agent_memory.kernel.progress import OnProgress
+    from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
 
 
 class EventReader(Protocol):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import click
 
@@ -24,7 +23,7 @@ from agent_memory.features.memories.services.editing import MemoryDetails, Memor
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.cli import editing, filters, listing, rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, find_session, name_agent
-from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
+from agent_memory.interfaces.cli.commands import Choice, CommaList, Command, Invocation, invocation
 from agent_memory.interfaces.editor_documents import EditorDocument
 from agent_memory.interfaces.wire.memories import (
     PAGE,
@@ -65,19 +64,6 @@ _STATUSES = {
     "archived": (MemoryStatus.ARCHIVED,),
     "all": tuple(status for status in MemoryStatus if status is not MemoryStatus.TOMBSTONE),
 }
-
-
-class CommaList(click.ParamType[tuple[str, ...]]):
-    """A list separated by commas. Repeated options make one list."""
-
-    name = "a,b"
-
-    def convert(
-        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        return tuple(filter(None, (word.strip() for word in str(value).split(","))))
 
 
 def get_caller(run: Invocation) -> Caller:

@@ -7,26 +7,29 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 import yaml
+from click.shell_completion import CompletionItem
 
 from agent_memory import config
-from agent_memory.features.hooks.services.installing import Installing
-from agent_memory.features.recall.services.recall import Recall
-from agent_memory.features.toc.services.journal import WorkJournal
-from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
+from agent_memory.interfaces.cli.late_commands import LateCommands, Place
 from agent_memory.interfaces.cli.terminal import Terminal
-from agent_memory.interfaces.services import Services
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.spelling import find_same, suggest_nearest
-from agent_memory.kernel.text import time_expressions
 from agent_memory.platform import time_zone
-from agent_memory.platform.clock import SystemClock
 
+if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
+    from agent_memory.features.hooks.services.installing import Installing
+    from agent_memory.features.recall.services.recall import Recall
+    from agent_memory.features.toc.services.journal import WorkJournal
+    from agent_memory.features.upstream.services.joint_recall import JointRecall
+    from agent_memory.interfaces.services import Services
+
+QUIET_PROMPT = "Print only the complete answer."  # of `kontekst`, and of its prompts
 FORMATS = ("text", "json", "yaml", "markdown", "quiet")
 F = TypeVar("F", bound=Callable[..., Any])
 Service = TypeVar("Service")
@@ -52,27 +55,27 @@ class Invocation:
     log_level: str | None = None
 
     @property
-    def services(self) -> Services:
+    def services(self) -> "Services":
         """The services of this daemon. Raises FeatureUnavailable in a process without one."""
         return self.backend.require_services()
 
     @property
-    def recall(self) -> Recall:
+    def recall(self) -> "Recall":
         """Recall on this machine that reads dates in the zone of the caller."""
         return replace(self.services.recall, zone=self.zone)
 
     @property
-    def joint_recall(self) -> JointRecall:
+    def joint_recall(self) -> "JointRecall":
         """Recall that also asks the team's server."""
         return replace(self.services.joint_recall, local=self.recall)
 
     @property
-    def journal(self) -> WorkJournal:
+    def journal(self) -> "WorkJournal":
         """The journal, by the days of the caller."""
         return replace(self.services.journal, zone=self.zone)
 
     @property
-    def installing(self) -> Installing:
+    def installing(self) -> "Installing":
         """The service that edits the configuration of agents, with or without a daemon."""
         if self.backend.services is not None:
             return self.backend.services.installing
@@ -93,10 +96,6 @@ class Invocation:
     def zone(self) -> tzinfo:
         """The zone of the caller, in which dates are read and shown."""
         return time_zone.find_zone(self.loaded.settings.cli.timezone, self.terminal.call.environ)
-
-    def resolve_time(self, written: str) -> tuple[int, int]:
-        """Return the first and the last moment of a time in words, or in numbers."""
-        return time_expressions.parse_moments(written, SystemClock().now(), self.zone)
 
     def path(self, path: Path) -> Path:
         """Resolve a path against the caller's folder, not the daemon's."""
@@ -182,7 +181,7 @@ class Invocation:
 
     @contextmanager
     def open_service(
-        self, local: Callable[[Services], Service]
+        self, local: "Callable[[Services], Service]"
     ) -> Iterator[Service | RemoteServices]:
         """Open a service of this daemon, or of the daemon at `--endpoint`."""
         if self.endpoint is None:
@@ -215,6 +214,19 @@ class Choice(click.Choice[str]):
         message = super().get_invalid_choice_message(value, ctx)
         nearest = suggest_nearest(str(value).lower(), self.choices, cutoff=0.6)
         return f"{message.removesuffix('.')}{nearest}" if nearest else message
+
+
+class CommaList(click.ParamType[tuple[str, ...]]):
+    """A list separated by commas. Repeated options make one list."""
+
+    name = "a,b"
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        return tuple(filter(None, (word.strip() for word in str(value).split(","))))
 
 
 class _HelpfulCommand(click.Command):
@@ -269,19 +281,41 @@ class Command(_HelpfulCommand):
 
 
 class Group(_HelpfulCommand, click.Group):
-    """A group of commands. `sections` maps the headings of its help to names of commands."""
+    """A group of commands.
+
+    `sections` maps the headings of its help to commands that are loaded when they are used;
+    `unlisted` ones are not shown.
+    """
 
     command_class = Command
 
     def __init__(
-        self, *args: Any, sections: Mapping[str, Sequence[str]] | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, Place]] | None = None,
+        unlisted: Mapping[str, Place] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.sections = sections or {}
+        if self.sections:
+            listed = {name: at for places in self.sections.values() for name, at in places.items()}
+            self.commands = LateCommands({**listed, **(unlisted or {})})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         named = [name for names in self.sections.values() for name in names]
         return [*named, *(name for name in super().list_commands(ctx) if name not in named)]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        if not self.sections:
+            return super().shell_complete(ctx, incomplete)
+        names = [
+            CompletionItem(name, help=place.get_short_help())
+            for places in self.sections.values()
+            for name, place in places.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)  # first: they matter more than global options
@@ -293,12 +327,12 @@ class Group(_HelpfulCommand, click.Group):
             return
         width = max(len(name) for names in self.sections.values() for name in names)
         limit = formatter.width - 6 - width
-        for title, names in self.sections.items():
+        for title, places in self.sections.items():
             with formatter.section(title):
                 formatter.write_dl(
                     [
-                        (f"{name:<{width}}", self.commands[name].get_short_help_str(limit))
-                        for name in names
+                        (f"{name:<{width}}", place.get_short_help(limit))
+                        for name, place in places.items()
                     ]
                 )
 
@@ -363,6 +397,18 @@ def endpoint_option(function: F) -> F:
         callback=remember("endpoint"),
         help="Use the daemon at this gRPC address, such as http://[::1]:50051, with the key in"
         " MEMORY_KEY.",
+    )(function)
+
+
+def log_level_option(function: F) -> F:
+    """Add `--log-level`, of the daemon that the command starts."""
+    return click.option(
+        "-l",
+        "--log-level",
+        type=Choice(config.LEVELS),
+        expose_value=False,
+        callback=remember("log_level"),
+        help="Lowest level to log.",
     )(function)
 
 

@@ -5,22 +5,23 @@ command completes too. Without a daemon only fixed values complete: none is star
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 from click.shell_completion import CompletionItem
 
 from agent_memory import config
+from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.toc.services.journal import JournalScope
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import CommaList
-from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.interfaces.cli.install import AGENTS
-from agent_memory.interfaces.services import Services
+from agent_memory.interfaces.cli.commands import CommaList, Invocation
 from agent_memory.kernel.errors import AgentMemoryError
+
+if TYPE_CHECKING:  # loading them takes longer than the rest of a completion
+    from agent_memory.interfaces.services import Services
 
 NEWEST = 500  # memories that are looked through
 SESSIONS = 40
@@ -85,8 +86,8 @@ def list_run_agents(ctx: click.Context) -> Iterator[Offer]:
 
 def list_recorded_agents(ctx: click.Context) -> Iterator[Offer]:
     """List the agents that can be installed, and those of runs."""
-    for name in AGENTS:
-        yield name, ""
+    for agent in Agent:
+        yield agent.value, ""
     yield from list_run_agents(ctx)
 
 
@@ -140,13 +141,17 @@ BY_COMMAND: Mapping[tuple[str, str], Source] = {
 }
 
 
-def attach_sources(programs: Mapping[str, click.Command]) -> None:
-    """Let the parameters of all commands complete by the tables."""
+def attach_sources(
+    programs: Mapping[str, click.Command], words: Collection[str] | None = None
+) -> None:
+    """Let the parameters of all commands complete by the tables, or those of the commands that are
+    among `words`: the others need not be loaded then."""
     for program, command in programs.items():
-        _attach(command, program)
+        if words is None or program in words:
+            _attach(command, program, words)
 
 
-def _attach(command: click.Command, path: str) -> None:
+def _attach(command: click.Command, path: str, words: Collection[str] | None) -> None:
     for param in command.params:
         source = BY_COMMAND.get((path, param.name or "")) or BY_NAME.get(param.name or "")
         is_free = isinstance(param.type, click.types.StringParamType | CommaList)
@@ -154,8 +159,9 @@ def _attach(command: click.Command, path: str) -> None:
             # click has a parameter for it, but only where the option is declared.
             param.shell_complete = partial(_complete, source, param)  # type: ignore[method-assign]
     if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            _attach(child, f"{path} {name}")
+        for name in command.commands:
+            if words is None or not name or name in words:  # a prompt has no name
+                _attach(command.commands[name], f"{path} {name}", words)
 
 
 def _complete(
@@ -184,5 +190,5 @@ def _list_memories(ctx: click.Context) -> list[Memory]:
     return editor.list_newest(None, _STATUSES, namespace=None, limit=NEWEST)[0]
 
 
-def _require_services(ctx: click.Context) -> Services:
+def _require_services(ctx: click.Context) -> "Services":
     return cast(Invocation, ctx.find_object(Invocation)).services  # set by the runner

@@ -18,6 +18,8 @@ from agent_memory.interfaces.search_request import PLURALS, parse_kinds
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.spelling import suggest_nearest
+from agent_memory.kernel.text import time_expressions
+from agent_memory.platform.clock import SystemClock
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,10 +109,15 @@ def kinds_option(default: str) -> Callable[[F], F]:
     )
 
 
+def resolve_time(run: Invocation, written: str) -> tuple[int, int]:
+    """Return the first and the last moment of a time in words, or in numbers."""
+    return time_expressions.parse_moments(written, SystemClock().now(), run.zone)
+
+
 def resolve_range(run: Invocation, since: str | None, until: str | None) -> tuple[Millis, Millis]:
     """Return the first and the last moment of `--since` and `--until`; None is without a limit."""
-    start = run.resolve_time(since)[0] if since else 0
-    end = run.resolve_time(until)[1] if until else MAX_MILLIS
+    start = resolve_time(run, since)[0] if since else 0
+    end = resolve_time(run, until)[1] if until else MAX_MILLIS
     if start > end:
         raise InvalidInput(f"the start, {since!r}, is after the end, {until!r}: swap them")
     return Millis(start), Millis(end)

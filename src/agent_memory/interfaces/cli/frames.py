@@ -4,13 +4,15 @@ The launcher repeats these constants, because it imports nothing; a test keeps t
 format of the first frame never changes: through it, launcher and daemon compare versions.
 """
 
-import asyncio
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_memory.kernel.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import asyncio  # late: a command without a daemon needs none
 
 PROTOCOL = b"1"
 HELLO, INPUT, LINE, CANCEL, HOOK_INPUT = b"H", b"I", b"L", b"C", b"G"
@@ -71,7 +73,7 @@ def encode(kind: bytes, payload: bytes = b"") -> bytes:
     return kind + len(payload).to_bytes(4, "big") + payload
 
 
-async def read(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+async def read(reader: "asyncio.StreamReader") -> tuple[bytes, bytes]:
     """Read the next frame. Raises IncompleteReadError after the other side has closed."""
     head = await reader.readexactly(5)
     size = int.from_bytes(head[1:], "big")

@@ -12,6 +12,7 @@ from agent_memory.features.index.model.queries import TEAM, Hit, Passage
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.toc.model import short_ids
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.rich_console import build_console
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.search import (
     build_show_command,
@@ -29,7 +30,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>#|~&]|^[-+](?=\s)|(?<=^\d)[.)]")
 
 def format_hits(hits: Sequence[Hit], detail: str, terminal: Terminal) -> Iterator[str]:
     """Yield the lines of hits, with an empty line before each."""
-    console = terminal.console()
+    console = build_console(terminal)
     for number, hit in enumerate(hits, 1):
         yield ""
         yield from _format_hit(number, hit, detail, terminal, console)

@@ -16,6 +16,7 @@ from agent_memory.interfaces.cli.filters import (
     range_options,
     resolve_project,
     resolve_range,
+    resolve_time,
 )
 from agent_memory.interfaces.wire.journal import day_json, session_json
 from agent_memory.kernel.ids import Millis
@@ -73,7 +74,7 @@ def today(run: Invocation, project: str, day: str) -> None:
     """
     journal = run.journal
     project = resolve_project(run, project)
-    since, until = run.resolve_time(day)
+    since, until = resolve_time(run, day)
     scope = JournalScope(since=Millis(since), until=Millis(until), project=project)
     page = journal.list_days(scope, limit=MOST_DAYS)
     last = None

@@ -1,18 +1,15 @@
 """The `kontekst` command: run agents on a local model, with this memory."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from functools import cached_property
 
 import click
 from click.shell_completion import CompletionItem
 
-from agent_memory.features.knowledge.model.run_sessions import RunSession
-from agent_memory.features.runs.services.agent_catalog import CatalogEntry
-from agent_memory.features.runs.services.runs import RunStatus
-from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import StartOptions
 from agent_memory.interfaces.cli.commands import (
+    QUIET_PROMPT,
+    Command,
     Group,
     Invocation,
     global_options,
@@ -20,14 +17,11 @@ from agent_memory.interfaces.cli.commands import (
     report_control,
     verbosity_options,
 )
-from agent_memory.interfaces.cli.completion import completion
-from agent_memory.interfaces.cli.filters import limit_option
-from agent_memory.interfaces.cli.prompting import QUIET_HELP, prompt
+from agent_memory.interfaces.cli.late_commands import Place
 from agent_memory.kernel.spelling import suggest_nearest
-from agent_memory.kernel.status import ModelStatus
 
+PROMPT = ""  # the name of the command that takes a prompt
 _ABOUT = frozenset({"-h", "--help", "-V", "--version"})
-_PROMPT_CHARS = 60
 _NEARLY = 0.8
 
 
@@ -36,7 +30,7 @@ class PromptGroup(Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own = {param.name for param in self.params}
-        options = [param for param in prompt.params if isinstance(param, click.Option)]
+        options = [param for param in self._prompt.params if isinstance(param, click.Option)]
         records = [option.get_help_record(ctx) for option in options if option.name not in own]
         with formatter.section("Options of a prompt"):
             formatter.write_dl([record for record in records if record is not None])
@@ -44,16 +38,42 @@ class PromptGroup(Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self._is_prompt(ctx, args):
-            args = ["", *args]
+            args = [PROMPT, *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         items = super().shell_complete(ctx, incomplete)
         own = {item.value for item in items}
-        for item in prompt.shell_complete(ctx, incomplete):  # its options
+        for item in self._prompt.shell_complete(ctx, incomplete):  # its options
             if item.value not in own:
                 items.append(item)
         return items
+
+    @property
+    def _prompt(self) -> click.Command:
+        return self.commands[PROMPT]
+
+    @cached_property
+    def _of_prompt(self) -> frozenset[str]:
+        """The options that a prompt has and the program itself has not."""
+        own = {name for option in self.params for name in option.opts}
+        return frozenset(
+            name
+            for option in self._prompt.params
+            if isinstance(option, click.Option)
+            for name in option.opts
+            if name not in own
+        )
+
+    @cached_property
+    def _with_value(self) -> frozenset[str]:
+        """The options that take a value: the next word is not part of the prompt."""
+        return frozenset(
+            name
+            for option in (*self.params, *self._prompt.params)
+            if isinstance(option, click.Option) and not option.is_flag and not option.count
+            for name in option.opts
+        )
 
     def _is_prompt(self, ctx: click.Context, args: Sequence[str]) -> bool:
         if not args:  # the prompt may come through a pipe
@@ -68,11 +88,11 @@ class PromptGroup(Group):
             elif arg == "--" or arg == "-" or not arg.startswith("-"):
                 self._check_spelling(args, arg)
                 return arg not in self.commands
-            elif ctx.resilient_parsing and arg.partition("=")[0] in _OF_PROMPT:
+            elif ctx.resilient_parsing and arg.partition("=")[0] in self._of_prompt:
                 return True
             else:
                 about = about or arg in _ABOUT
-                skip = arg in _WITH_VALUE
+                skip = arg in self._with_value
         return not about
 
     def _check_spelling(self, args: Sequence[str], word: str) -> None:
@@ -91,10 +111,29 @@ class PromptGroup(Group):
     cls=PromptGroup,
     subcommand_metavar="PROMPT | COMMAND [ARGS]...",
     sections={
-        "Look": ("ps", "sessions", "agents", "skills"),
-        "Daemon": ("start", "stop"),
-        "Set up": ("completion",),
+        "Look": {
+            "ps": Place("agent_runs", "ps", "Show the active runs and the model server."),
+            "sessions": Place(
+                "agent_runs", "sessions", "List the sessions of agents, latest first."
+            ),
+            "agents": Place(
+                "agent_runs", "agents", "List the agents, and any errors in their files."
+            ),
+            "skills": Place(
+                "agent_runs", "skills", "List the skills, and any errors in their files."
+            ),
+        },
+        "Daemon": {
+            "start": Place("kontekst", "start", "Start the daemon in the background."),
+            "stop": Place("kontekst", "stop", "Stop the daemon when its current work is done."),
+        },
+        "Set up": {
+            "completion": Place(
+                "completion", "completion", "Complete commands, ids, tags and more in your shell."
+            ),
+        },
     },
+    unlisted={PROMPT: Place("prompting", "prompt")},
     examples=(
         'kontekst "what did we decide about retries?"',
         'kontekst "fix the failing test" --agent reviewer',
@@ -103,7 +142,7 @@ class PromptGroup(Group):
     ),
 )
 @global_options
-@verbosity_options(QUIET_HELP)
+@verbosity_options(QUIET_PROMPT)
 def kontekst() -> None:
     """Run agents on a local model, with this memory.
 
@@ -112,7 +151,7 @@ def kontekst() -> None:
     """
 
 
-@kontekst.command(needs_config=False, examples=("kontekst start",))
+@click.command(cls=Command, needs_config=False, examples=("kontekst start",))
 @invocation
 def start(run: Invocation) -> int:
     """Start the daemon in the background.
@@ -123,156 +162,8 @@ def start(run: Invocation) -> int:
     return report_control(run, lambda say: control.start(StartOptions(config=run.config_file), say))
 
 
-@kontekst.command(needs_config=False, examples=("kontekst stop",))
+@click.command(cls=Command, needs_config=False, examples=("kontekst stop",))
 @invocation
 def stop(run: Invocation) -> int:
     """Stop the daemon when its current work is done."""
     return report_control(run, run.backend.require_control().stop)
-
-
-@kontekst.command(examples=("kontekst ps", "kontekst ps --format json"))
-@invocation
-def ps(run: Invocation) -> None:
-    """Show the active runs and the model server."""
-    services = run.services
-    runs, model = services.runs.list_active(), services.model.status()
-    now = services.clock.now()
-    run.show(
-        {
-            "runs": [_run_json(active) for active in runs],
-            "model": asdict(model),
-        },
-        lambda: "\n".join([*_run_lines(runs, now), _model_line(model)]),
-        essential="\n".join(active.run_id for active in runs),
-    )
-
-
-@kontekst.command(examples=("kontekst sessions", "kontekst sessions -l 5 --format json"))
-@limit_option(20, help="List at most this many.")
-@invocation
-def sessions(run: Invocation, limit: int) -> None:
-    """List the sessions of agents, latest first."""
-    listed = run.services.run_memory.sessions(limit)
-    run.show(
-        [_session_json(session) for session in listed],
-        lambda: _sessions_text(listed),
-        page=True,
-        essential="\n".join(session.session_id for session in listed),
-    )
-
-
-@kontekst.command(examples=("kontekst agents", "kontekst agents --format json"))
-@invocation
-def agents(run: Invocation) -> None:
-    """List the agents, and any errors in their files."""
-    _show_entries(run, run.services.agent_catalog.list_agents(), "agents")
-
-
-@kontekst.command(examples=("kontekst skills",))
-@invocation
-def skills(run: Invocation) -> None:
-    """List the skills, and any errors in their files."""
-    _show_entries(run, run.services.agent_catalog.list_skills(), "skills")
-
-
-def _run_json(run: RunStatus) -> dict[str, Any]:
-    return {
-        "run_id": run.run_id,
-        "session_id": run.session_id,
-        "agent": run.agent_name,
-        "doing": run.doing,
-        "started_ms": run.started_ms,
-        "working_dir": run.working_dir,
-        "prompt": run.prompt,
-    }
-
-
-def _run_lines(runs: Sequence[RunStatus], now: int) -> list[str]:
-    if not runs:
-        return ["No run is active."]
-    lines = []
-    for run in runs:
-        age = rendering.duration(max(0, now - run.started_ms) / 1000)
-        lines += [
-            f"{run.run_id}  {run.agent_name}  {run.doing}, for {age}",
-            f"  session {rendering.plain(run.session_id)}",
-            f"  {rendering.excerpt(run.prompt, _PROMPT_CHARS)}",
-        ]
-    return lines
-
-
-def _model_line(model: ModelStatus) -> str:
-    if not model.endpoint:
-        return f"Model: not running; {rendering.plain(model.trouble) or 'the next run starts it'}"
-    own = f" (PID {model.pid})" if model.running else ""
-    return f"Model: {model.endpoint}{own}, {'healthy' if model.healthy else 'does not answer'}"
-
-
-def _session_json(session: RunSession) -> dict[str, Any]:
-    return {
-        "session_id": session.session_id,
-        "agent": session.agent,
-        "runs": session.runs,
-        "outcome": session.outcome,
-        "first_ms": session.first_ms,
-        "last_ms": session.last_ms,
-        "summary": session.summary,
-    }
-
-
-def _sessions_text(listed: Sequence[RunSession]) -> str:
-    if not listed:
-        return 'No sessions yet. `kontekst "PROMPT"` runs an agent.'
-    lines = []
-    for session in listed:
-        runs = rendering.count(session.runs, "run")
-        outcome = session.outcome or "interrupted"
-        about = f"{rendering.plain(session.agent)}, {runs}, {outcome}"
-        session_id = rendering.plain(session.session_id)
-        lines += [
-            f"{rendering.moment(session.last_ms)}  {session_id}  ({about})",
-            f"  {rendering.excerpt(session.summary, _PROMPT_CHARS)}",
-        ]
-    return "\n".join(lines)
-
-
-def _show_entries(run: Invocation, entries: Sequence[CatalogEntry], kind: str) -> None:
-    width = max((len(entry.name) for entry in entries), default=0)
-    run.show(
-        [
-            {
-                "name": entry.name,
-                "description": entry.description,
-                "built_in": entry.built_in,
-                "problem": entry.problem,
-            }
-            for entry in entries
-        ],
-        lambda: (
-            "\n".join(_entry_text(entry, width) for entry in entries)
-            or f"No {kind} yet. docs/howto/agent-files.md explains how to write one."
-        ),
-        essential="\n".join(entry.name for entry in entries),
-    )
-
-
-def _entry_text(entry: CatalogEntry, width: int) -> str:
-    text = entry.description
-    if entry.problem:
-        text = "error: " + entry.problem.replace("\n", f"\n{' ' * (width + 2)}")
-    return f"{rendering.plain(entry.name):<{width}}  {rendering.plain(text)}"
-
-
-for command in (prompt, completion):
-    kontekst.add_command(command)
-
-_OF_PROMPT = frozenset(
-    name for option in prompt.params if isinstance(option, click.Option) for name in option.opts
-) - {name for option in kontekst.params for name in option.opts}
-# Options that take a value: the next word is not part of the prompt.
-_WITH_VALUE = frozenset(
-    name
-    for option in (*kontekst.params, *prompt.params)
-    if isinstance(option, click.Option) and not option.is_flag and not option.count
-    for name in option.opts
-)

@@ -2,6 +2,7 @@
 
 from rich.text import Text
 
+from agent_memory.interfaces.cli.rich_console import build_console
 from agent_memory.interfaces.cli.terminal import Terminal
 
 MIN_WIDTH = 20
@@ -11,7 +12,7 @@ class Paragraphs:
     """Lines of styled text for the caller's terminal."""
 
     def __init__(self, terminal: Terminal) -> None:
-        self._console = terminal.console()
+        self._console = build_console(terminal)
         self.is_wrapped = terminal.call.output_is_terminal
         self.columns = terminal.columns
         self._lines: list[Text] = []

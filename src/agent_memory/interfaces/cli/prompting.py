@@ -37,6 +37,7 @@ from agent_memory.features.runs.model.workspaces import escape_hidden, replace_s
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import AgentRunner, RunningAgent
 from agent_memory.interfaces.cli.commands import (
+    QUIET_PROMPT,
     Command,
     Invocation,
     PathType,
@@ -54,7 +55,6 @@ PATIENCE_SECONDS = 1.0  # before WAITING is shown
 STDIN = "-"
 WAITING = "waiting for the model ..."
 NO_TERMINAL = "there is no terminal to ask for approval"
-QUIET_HELP = "Print only the complete answer."
 _VALUE_CHARS = 100
 _RESULT_CHARS = 160
 _SKILL = re.compile(r"/([A-Za-z0-9_-]+)(?:\s+(.*))?", re.DOTALL)
@@ -92,7 +92,7 @@ class _Prompt(Command):
 @click.option("--dir", "folder", type=PathType(), help="Folder to work in. Default: this one.")
 @click.option("--auto-approve", is_flag=True, help="Allow all tools without asking.")
 @endpoint_option
-@verbosity_options(QUIET_HELP)
+@verbosity_options(QUIET_PROMPT)
 @invocation
 def prompt(
     run: Invocation,

@@ -30,6 +30,7 @@ from agent_memory.interfaces.cli.filters import (
     resolve_project,
     resolve_range,
 )
+from agent_memory.interfaces.cli.rich_console import build_console
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.toc import branch_json, expansion_json, node_json, version_json
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
@@ -287,7 +288,7 @@ def _event_line(event: Event) -> str:
 def _tree_text(terminal: Terminal, branches: Sequence[TocBranch], *, with_bullets: bool) -> str:
     if not branches:
         return "Nothing is recorded in this time."
-    console = terminal.console()
+    console = build_console(terminal)
     if not terminal.call.output_is_terminal:
         console.width = _UNWRAPPED
     with console.capture() as captured:

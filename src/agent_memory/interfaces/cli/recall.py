@@ -24,8 +24,8 @@ from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKE
 from agent_memory.features.recall.services.reasoning import Conclusion
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import SearchBackend
-from agent_memory.interfaces.cli.capture import CommaList, get_caller, join_lists
-from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
+from agent_memory.interfaces.cli.capture import get_caller, join_lists
+from agent_memory.interfaces.cli.commands import Choice, CommaList, Command, Invocation, invocation
 from agent_memory.interfaces.cli.filters import (
     check_project,
     describe_unknown_session,

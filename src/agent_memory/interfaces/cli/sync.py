@@ -12,10 +12,10 @@ from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
 from agent_memory.features.recall.services.memory_stats import MemoryCheck, MemoryCounts
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.admin import describe_contents, describe_embedding
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.consent import consent_json, describe_consent
+from agent_memory.interfaces.cli.index_status import describe_contents, describe_embedding
 from agent_memory.interfaces.cli.injections import describe_days
 from agent_memory.interfaces.wire.injections import day_count_json
 from agent_memory.interfaces.wire.memories import counts_json, sync_outcomes_json

@@ -1,10 +1,7 @@
 """The caller's terminal: write, ask, page, show progress."""
 
-import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-
-from rich.console import Console
 
 from agent_memory.interfaces.cli import layout
 from agent_memory.interfaces.cli.frames import EDITED, Channel, CommandCall
@@ -128,21 +125,6 @@ class Terminal:
         else:
             self.write(text)
 
-    def console(self, *, errors: bool = False) -> Console:
-        """Return a Console that depends only on the caller, never on the daemon's own terminal."""
-        terminal = self.call.errors_are_terminal if errors else self.call.output_is_terminal
-        color = self.error_color if errors else self.color
-        return Console(
-            file=_TerminalStream(self.warn if errors else self.write),  # type: ignore[arg-type]  # all that rich uses
-            force_terminal=terminal,
-            color_system="standard" if color else None,
-            no_color=not color,
-            width=self.columns,
-            legacy_windows=False,
-            highlight=False,
-            _environ=self.call.environ,
-        )
-
     def begin_waiting(self, title: str) -> None:
         """Show a spinner on standard error, if that is a terminal and nothing is written soon."""
         if self.progress_bars and self._waiting is None:
@@ -191,24 +173,6 @@ class Advance:
         self._terminal.check_cancelled()
         if self._show is not None:
             self._show(done)
-
-
-class _TerminalStream(io.TextIOBase):
-    """A text stream that writes to a caller."""
-
-    def __init__(self, target: Callable[[str], None]) -> None:
-        self._target = target
-
-    def write(self, text: str, /) -> int:
-        self._target(text)
-        return len(text)
-
-    def writable(self) -> bool:
-        return True
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # a constant here
-        return "utf-8"
 
 
 def _is_color_forced(environ: Mapping[str, str]) -> bool:
