@@ -97,11 +97,12 @@ class App:
         open_page: Callable[[bool], str] | None = None,
     ) -> Runner:
         """Build what runs the commands that launchers send."""
+        in_files = self.platform.sharing is None  # else what is there belongs to no daemon
         backend = Backend(
             services=self.services,
             control=None,
             open_offline=offline_admin,
-            own_db=self.platform.folders.db_path.resolve(),
+            own_db=self.platform.folders.db_path.resolve() if in_files else None,
             status=status,
             serve=serve,
             open_page=open_page,

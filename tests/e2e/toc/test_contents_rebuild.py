@@ -8,9 +8,8 @@ from typing import Any
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.editions import EDITION, EditionRecord
 from agent_memory.kernel.status import StoreHealth
-from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
+from tests.chosen_store import open_left_store
 from tests.command_runner import Home, wait_until
 from tests.memory_client import Client
 from tests.toc_conversations import (
@@ -47,7 +46,7 @@ def age(home: Home) -> None:
     """Stop the daemon and leave a table of contents as an older version wrote it."""
     home.stop()
     failures: list[StoreHealth] = []
-    store = CommittedStore(RocksEngine(home.data / "db"), watch=failures.append)
+    store = open_left_store(home.data, failures.append)
     assert StoredToc(store).get_edition() == EditionRecord(edition=EDITION)
     age_contents(store)
     store.close()
