@@ -22,6 +22,8 @@ from tests.postgres_server import name_tenant, share_server
 
 CHOSEN = os.environ.get("TEST_STORE", "rocksdb")
 IS_POSTGRES = CHOSEN == "postgres"
+# In a data folder, the files of RocksDB: everything, or what is derived for indexes on a server.
+DATABASE = "local" if IS_POSTGRES else "db"
 _HAS_STORED = """
     SELECT count(*) FROM agent_memory.kv WHERE tenant = %s AND position(%b IN key || value) > 0
 """
@@ -53,6 +55,14 @@ def describe_store(data: Path) -> str:
     """Return the lines of config.toml for a data folder: it always has the same tenant."""
     url, tenant = share_server().url, name_tenant(data)
     return f'[storage]\nurl = "{url}"\ntenant = "{tenant}"\n'
+
+
+def remove_store(text: str, data: Path) -> str:
+    """Return the text of a config.toml without what `choose_store` has added."""
+    if not IS_POSTGRES:
+        return text
+    added = describe_store(data)
+    return text.removesuffix(f"\n{added}").removesuffix(added)
 
 
 def locate_store(data: Path) -> str:

@@ -21,7 +21,7 @@ from typing import IO, Any, Self
 
 from agent_memory import config, launch
 from agent_memory.daemon import runtime_files
-from tests.chosen_store import choose_store
+from tests.chosen_store import choose_store, remove_store
 from tests.forked_daemons import ForkServer
 
 LAUNCHER = Path(launch.__file__).resolve()
@@ -152,6 +152,12 @@ class Home:
     def configure(self, text: str) -> None:
         self.config_file.parent.mkdir(parents=True, exist_ok=True)
         self.config_file.write_text(text)
+        choose_store(self.environ)
+
+    def read_config(self) -> str:
+        """Return what config.toml has, besides the store of this run; empty without a file."""
+        text = self.config_file.read_text() if self.config_file.exists() else ""
+        return remove_store(text, self.data)
 
     def command(self, program: str, *arguments: Word, launcher: Path = LAUNCHER) -> list[Word]:
         return [sys.executable, "-I", "-S", str(launcher), program, *arguments]

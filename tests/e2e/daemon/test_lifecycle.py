@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import __version__
-from tests.chosen_store import IS_POSTGRES, locate_store
+from tests.chosen_store import DATABASE, IS_POSTGRES, locate_store
 from tests.command_runner import SECONDS, Answer, Home, Running, patch_launcher, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -437,8 +437,6 @@ def _lock_names(home: Home, pid: int) -> bool:
 
 # Killed.
 
-# The files of RocksDB: all that is stored, or what a daemon on a server derives for its indexes.
-DATABASE = "local" if IS_POSTGRES else "db"
 MILESTONES = (
     "data/agent-memory/daemon.lock",
     "data/agent-memory/logs/daemon.log",
