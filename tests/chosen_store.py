@@ -72,6 +72,11 @@ def locate_store(data: Path) -> str:
     return f"postgresql://{share_server().host}/memory (tenant {name_tenant(data)})"
 
 
+def name_first_key(data: Path) -> str:
+    """Return the name of a daemon's own key: each of several on a server has one."""
+    return f"default-{(data / 'writer-id').read_text()[:8]}" if IS_POSTGRES else "default"
+
+
 def has_stored(data: Path, text: str) -> bool:
     """Tell whether the store of a data folder has a text in any row or file."""
     if not IS_POSTGRES:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import __version__
-from tests.chosen_store import DATABASE, IS_POSTGRES, locate_store
+from tests.chosen_store import DATABASE, locate_store, name_first_key
 from tests.command_runner import SECONDS, Answer, Home, Running, patch_launcher, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -521,9 +521,7 @@ def test_killed_between_making_the_first_key_and_writing_it_down_it_makes_anothe
     assert key.read_text().strip() not in ("", lost.strip())
     assert not (home.data / "key.pending").exists()
     names = home.run("memory-daemon", "token", "list", "--format", "json").json()
-    # Each of several daemons on a server has a key of its own.
-    mine = f"-{(home.data / 'writer-id').read_text()[:8]}" if IS_POSTGRES else ""
-    assert [each["name"] for each in names] == [f"default{mine}"]
+    assert [each["name"] for each in names] == [name_first_key(home.data)]
 
 
 # What the disk may be like.
