@@ -5,6 +5,7 @@ It is chosen as users choose it, in config.toml. Other homes of tests call `choo
 """
 
 import os
+import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,6 +25,8 @@ CHOSEN = os.environ.get("TEST_STORE", "rocksdb")
 IS_POSTGRES = CHOSEN == "postgres"
 # In a data folder, the files of RocksDB: everything, or what is derived for indexes on a server.
 DATABASE = "local" if IS_POSTGRES else "db"
+_DELETE_ROWS = "DELETE FROM agent_memory.kv WHERE tenant = %s"
+_DELETE_HEAD = "DELETE FROM agent_memory.head WHERE tenant = %s"
 _HAS_STORED = """
     SELECT count(*) FROM agent_memory.kv WHERE tenant = %s AND position(%b IN key || value) > 0
 """
@@ -85,6 +88,15 @@ def has_stored(data: Path, text: str) -> bool:
     with psycopg.connect(share_server().superuser_url) as connection:
         asked = connection.execute(_HAS_STORED, (name_tenant(data), text.encode()))
         return asked.fetchone() != (0,)
+
+
+def lose_store(data: Path) -> None:
+    """Delete a data folder with its store, as a machine that is lost. No daemon may run there."""
+    shutil.rmtree(data)
+    if IS_POSTGRES:
+        with psycopg.connect(share_server().superuser_url) as connection:
+            connection.execute(_DELETE_ROWS, (name_tenant(data),))
+            connection.execute(_DELETE_HEAD, (name_tenant(data),))
 
 
 def open_left_store(data: Path, watch: Callable[[StoreHealth], None]) -> OrderedStore:
