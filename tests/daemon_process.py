@@ -86,6 +86,11 @@ class Daemon:
         return self.data_dir / "db"
 
     @property
+    def environ(self) -> dict[str, str]:
+        """The variables that it is started with."""
+        return dict(self._environ)
+
+    @property
     def pid(self) -> int:
         return self._running().pid
 
