@@ -124,18 +124,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _answer_token(self, form: dict[str, list[str]]) -> None:
         state = self.state
-        if form["grant_type"] == ["refresh_token"]:
-            if form["refresh_token"] != ["refresh-1"]:
-                self._answer({"error": "invalid_grant"}, 400)
-                return
-        else:
-            code = form["device_code"][0]
-            became, _, later = state.logins.get(code, "expired_token").partition(" ")
-            if became != "approved":
-                state.logins[code] = later or became  # what the next answer is
-                errors = {"pending": "authorization_pending"}
-                self._answer({"error": errors.get(became, became)}, 400)
-                return
+        code = form["device_code"][0]
+        became, _, later = state.logins.get(code, "expired_token").partition(" ")
+        if became != "approved":
+            state.logins[code] = later or became  # what the next answer is
+            errors = {"pending": "authorization_pending"}
+            self._answer({"error": errors.get(became, became)}, 400)
+            return
         token = state.sign(state.build_claims(**state.login_claims))
         self._answer({"access_token": token, "refresh_token": "refresh-1", "expires_in": 600})
 

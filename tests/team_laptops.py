@@ -22,6 +22,10 @@ class TeamServerHome:
         self.web = Web(home)
         self.url = f"{self.web.record['http_scheme']}://{self.web.place}"
 
+    def keep_address(self) -> None:
+        """Use the present port again after a restart."""
+        self.home.environ["MEMORY_HTTP__PORT"] = str(self.web.record["http_port"])
+
     def create_key(self, person: str) -> str:
         words = ("token", "create", person, "--format", "json")
         answer = self.home.run("memory-daemon", *words)

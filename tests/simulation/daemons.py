@@ -40,6 +40,7 @@ from agent_memory.platform.store.group_writer import GroupWriter
 from agent_memory.platform.store.leases import JOBS, HeldLease, StoreLease, name_daemon, take_lease
 from agent_memory.platform.store.transacted import StoreView
 from tests.memory_database import MemoryDatabase, MemoryServer, RealTime
+from tests.simulation.seeds import SimulationFailed
 from tests.simulation.world import Process, World
 
 SECONDS = 240.0  # of the world's clock
@@ -52,7 +53,7 @@ EVENTS, OUTBOX, META, NOTES = families.EVENTS, families.OUTBOX, families.META, f
 COUNTER, JOB = b"counter", b"job"
 
 
-class Violation(AssertionError):
+class Violation(SimulationFailed):
     """A promise of the store was broken."""
 
 

@@ -1,7 +1,8 @@
 """Laptops of two people and their team's server, hours apart, under faults that a seed decides.
 
 `simulate(seed)` lets the laptops record, edit and forget, online and offline, with lost requests,
-lost answers, repeated deliveries, crashes and a trimmed outbox. At the end everyone is online, and
+lost answers, repeated deliveries, crashes, a trimmed outbox and a server that is restored from an
+older copy. At the end everyone is online, and
 all sides must have the same:
 
 - the server has each event of a shared project once, under its person, and no other;
@@ -13,6 +14,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +25,7 @@ from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
+from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
@@ -37,7 +40,6 @@ from agent_memory.features.upstream.adapters.upstream_store import (
 from agent_memory.features.upstream.model import names
 from agent_memory.features.upstream.model.progress import RemoteSettings, SyncProgress
 from agent_memory.features.upstream.model.records import (
-    PERSON,
     ChangePage,
     RecordBatch,
     SendOutcome,
@@ -56,12 +58,14 @@ from agent_memory.features.upstream.services.back_off import BackOff
 from agent_memory.features.upstream.services.erasing import Erasing
 from agent_memory.features.upstream.services.forwarding import Forwarding
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.features.upstream.services.receiving import Receiving, Sender
 from agent_memory.kernel.errors import FeatureUnavailable, RemoteUnavailable
 from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
 from tests.contract.stores import unexpected
 from tests.memory_engine import MemoryEngine
+from tests.simulation.seeds import SimulationFailed
 
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -76,7 +80,7 @@ LAPTOPS = (("ada-1", "ada"), ("ada-2", "ada"), ("bob-1", "bob"))
 IMPORTED = 6  # events that more than one machine has, under the same ids
 
 
-class Disagreement(AssertionError):
+class Disagreement(SimulationFailed):
     """Two sides have different sets."""
 
 
@@ -104,6 +108,7 @@ class TeamParts:
     """What the sides are made of; a test may plant a fault in one of these."""
 
     forwarding: type[Forwarding] = Forwarding
+    outgoing: type[OutgoingRecords] = OutgoingRecords
     receiving: type[Receiving] = Receiving
     merger: type[MemoryMerger] = MemoryMerger
     state: type[StoredUpstream] = StoredUpstream
@@ -133,8 +138,13 @@ class Machine:
     """The store of a laptop or of the server, with the services of the exchange."""
 
     def __init__(self, clock: SimulatedClock, parts: TeamParts) -> None:
-        self.clock = clock
-        self.store = CommittedStore(MemoryEngine(), watch=unexpected)
+        self.clock, self.parts = clock, parts
+        self.start(MemoryEngine())
+
+    def start(self, engine: MemoryEngine) -> None:
+        clock, parts = self.clock, self.parts
+        self.engine = engine
+        self.store = CommittedStore(engine, watch=unexpected)
         self.log = StoredEventLog(self.store)
         self.outbox = StoredOutbox(self.store)
         self.memories = StoredMemories(self.store)
@@ -175,9 +185,11 @@ class Machine:
 class TeamHub(Machine):
     """The server."""
 
-    def __init__(self, clock: SimulatedClock, parts: TeamParts) -> None:
-        super().__init__(clock, parts)
-        self.receiving = parts.receiving(
+    backup: MemoryEngine | None = None
+
+    def start(self, engine: MemoryEngine) -> None:
+        super().start(engine)
+        self.receiving = self.parts.receiving(
             self.ingest,
             self.log,
             self.outbox,
@@ -189,9 +201,17 @@ class TeamHub(Machine):
             self.state,
             self.state,
             self.doomed,
-            clock,
+            self.clock,
             lambda: None,
         )
+
+    def back_up(self) -> None:
+        self.backup = deepcopy(self.engine)
+
+    def restore(self, backup: MemoryEngine) -> None:
+        """Start again on a backup, as a server whose database was lost."""
+        self.store.close()
+        self.start(deepcopy(backup))
 
 
 @dataclass
@@ -231,22 +251,26 @@ class Wire:
     def __init__(self, world: TeamWorld, hub: TeamHub, person: str, online: Callable[[], bool]):
         self._world, self._hub, self._person, self._online = world, hub, person, online
 
-    def identify(self) -> TeamIdentity:
+    def identify(self, client: str = "", /) -> TeamIdentity:
         self._lose_request()
-        return TeamIdentity(person=self._person)
+        receipt = self._hub.receiving.get_receipt(Sender(person=self._person, client=client))
+        return TeamIdentity(person=self._person, receipt=receipt)
 
     def send(self, batch: RecordBatch, /) -> SendOutcome:
         self._lose_request()
         copy = _copy_batch(batch)
         self._world.deliveries.append(Delivery(copy, self._person))
-        outcome = self._hub.receiving.take(copy, Sender(person=self._person))
+        sender = Sender(person=self._person, client=batch.client)
+        outcome = self._hub.receiving.take(copy, sender)
         self._lose_answer()
         return outcome
 
-    def list_changes(self, after: str, scope: SharedScope, /, *, limit: int) -> ChangePage:
+    def list_changes(
+        self, after: str, scope: SharedScope, /, *, client: str = "", limit: int
+    ) -> ChangePage:
         self._lose_request()
         few = min(limit, self._world.dice.randrange(1, 6))
-        sender = Sender(person=self._person)
+        sender = Sender(person=self._person, client=client)
         page = self._hub.receiving.list_changes(after, scope, sender, limit=few)
         self._lose_answer()
         decoded = [decode_change(encode_change(change)) for change in page.changes]
@@ -293,7 +317,7 @@ class SimulatedLaptop(Machine):
     ) -> None:
         skew = world.dice.randrange(-90_000, 90_000)
         super().__init__(SimulatedClock(skew_ms=skew, shared=world.clock), parts)
-        self.world, self.name, self.person, self.parts = world, name, person, parts
+        self.world, self.name, self.person = world, name, person
         self.online, self.scope = True, SHARED
         self.number = 0
         self._wire = Wire(world, hub, person, lambda: self.online)
@@ -311,13 +335,16 @@ class SimulatedLaptop(Machine):
             self.log,
             self.outbox,
             self.memories,
-            self.knowledge,
+            self.parts.outgoing(
+                self.log, self.memories, self.knowledge, self.state, self.state, self.clock
+            ),
             self.memory_merger,
             self.fact_merger,
             self.doomed,
             self.clock,
             BackOff(lambda: 0.0, lambda: 0.0),
             lambda refused: self.world.note(f"{self.name}: refused {refused}"),
+            lambda: self.world.count("restoration noticed"),
             threading.Lock(),
         )
 
@@ -443,7 +470,7 @@ def simulate(seed: int, parts: TeamParts | None = None) -> TeamWorld:
     world = TeamWorld(seed, dice, SimulatedClock())
     with ExitStack() as closing:
         hub = TeamHub(SimulatedClock(shared=world.clock), parts)
-        closing.callback(hub.store.close)
+        closing.callback(lambda: hub.store.close())  # noqa: PLW0108  # it may change
         laptops = [SimulatedLaptop(world, hub, name, who, parts) for name, who in LAPTOPS]
         for laptop in laptops:
             closing.callback(laptop.store.close)
@@ -474,7 +501,13 @@ def _step(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLaptop]) ->
     elif chance < 0.94:
         laptop.scope = SHARED if laptop.scope != SHARED else SharedScope(frozenset({USER}))
         world.count("scope changed")
-    elif chance < 0.96:
+    elif chance < 0.95:
+        if hub.backup is not None and dice.random() < 0.4:
+            hub.restore(hub.backup)
+            world.count("restored")
+        else:
+            hub.back_up()
+    elif chance < 0.965:
         needed = hub.receiving.get_cursor()
         hub.trim(hub.log.watermark() if dice.random() < 0.3 else needed or 0)
     elif world.deliveries:

@@ -3,12 +3,8 @@
 A seed that has found a fault stays in `FOUND`.
 """
 
-import os
-import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
 
 import pytest
 
@@ -18,18 +14,16 @@ from agent_memory.platform.store.database import Head, Transaction
 from agent_memory.platform.store.group_writer import GroupWriter
 from agent_memory.platform.store.plans import Place, Plan
 from tests.memory_database import CommitFate, MemoryDatabase, MemoryTransaction
-from tests.simulation.daemons import Parts, Violation, simulate
+from tests.simulation.daemons import Parts, simulate
+from tests.simulation.seeds import assert_found, assert_replays, run_new_seeds, run_seeds
 
 SEEDS = 24
 MOST_SEEDS = 300  # within which a planted fault must be found
 FOUND: Sequence[int] = (3,)  # a gap that opened between two reads
-MINUTES = float(os.environ.get("SIMULATION_MINUTES", "5"))
 
 
 def test_no_promise_is_broken() -> None:
-    met: Counter[str] = Counter()
-    for seed in (*FOUND, *range(SEEDS)):
-        met.update(run(seed))
+    met = run_seeds(simulate, (*FOUND, *range(SEEDS)))
     # A simulation in which nothing happens would prove nothing.
     faults = [fate.value for fate in CommitFate if fate is not CommitFate.ANSWERED]
     happened = ["crash", "pause", "lease", "fenced", "unknown", "job", "trim", "rebuilt"]
@@ -37,25 +31,12 @@ def test_no_promise_is_broken() -> None:
 
 
 def test_a_seed_replays_exactly() -> None:
-    assert simulate(7).history == simulate(7).history
-    assert simulate(7).history != simulate(8).history
+    assert_replays(simulate)
 
 
 @pytest.mark.soak
 def test_no_promise_is_broken_for_as_long_as_one_likes() -> None:
-    """SIMULATION_MINUTES says how long; with SIMULATION_SEED it starts elsewhere."""
-    until = time.monotonic() + MINUTES * 60
-    for seed in count(int(os.environ.get("SIMULATION_SEED", "1000"))):
-        run(seed)
-        if time.monotonic() > until:
-            break
-
-
-def run(seed: int) -> dict[str, int]:
-    try:
-        return simulate(seed).events
-    except Violation as exc:
-        raise AssertionError(f"seed {seed}: {exc}") from exc
+    run_new_seeds(simulate)
 
 
 class UncheckedLease(GroupWriter):
@@ -128,9 +109,4 @@ class NoLock(MemoryDatabase):
     ids=["lease", "token", "numbers", "reads", "lock", "fence", "gap"],
 )
 def test_a_planted_fault_is_found(parts: Parts) -> None:
-    for seed in range(MOST_SEEDS):
-        try:
-            simulate(seed, parts)
-        except Violation:
-            return
-    pytest.fail(f"{MOST_SEEDS} seeds have not found it")
+    assert_found(lambda seed: simulate(seed, parts), range(MOST_SEEDS))

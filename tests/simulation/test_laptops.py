@@ -3,63 +3,48 @@
 A seed that has found a fault stays in `FOUND`.
 """
 
-import os
-import time
-from collections import Counter
 from collections.abc import Sequence
-from itertools import count
 
 import pytest
 
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.records import SharedRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import Origin, TeamServer
 from agent_memory.features.upstream.services.forwarding import Check, Forwarding
 from agent_memory.features.upstream.services.merging import MemoryMerger
+from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.features.upstream.services.receiving import Receiving, Sender
-from agent_memory.kernel.ids import EventId, MemoryKey
-from tests.simulation.laptops import Disagreement, TeamParts, simulate
+from agent_memory.kernel.ids import EventId, MemoryKey, Millis
+from tests.simulation.laptops import TeamParts, simulate
+from tests.simulation.seeds import assert_found, assert_replays, run_new_seeds, run_seeds
 
 SEEDS = 24
 MOST_SEEDS = 100  # within which a planted fault must be found
 FOUND: Sequence[int] = (12, 29, 55)  # a removal that was not sent; stones from slow clocks
-MINUTES = float(os.environ.get("SIMULATION_MINUTES", "5"))
 
 
 def test_all_sides_agree() -> None:
-    met: Counter[str] = Counter()
-    for seed in (*FOUND, *range(SEEDS)):
-        met.update(run(seed))
+    met = run_seeds(simulate, (*FOUND, *range(SEEDS)))
     # A simulation in which nothing happens would prove nothing.
     faults = {"lost request", "lost answer", "repeated", "crash", "offline", "gap"}
+    faults |= {"restored", "restoration noticed"}
     acts = {"forgotten event", "forgotten memory", "removed fact", "scope changed"}
     assert not (faults | acts) - met.keys()
 
 
 def test_a_seed_replays_exactly() -> None:
-    assert simulate(7).history == simulate(7).history
-    assert simulate(7).history != simulate(8).history
+    assert_replays(simulate)
 
 
 @pytest.mark.soak
 def test_all_sides_agree_for_as_long_as_one_likes() -> None:
-    """SIMULATION_MINUTES says how long; with SIMULATION_SEED it starts elsewhere."""
-    until = time.monotonic() + MINUTES * 60
-    for seed in count(int(os.environ.get("SIMULATION_SEED", "1000"))):
-        run(seed)
-        if time.monotonic() > until:
-            break
-
-
-def run(seed: int) -> dict[str, int]:
-    try:
-        return simulate(seed).events
-    except Disagreement as exc:
-        raise AssertionError(f"seed {seed}: {exc}") from exc
+    run_new_seeds(simulate)
 
 
 class EagerCursor(Forwarding):
@@ -70,7 +55,8 @@ class EagerCursor(Forwarding):
         while entries := self.outbox.read(cursor, limit=3):
             cursor = entries[-1][0]
             self._save(cursor=cursor)
-            found = self._collect([entry for _, entry in entries], self.read_settings().scope)
+            scope = self.read_settings().scope
+            found = self.outgoing.collect([entry for _, entry in entries], scope)
             self._send(server, found, check)
 
 
@@ -137,32 +123,48 @@ class SharedIds(Receiving):
         super()._take_events(events, sender, same, tally)  # type: ignore[arg-type]
 
 
-class Leaking(Forwarding):
+class Leaking(OutgoingRecords):
     """Sends events of every project."""
 
-    def _collect(self, entries: Sequence[object], scope: SharedScope) -> list[object]:  # type: ignore[override]
-        wide = SharedScope(scope.names | {"home"})
-        return super()._collect(entries, wide)  # type: ignore[arg-type, return-value]
+    def collect(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> list[SharedRecord]:
+        return super().collect(entries, SharedScope(scope.names | {"home"}))
+
+
+class NoReceipts(StoredUpstream):
+    """Does not count what was exchanged: a server that was restored looks as before."""
+
+    def get_receipt(self, _person: str, _client: str, /) -> int:
+        return 1
+
+    def advance_receipt(self, _person: str, _client: str, _now: Millis, /) -> int:
+        return 1
+
+
+class ForgetfulLedger(StoredUpstream):
+    """Does not repeat forgettings to a server that was restored."""
+
+    def repeat_forgotten(self) -> None:
+        pass
 
 
 @pytest.mark.parametrize(
     ("parts", "first"),  # rare faults begin at a seed that comes near them
     [
         (TeamParts(forwarding=EagerCursor), 0),
-        (TeamParts(forwarding=EagerPull), 40),
-        (TeamParts(forwarding=Leaking), 0),
-        (TeamParts(receiving=NoAlias), 36),
+        (TeamParts(forwarding=EagerPull), 10),
+        (TeamParts(outgoing=Leaking), 0),
+        (TeamParts(receiving=NoAlias), 0),
         (TeamParts(receiving=SharedIds), 0),
         (TeamParts(merger=Overwriting), 0),
         (TeamParts(state=SilentForgetting), 0),
         (TeamParts(state=NoStones), 0),
+        (TeamParts(state=NoReceipts), 25),
+        (TeamParts(state=ForgetfulLedger), 37),
     ],
-    ids=["cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "stones"],
+    ids=[
+        *("cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "stones"),
+        *("receipts", "repeated forgettings"),
+    ],
 )
 def test_a_planted_fault_is_found(parts: TeamParts, first: int) -> None:
-    for seed in range(first, first + MOST_SEEDS):
-        try:
-            simulate(seed, parts)
-        except Disagreement:
-            return
-    pytest.fail(f"{MOST_SEEDS} seeds have not found it")
+    assert_found(lambda seed: simulate(seed, parts), range(first, first + MOST_SEEDS))

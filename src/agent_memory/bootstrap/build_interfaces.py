@@ -96,7 +96,6 @@ def build_services(platform: Platform, features: Features) -> Services:
         joint_recall=features.upstream.recall,
         exchange=features.upstream.exchange,
         team_search=features.upstream.search,
-        remote_keys=features.upstream.keys,
         team_login=features.upstream.login,
         opening=features.answers.opening,
         context=features.recall.context,

@@ -70,7 +70,7 @@ def build_operations(
     answers: AnswersFeature,
     hooks: HooksFeature,
 ) -> OperationsFeature:
-    settings, jobs = platform.settings, Jobs(scheduler=scheduler)
+    settings, jobs = platform.settings, Jobs(scheduler=scheduler, leadership=platform.leadership)
     audit = _build_audit(platform)
     keys = StoredKeyRing(platform.store)
     if platform.sharing is not None:

@@ -156,13 +156,14 @@ def _refuse_migration(location: str, store: TransactedStore, holder: str) -> Non
 
 
 def _open_local_engine(folders: DaemonFolders, store: OrderedStore) -> RocksEngine:
-    """Open the files that belong to this daemon's indexes. If those were made from another history
-    of the database, all of it is made again."""
+    """Open the files that belong to this daemon's indexes. If those were made from another store or
+    from another history of this one, all of it is made again."""
     path = folders.local
     if not anchors.holds_anchor(folders.index / "anchor", store):
         log.warning("index.of_another_history", path=str(folders.index))
         index_folder.empty(folders.index)
         shutil.rmtree(path, ignore_errors=True)
+    index_folder.prepare(path, schema.ensure_identity(store))
     return RocksEngine(path)
 
 

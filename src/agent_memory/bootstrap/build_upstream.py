@@ -4,7 +4,8 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from agent_memory.features.upstream.adapters.upstream_store import (
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import MAX_MACHINE_CHARS, RecordRefused
 from agent_memory.features.upstream.model.scopes import SharedScope
-from agent_memory.features.upstream.ports import RemoteKeys, TeamServer
+from agent_memory.features.upstream.ports import RemoteKeys
 from agent_memory.features.upstream.services.back_off import BackOff
 from agent_memory.features.upstream.services.erasing import Erasing, ForgettingEraser
 from agent_memory.features.upstream.services.exchange import TeamExchange
@@ -37,6 +38,7 @@ from agent_memory.features.upstream.services.forwarding import Forwarding
 from agent_memory.features.upstream.services.joint_recall import JointRecall, ServerWatch
 from agent_memory.features.upstream.services.login import TeamLogin
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.features.upstream.services.receiving import Receiving
 from agent_memory.features.upstream.services.team_search import TeamSearch
 from agent_memory.kernel.errors import ConfigError, StorageFailed
@@ -44,7 +46,7 @@ from agent_memory.kernel.errors import ConfigError, StorageFailed
 if TYPE_CHECKING:
     from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
 
-log = structlog.get_logger()
+_log = structlog.get_logger()
 
 KEY_FILE = "remote-key"
 
@@ -62,17 +64,7 @@ class UpstreamFeature:
     exchange: TeamExchange
     recall: JointRecall
     search: TeamSearch
-    keys: RemoteKeys
     login: TeamLogin
-    connect: Callable[[RemoteSettings], TeamServer]
-
-    @property
-    def forwarding(self) -> Forwarding:
-        return self.exchange.forwarding
-
-    @property
-    def receiving(self) -> Receiving:
-        return self.exchange.receiving
 
 
 def build_upstream(
@@ -87,10 +79,15 @@ def build_upstream(
     wake_ups: WakeUps,
 ) -> UpstreamFeature:
     doomed = StoredDoomedRecords(platform.store)
-    remote_keys = RemoteKeyFile(platform.folders.data / KEY_FILE)
-    settings = _RemoteReader(platform.settings, source, platform.folders.data / KEY_FILE)
-    connections = _Connections()
-    platform.closing.callback(connections.close)
+    key_file = platform.folders.data / KEY_FILE
+    remote_keys = RemoteKeyFile(key_file)
+    if source is None:
+        settings = _RemoteReader(lambda: platform.settings, remote_keys, [key_file])
+    else:
+        settings = _RemoteReader(source.load, remote_keys, [key_file, source.file])
+    connection = _Connection()
+    platform.closing.callback(connection.close)
+    back_off = BackOff(time.monotonic, random.random)
     memory_merger = MemoryMerger(
         memories=memories.store,
         doomed=doomed,
@@ -123,20 +120,28 @@ def build_upstream(
     machine = to_origin_name(socket.gethostname())[:MAX_MACHINE_CHARS].strip() or "machine"
     forwarding = Forwarding(
         read_settings=settings.read,
-        connect=connections.connect,
+        connect=connection.open,
         machine=machine,
         state=state,
         ledger=state,
         log=log.events,
         outbox=log.outbox,
         memories=memories.store,
-        knowledge=knowledge.store,
+        outgoing=OutgoingRecords(
+            log=log.events,
+            memories=memories.store,
+            knowledge=knowledge.store,
+            ledger=state,
+            stones=state,
+            clock=platform.clock,
+        ),
         memory_merger=memory_merger,
         fact_merger=fact_merger,
         doomed=doomed,
         clock=platform.clock,
-        back_off=BackOff(time.monotonic, random.random),
+        back_off=back_off,
         on_refused=_log_refused,
+        on_server_restored=lambda: _log.warning("upstream.server_restored"),
     )
     erasing = Erasing(
         doomed=doomed,
@@ -151,7 +156,7 @@ def build_upstream(
             local=recall.recall,
             knowledge=knowledge.store,
             read_settings=settings.read,
-            connect=connections.connect,
+            connect=connection.open,
             state=state,
             watch=ServerWatch(),
         ),
@@ -162,25 +167,29 @@ def build_upstream(
             knowledge=knowledge.store,
             taken=state,
         ),
-        keys=remote_keys,
-        login=TeamLogin(connect=connections.connect, provider=OidcLogin(), machine=machine),
-        connect=connections.connect,
+        login=TeamLogin(
+            connect=lambda remote: closing(_open_server(remote)),
+            provider=OidcLogin(),
+            keys=remote_keys,
+            back_off=back_off,
+            machine=machine,
+        ),
     )
 
 
 class _RemoteReader:
-    """Reads the settings of the team's server again when their file or the key has changed."""
+    """Reads the settings of the team's server again when one of their files has changed."""
 
-    def __init__(self, settings: Settings, source: SettingsSource | None, key_file: Path) -> None:
-        self._settings = settings
-        self._source = source
-        self._key_file = key_file
-        self._keys = RemoteKeyFile(key_file)
+    def __init__(
+        self, load: Callable[[], Settings], keys: RemoteKeys, files: Sequence[Path]
+    ) -> None:
+        self._load_settings = load
+        self._keys = keys
+        self._files = files
         self._read: tuple[object, RemoteSettings] | None = None
 
     def read(self) -> RemoteSettings:
-        paths = [self._key_file] if self._source is None else [self._key_file, self._source.file]
-        state = tuple(map(_describe_file, paths))
+        state = tuple(map(_describe_file, self._files))
         if self._read is None or self._read[0] != state:
             self._read = state, self._load()
         return self._read[1]
@@ -188,8 +197,7 @@ class _RemoteReader:
     def _load(self) -> RemoteSettings:
         """Read the settings. While they are wrong, nothing leaves."""
         try:
-            settings = self._settings if self._source is None else self._source.load()
-            own = settings.upstream
+            own = self._load_settings().upstream
             return RemoteSettings(
                 url=own.url,
                 name=own.name,
@@ -199,35 +207,38 @@ class _RemoteReader:
                 key=self._keys.read(own.url) if own.url else "",
             )
         except (ConfigError, StorageFailed) as exc:
-            log.warning("upstream.no_settings", error=str(exc))
+            _log.warning("upstream.no_settings", error=str(exc))
             return RemoteSettings()
 
 
-class _Connections:
+class _Connection:
     """The connection with the team's server, opened when it is needed first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: tuple[tuple[str, str, str], HttpTeamServer] | None = None
-        self._closing: list[Callable[[], None]] = []
+        self._server: HttpTeamServer | None = None
+        self._settings: tuple[str, str, str] | None = None
 
-    def connect(self, settings: RemoteSettings) -> "HttpTeamServer":
-        # Late: the HTTP client takes time to load, and most daemons have no server.
-        from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
-
-        address = settings.url, settings.key, settings.certificates
+    def open(self, settings: RemoteSettings) -> "HttpTeamServer":
+        """Return the connection; replace it if the settings have changed."""
+        wanted = settings.url, settings.key, settings.certificates
         with self._lock:
-            if self._open is None or self._open[0] != address:
+            if self._server is None or self._settings != wanted:
                 self.close()
-                server = HttpTeamServer(*address)
-                self._open = address, server
-                self._closing.append(server.close)
-            return self._open[1]
+                self._server, self._settings = _open_server(settings), wanted
+            return self._server
 
     def close(self) -> None:
-        while self._closing:
-            self._closing.pop()()
-        self._open = None
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+
+
+def _open_server(settings: RemoteSettings) -> "HttpTeamServer":
+    # Late: the HTTP client takes time to load, and most daemons have no server.
+    from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
+
+    return HttpTeamServer(settings.url, settings.key, settings.certificates)
 
 
 def _describe_file(path: Path) -> tuple[int, int, int] | None:
@@ -239,4 +250,4 @@ def _describe_file(path: Path) -> tuple[int, int, int] | None:
 
 
 def _log_refused(refused: RecordRefused) -> None:
-    log.warning("upstream.refused", kind=refused.kind, record=refused.name, reason=refused.reason)
+    _log.warning("upstream.refused", kind=refused.kind, record=refused.name, reason=refused.reason)

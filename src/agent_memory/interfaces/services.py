@@ -49,7 +49,6 @@ from agent_memory.features.toc.services.background_rebuild import BackgroundRebu
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.features.toc.services.rebuild import Rebuild
-from agent_memory.features.upstream.ports import RemoteKeys
 from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.features.upstream.services.login import TeamLogin
@@ -77,7 +76,6 @@ class Services:
     joint_recall: JointRecall
     exchange: TeamExchange
     team_search: TeamSearch
-    remote_keys: RemoteKeys
     team_login: TeamLogin
     opening: Opening
     context: ContextBuilder

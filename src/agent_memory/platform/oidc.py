@@ -10,7 +10,7 @@ To log in, as `memory remote login` does:
     issuer = discover("https://login.example")
     login = start_device_flow(issuer, "agent-memory")
     print(f"Open {login.verification_uri} and enter {login.user_code}")
-    tokens = poll(issuer, "agent-memory", login)
+    token = poll(issuer, "agent-memory", login)
 """
 
 import asyncio
@@ -74,15 +74,6 @@ class DeviceLogin:
     expires_in: float
     interval: float
     device_code: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """The tokens of a login. `expires_in` is that of the access token, in seconds."""
-
-    access_token: str = field(repr=False)
-    refresh_token: str = field(repr=False, default="")
-    expires_in: float = 0.0
 
 
 def discover(url: str) -> Issuer:
@@ -243,16 +234,14 @@ def _describe(exc: Exception) -> str:
     return next(found, "it is malformed")
 
 
-def start_device_flow(
-    issuer: Issuer, client_id: str, *, scope: str = "openid profile", audience: str = ""
-) -> DeviceLogin:
+def start_device_flow(issuer: Issuer, client_id: str, *, audience: str = "") -> DeviceLogin:
     """Ask an issuer for a code that a person enters in a browser.
 
     Raises ConfigError and RemoteUnavailable.
     """
     if not issuer.device_endpoint or not issuer.token_endpoint:
         raise ConfigError(f"{issuer.url} does not offer the device flow")
-    form = {"client_id": client_id, "scope": scope}
+    form = {"client_id": client_id, "scope": "openid profile"}
     if audience:
         form["audience"] = audience
     found = _fetch("POST", issuer.device_endpoint, form)
@@ -261,7 +250,7 @@ def start_device_flow(
         verification_uri=_read_line(found, "verification_uri"),
         complete_uri=str(found.get("verification_uri_complete") or ""),
         expires_in=min(_read_seconds(found, "expires_in", 600.0), MAX_DEVICE_SECONDS),
-        interval=max(_read_seconds(found, "interval", DEFAULT_INTERVAL), 0.0),
+        interval=_read_seconds(found, "interval", DEFAULT_INTERVAL),
         device_code=_read_line(found, "device_code"),
     )
     _check_url("the page of the login", login.verification_uri)
@@ -277,8 +266,9 @@ def poll(
     *,
     wait: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Tokens:
-    """Wait until the person has logged in. Raises Unauthorized if they refuse or take too long.
+) -> str:
+    """Wait until the person has logged in, and return their access token. Raises Unauthorized if
+    they refuse or take too long.
 
     `wait` may raise Cancelled to stop.
     """
@@ -293,7 +283,7 @@ def poll(
             continue
         match answer.get("error"):
             case None:
-                return _read_tokens(answer)
+                return _read_line(answer, "access_token")
             case "authorization_pending":
                 continue
             case "slow_down":
@@ -305,30 +295,6 @@ def poll(
             case other:
                 raise Unauthorized(f"the login failed: {str(other)[:MAX_NAME]!r}")
     raise Unauthorized("the login took too long: begin it again")
-
-
-def refresh(issuer: Issuer, client_id: str, refresh_token: str) -> Tokens:
-    """Get new tokens for a refresh token. Raises Unauthorized and RemoteUnavailable."""
-    form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": client_id}
-    answer = _fetch("POST", issuer.token_endpoint, form, refusals=True)
-    if "error" in answer:
-        raise Unauthorized(f"log in again: {str(answer['error'])[:MAX_NAME]!r}")
-    tokens = _read_tokens(answer)
-    if tokens.refresh_token:
-        return tokens
-    return Tokens(
-        access_token=tokens.access_token,
-        refresh_token=refresh_token,
-        expires_in=tokens.expires_in,
-    )
-
-
-def _read_tokens(answer: Mapping[str, Any]) -> Tokens:
-    return Tokens(
-        access_token=_read_line(answer, "access_token"),
-        refresh_token=str(answer.get("refresh_token") or ""),
-        expires_in=_read_seconds(answer, "expires_in", 0.0),
-    )
 
 
 def _read_line(answer: Mapping[str, Any], name: str) -> str:

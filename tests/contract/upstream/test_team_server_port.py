@@ -111,6 +111,21 @@ def test_sending_again_changes_nothing(connect: Connect) -> None:
     assert (second.taken, second.known, second.refused) == (0, 3, ())
 
 
+def test_a_server_counts_what_it_exchanges_with_a_client(connect: Connect) -> None:
+    ada = connect("ada")
+    assert ada.identify("client-1").receipt == 0
+    batch = RecordBatch(client="client-1", facts=(build_fact("1", 5, "counted"),))
+    assert ada.send(batch).receipt == 1
+    page = ada.list_changes("", SCOPE, client="client-1", limit=100)
+    assert page.changes
+    assert page.receipt == 2
+    assert ada.list_changes(page.next, SCOPE, client="client-1", limit=100).receipt == 2
+    assert ada.identify("client-1").receipt == 2
+    assert ada.identify("client-2").receipt == 0
+    assert connect("bob").identify("client-1").receipt == 0
+    assert ada.send(replace(batch, client="")).receipt == 0
+
+
 def test_what_is_of_no_project_is_refused_and_the_rest_is_taken(connect: Connect) -> None:
     batch = RecordBatch(
         events=(build_event("none-1", project=""), build_event("none-2")),
@@ -241,3 +256,10 @@ class TestOverHttp:
             pytest.raises(NotFound),
         ):
             wrong.identify()
+
+
+def test_a_connection_that_new_settings_have_replaced_counts_as_unavailable() -> None:
+    server = HttpTeamServer("http://127.0.0.1:1", "key")
+    server.close()
+    with pytest.raises(RemoteUnavailable, match="have just changed"):
+        server.identify()

@@ -13,7 +13,11 @@ from agent_memory.features.upstream.adapters.upstream_store import (
     StoredUpstream,
 )
 from agent_memory.features.upstream.model.merging import FactNote, FactStone
-from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
+from agent_memory.features.upstream.model.progress import (
+    BackfillPhase,
+    ProjectBackfill,
+    SyncProgress,
+)
 from agent_memory.features.upstream.ports import ChangedRecord, Origin
 from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -51,13 +55,14 @@ def test_progress_and_backfills_stay_until_the_server_is_forgotten(state: Stored
     assert state.load() == SyncProgress()
     progress = SyncProgress(url="https://hub", person="ada", cursor=7, pulled="3")
     state.save(progress)
-    state.save_backfill(ProjectBackfill(name="shop", phase=1, after="x:y"))
+    memories = ProjectBackfill(name="shop", phase=BackfillPhase.MEMORIES, after="x:y")
+    state.save_backfill(memories)
     state.save_backfill(ProjectBackfill(name="a:b"))
     assert state.load() == progress
     names = [each.name for each in state.list_backfills()]
     assert sorted(names) == ["a:b", "shop"]
     state.remove_backfill("a:b")
-    assert state.list_backfills() == [ProjectBackfill(name="shop", phase=1, after="x:y")]
+    assert state.list_backfills() == [memories]
     state.reset()
     assert (state.load(), state.list_backfills()) == (SyncProgress(), [])
 
@@ -77,11 +82,41 @@ def test_only_what_was_sent_or_is_shared_is_forgotten_elsewhere(state: StoredUps
     assert state.list_forgotten(limit=10) == items[2:]
 
 
+def test_forgettings_of_events_that_were_sent_can_be_repeated(state: StoredUpstream) -> None:
+    state.note_sent([SessionId("s-1")], [PROJECT], {})
+    state.note_events([event("e1"), event("e2")])
+    state.note_memories([memory(domain=PROJECT).key])
+    state.drop_forgotten(state.list_forgotten(limit=10))
+    state.repeat_forgotten()
+    again = state.list_forgotten(limit=10)
+    assert [item.event_id for item in again] == ["e1", "e2"]  # tombstones are sent with the past
+    state.repeat_forgotten()
+    assert state.list_forgotten(limit=10) == again
+
+
+def test_receipts_are_counted_by_person_and_client(state: StoredUpstream) -> None:
+    now = Millis(5)
+    assert state.get_receipt("ada", "c1") == 0
+    assert [state.advance_receipt("ada", "c1", now) for _ in range(2)] == [1, 2]
+    assert state.advance_receipt("ada", "c2", now) == 1
+    assert state.advance_receipt("ad", "a:c1", now) == 1
+    assert state.get_receipt("ada", "c1") == 2
+    assert state.get_receipt("bob", "c1") == 0
+
+
+def test_the_client_that_was_away_longest_makes_room(state: StoredUpstream) -> None:
+    for number in range(64):
+        state.advance_receipt("ada", f"c{number}", Millis(100 + number))
+    state.advance_receipt("ada", "c0", Millis(200))
+    state.advance_receipt("ada", "new", Millis(201))
+    assert state.get_receipt("ada", "c1") == 0
+    assert state.get_receipt("ada", "c0") == 2
+    assert [state.get_receipt("ada", name) for name in ("c2", "c63", "new")] == [1, 1, 1]
+
+
 def test_a_server_sets_stones_for_what_it_has_taken(state: StoredUpstream) -> None:
     state.note_taken(Origin("ada", "laptop"), [SessionId("s-1")], [], {})
     state.note_events([event("e1"), event("e2", "s-2")])
-    assert state.has_event_stone(EventId("e1"))
-    assert not state.has_event_stone(EventId("e2"))
     assert state.list_event_stones("", limit=10) == ["e1"]
     assert [record for _, record in state.read(0, limit=10)] == [ChangedRecord(event=EventId("e1"))]
     state.put_event_stones([EventId("e1")])

@@ -4,11 +4,15 @@ import json
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import product
 
 import psycopg
 import pytest
 
+from agent_memory.kernel.jobs import ROLLUP, SEGMENTS
 from bench.postgres_server import PostgresServer
 from tests.command_runner import Home, wait_until
 from tests.http_client import Web
@@ -19,6 +23,7 @@ from tests.search_client import SECONDS, connect, count_waiting
 from tests.toc_conversations import EVERYTHING, Toc, assert_every_bullet_leads_to_its_events
 
 TENANT = "shared"
+JOBS = (SEGMENTS, ROLLUP)
 START_MS = 1_738_281_600_000
 
 
@@ -128,6 +133,29 @@ def find_in_files(home: Home, word: str) -> list[str]:
     return found
 
 
+@contextmanager
+def pause_jobs(homes: Sequence[Home]) -> Iterator[None]:
+    for home, job in product(homes, JOBS):
+        assert home.run("memory-daemon", "scheduler", "pause", job).code == OK
+    yield
+    for home, job in product(homes, JOBS):
+        assert home.run("memory-daemon", "scheduler", "resume", job).code == OK
+
+
+def test_a_job_that_is_asked_for_runs_whoever_leads(homes: tuple[Home, Home]) -> None:
+    with pause_jobs(homes):
+        for number, home in enumerate(homes):  # one of them does not lead
+            start = START_MS + (number + 1) * 86_400_000
+            with connect(home) as client:
+                lamp = message(f"asked-{number}", start, f"Lighthouse {number} has a new lamp.")
+                client.ingest(lamp)
+                for job in JOBS:
+                    answer = home.run("memory-daemon", "scheduler", "run", job)
+                    assert answer.code == OK, answer
+                day = datetime.fromtimestamp(start / 1000, UTC).date().isoformat()
+                assert f"toc:day:{day}" in {node.node_id for node in Toc(client).tree()}
+
+
 def test_another_does_the_work_of_one_that_is_killed(
     homes: tuple[Home, Home], server: PostgresServer
 ) -> None:
@@ -178,3 +206,15 @@ def has_lease(server: PostgresServer, home: Home) -> bool:
             (TENANT, key),
         )
         return found.fetchone() is not None
+
+
+def test_one_that_moves_to_another_memory_begins_its_files_anew(server: PostgresServer) -> None:
+    with open_home(server) as home:
+        home.serve()
+        marks = [home.data / folder / "store" for folder in ("index", "local")]
+        before = [mark.read_bytes() for mark in marks]
+        home.stop()
+        home.configure(f'[storage]\nurl = "{server.url}"\ntenant = "another"\n')
+        home.serve()
+        assert all(mark.read_bytes() != old for mark, old in zip(marks, before, strict=True))
+        assert MemoryCommand(home, home.work).json("recall", "bikes")["results"] == []

@@ -81,8 +81,8 @@ def test_a_program_learns_how_to_log_in_and_does(server: TeamServer, issuer: Iss
     found = oidc.discover(described["issuer"])
     login = oidc.start_device_flow(found, described["client_id"])
     issuer.steer("decide", {login.device_code: "approved"})
-    tokens = oidc.poll(found, described["client_id"], login, wait=lambda _: None)
-    caller = server.caller("ada", tokens.access_token)
+    token = oidc.poll(found, described["client_id"], login, wait=lambda _: None)
+    caller = server.caller("ada", token)
     caller.get("/api/v1/events/")
     assert caller.status == 401  # it names no group, and so no role
     assert "has no role here" in caller.get("/api/v1/events/")

@@ -157,12 +157,10 @@ def choose_call(world: World) -> Call:
         lambda c: c.tool("memory_timeline", node_id=node),
         lambda c: c.tool("memory_status"),
         lambda c: c.tool("memory_forget", memory_ids=[urn], confirm=False),
-        lambda c: c.get("/api/v1/upstream/changes/", projects=SHARED, limit=100),
-        lambda c: c.get("/api/v1/upstream/record/", uri=urn, projects=SHARED),
-        lambda c: c.get(
-            "/api/v1/upstream/record/", uri=f"memory://events/{event}", projects=SHARED
-        ),
-        lambda c: c.get("/api/v1/upstream/record/", uri=f"memory://facts/{fact}", projects=SHARED),
+        lambda c: c.get("/api/v1/upstream/changes/", project=SHARED, limit=100),
+        lambda c: c.get("/api/v1/upstream/record/", uri=urn, project=SHARED),
+        lambda c: c.get("/api/v1/upstream/record/", uri=f"memory://events/{event}", project=SHARED),
+        lambda c: c.get("/api/v1/upstream/record/", uri=f"memory://facts/{fact}", project=SHARED),
         lambda c: c.rest(
             "POST", "/api/v1/upstream/search/", json={"query": words or "x", "projects": SHARED}
         ),

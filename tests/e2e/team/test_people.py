@@ -247,6 +247,19 @@ class TestProjects:
         event = json.loads(ada.get("/api/v1/events/e-forged"))
         assert event["metadata"]["person"] == "ada"
 
+    def test_a_session_does_not_lend_a_hit_the_name_of_another(self, ada: Caller) -> None:
+        event = {
+            "session_id": "s-1@bob",
+            "event_id": "e-lent-name",
+            "text": "The axolotl invoice is paid",
+            "metadata": {"project": "shop"},
+        }
+        ada.rest("POST", "/api/v1/events/", json=event)
+        assert ada.status == CREATED
+        asked = {"query": "axolotl invoice", "projects": ["shop"]}
+        found = json.loads(ada.rest("POST", "/api/v1/upstream/search/", json=asked))
+        assert [(hit["id"], hit["person"]) for hit in found["hits"]] == [("e-lent-name", "ada")]
+
     def test_what_shows_all_projects_is_refused(self, ada: Caller, eve: Caller) -> None:
         for path in ("/api/v1/toc/", "/api/v1/toc/tree/", "/api/v1/sessions/"):
             assert "not for a key that is limited" in ada.get(path)

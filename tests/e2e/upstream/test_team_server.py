@@ -1,6 +1,7 @@
 """Two laptops and a team's server as real daemons: forwarding, recall, edits, forgetting."""
 
 import json
+import shutil
 import signal
 import socket
 import stat
@@ -264,7 +265,7 @@ class TestForgetting:
         }
         key = json.loads((one.home.data / "remote-key").read_text())["key"]
         again = server.web.ask("POST", RECORDS, key=key, json={"events": [event]})
-        assert again.json() == {"taken": 0, "known": 1, "refused": []}
+        assert again.json() == {"taken": 0, "known": 1, "refused": [], "receipt": 0}
         assert find_event(server, "gull-1@ada") is None
 
 
@@ -356,3 +357,37 @@ def test_a_silent_server_holds_up_neither_recall_nor_a_hook() -> None:
         hooked = laptop.memory("hook", "user-prompt-submit", given=given)
         assert hooked.code == OK
         assert "only this machine" not in hooked.text + hooked.errors
+
+
+class TestRestoredServer:
+    def test_machines_send_again_what_the_server_has_lost(self) -> None:
+        with open_team(1) as (server, (laptop,)):
+            server.keep_address()
+            laptop.connect(server, server.create_key("ada"), "shop")
+            laptop.record("kept-1", "this was there before the backup", "shop")
+            laptop.record("regretted-1", "this is forgotten after the backup", "shop")
+            laptop.sync()
+            server.home.stop()
+            backup = server.home.folder / "backup"
+            shutil.copytree(server.home.data, backup)
+            server.home.serve()
+
+            laptop.record("lost-1", "the backup does not have this", "shop")
+            assert laptop.memory("forget", "--event", "regretted-1", "--yes").code == OK
+            laptop.sync()
+            assert find_event(server, "lost-1@ada") is not None
+
+            server.home.stop()
+            shutil.rmtree(server.home.data)
+            backup.rename(server.home.data)
+            server.home.serve()
+            assert find_event(server, "lost-1@ada") is None
+            assert find_event(server, "regretted-1@ada") is not None
+
+            laptop.sync()
+            assert find_event(server, "lost-1@ada") is not None
+            wait_until(lambda: find_event(server, "regretted-1@ada") is None, "it is forgotten")
+            assert "upstream.server_restored" in laptop.home.log()
+            sent = laptop.status()["sent"]
+            laptop.sync()
+            assert laptop.status()["sent"] == sent

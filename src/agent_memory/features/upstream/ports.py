@@ -16,7 +16,7 @@ from agent_memory.features.upstream.model.records import (
     TeamRecord,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
-from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, SessionId
+from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, Millis, SessionId
 
 
 class TeamServer(Protocol):
@@ -26,15 +26,17 @@ class TeamServer(Protocol):
     not accept the key, and InvalidInput if it refuses the request.
     """
 
-    def identify(self) -> TeamIdentity:
-        """Return who the owner of the key is."""
+    def identify(self, client: str = "", /) -> TeamIdentity:
+        """Return who the owner of the key is, with the last receipt of a client."""
         ...
 
     def send(self, batch: RecordBatch, /) -> SendOutcome:
         """Send records. Sending them again changes nothing."""
         ...
 
-    def list_changes(self, after: str, scope: SharedScope, /, *, limit: int) -> ChangePage:
+    def list_changes(
+        self, after: str, scope: SharedScope, /, *, client: str = "", limit: int
+    ) -> ChangePage:
         """Return what changed after a place; an empty one is the beginning."""
         ...
 
@@ -48,7 +50,11 @@ class TeamServer(Protocol):
 
 
 class LoginServer(Protocol):
-    """A team's server, as someone sees it who logs in. Both methods raise as TeamServer does."""
+    """A team's server, as someone sees it who logs in. Its methods raise as TeamServer's do."""
+
+    def identify(self) -> TeamIdentity:
+        """Return who the owner of the key is."""
+        ...
 
     def find_login_method(self) -> LoginMethod | None:
         """Return how people log in; None if the server gives out keys alone. It needs no key."""
@@ -60,26 +66,22 @@ class LoginServer(Protocol):
 
 
 class PendingLogin(NamedTuple):
-    """A login that a person finishes in a browser: the page, and the code to enter there."""
+    """A login that a person finishes in a browser: the page, and the code to enter there.
+
+    `wait_for_token` returns the token once they have. It is given a function that waits for some
+    seconds, which may raise Cancelled, and raises Unauthorized if they refuse or take too long.
+    """
 
     page: str
     code: str
+    wait_for_token: Callable[[Callable[[float], object]], str]
 
 
 class LoginProvider(Protocol):
-    """The issuer of a team, which people log in to.
-
-    Both methods raise RemoteUnavailable, ConfigError, FeatureUnavailable and Unauthorized.
-    """
+    """The issuer of a team, which people log in to."""
 
     def start(self, method: LoginMethod, /) -> PendingLogin:
-        """Begin a login."""
-        ...
-
-    def wait_for_token(
-        self, method: LoginMethod, pending: PendingLogin, wait: Callable[[float], object], /
-    ) -> str:
-        """Return the token once the person has logged in. `wait` may raise Cancelled."""
+        """Begin a login. Raises RemoteUnavailable, ConfigError and FeatureUnavailable."""
         ...
 
 
@@ -145,7 +147,13 @@ class SentLedger(Protocol):
         """Return the number of the last forgetting that was ever queued."""
         ...
 
-    def drop_forgotten(self, items: Sequence[ForgottenItem], /) -> None: ...
+    def drop_forgotten(self, items: Sequence[ForgottenItem], /) -> None:
+        """Note that these were sent."""
+        ...
+
+    def repeat_forgotten(self) -> None:
+        """Queue the forgettings of events that were ever sent once more."""
+        ...
 
 
 class Origin(NamedTuple):
@@ -193,6 +201,15 @@ class TakenRecords(Protocol):
         """Note that these facts are gone."""
         ...
 
+    def get_receipt(self, person: str, client: str, /) -> int:
+        """Return the last receipt of a client; 0 if it has none."""
+        ...
+
+    def advance_receipt(self, person: str, client: str, now: Millis, /) -> int:
+        """Return the next receipt of a client, durably. A person has some clients; the one that was
+        away the longest makes room for a new one."""
+        ...
+
 
 class ChangeList(Protocol):
     """The changes of a server in order, one entry for each record, for as long as it exists."""
@@ -224,8 +241,6 @@ class Stones(Protocol):
         ...
 
     def list_fact_stones(self, after: str, /, *, limit: int) -> list[FactStone]: ...
-
-    def has_event_stone(self, event_id: EventId, /) -> bool: ...
 
     def put_event_stones(self, names: Sequence[EventId], /) -> None:
         """Store stones of events, and list those that are new as changes."""

@@ -94,17 +94,10 @@ def login(run: Invocation, by_key: bool) -> None:
     key = key or _obtain_key(run, settings)
     person = ""
     try:
-        person = (
-            run.services.joint_recall.connect(
-                RemoteSettings(url=settings.url, key=key, certificates=settings.certificates)
-            )
-            .identify()
-            .person
-        )
+        person = run.services.team_login.find_person(settings, key)
     except RemoteUnavailable as exc:
         run.terminal.warn(f"warning: the key was not checked: {rendering.plain(str(exc))}\n")
-    run.services.remote_keys.write(settings.url, key)
-    run.services.exchange.forwarding.back_off.reset()
+    run.services.team_login.store_key(settings, key)
     as_whom = f" as {person}" if person else ""
     run.show(
         {"name": settings.name, "url": settings.url, "person": person or None},
@@ -165,7 +158,7 @@ def remove_remote(run: Invocation, yes: bool) -> None:
     path = run.find_config_file()
     for key in ("upstream.url", "upstream.name", "upstream.projects"):
         config_file.remove(path, key)
-    run.services.remote_keys.remove()
+    run.services.team_login.remove_key()
     run.services.exchange.forwarding.forget_server()
     run.show(
         {"removed": settings.url},
@@ -203,7 +196,7 @@ def _log_in(run: Invocation, settings: RemoteSettings) -> str:
                 advance(0)  # which ends it after Ctrl-C
                 time.sleep(min(left, POLL_SECONDS))
 
-        return logins.finish(settings, method, pending, wait)
+        return logins.finish(settings, pending, wait)
 
 
 def _obtain_key(run: Invocation, settings: RemoteSettings) -> str:

@@ -12,6 +12,7 @@ from agent_memory import __version__
 from agent_memory.features.upstream.model import hit_records, records
 from agent_memory.features.upstream.model.records import (
     MAX_CHANGES,
+    MAX_CLIENT_CHARS,
     MAX_MACHINE_CHARS,
     MAX_RECORDS,
     RecordBatch,
@@ -24,7 +25,6 @@ from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.callers import read_principal
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import RequestModel, ResponseModel, show_example
-from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId
 
@@ -42,12 +42,29 @@ Projects = Annotated[
 ]
 
 
+Client = Annotated[
+    str,
+    Query(
+        max_length=MAX_CLIENT_CHARS,
+        description="The name by which your machine counts receipts: any text that stays the same.",
+    ),
+]
+Receipt = Annotated[
+    int,
+    Field(
+        description="How often the server has exchanged records with this client. If it is less"
+        " than before, the server was restored from an older copy: send everything again."
+    ),
+]
+
+
 class TeamMember(ResponseModel):
     """Who the owner of a key is."""
 
     person: str
     role: str
     version: str
+    receipt: Receipt
 
 
 class MachineKeyRequest(RequestModel):
@@ -66,6 +83,7 @@ class SentRecords(RequestModel):
     `event_id`, `session_id`, `timestamp_ms`, `type`, `role` (as numbers), `text` and `metadata`."""
 
     machine: Annotated[str, Field(max_length=MAX_MACHINE_CHARS)] = ""
+    client: Annotated[str, Field(max_length=MAX_CLIENT_CHARS)] = ""
     events: Records
     memories: Records
     facts: Records
@@ -109,6 +127,7 @@ class SentOutcome(ResponseModel):
     taken: int
     known: int
     refused: list[RefusedRecord]
+    receipt: Receipt
 
 
 class TeamChanges(ResponseModel):
@@ -117,6 +136,7 @@ class TeamChanges(ResponseModel):
     changes: list[Object]
     next: Annotated[str, Field(description="Pass it as `after` to read on.")]
     more: bool
+    receipt: Receipt
 
 
 class TeamQuestion(RequestModel):
@@ -135,10 +155,17 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     services, run = dependencies.services, dependencies.bridge.run
 
     @routes.get("/", summary="Who the key belongs to", response_model=TeamMember)
-    async def identify(request: Request) -> Response:
-        role = read_principal(request).role.value
-        person = _find_person(request)
-        return answers.render_json({"person": person, "role": role, "version": __version__})
+    async def identify(request: Request, client: Client = "") -> Response:
+        sender = _build_sender(request, client)
+        receipt = await run(lambda: services.exchange.receiving.get_receipt(sender))
+        return answers.render_json(
+            {
+                "person": sender.person,
+                "role": read_principal(request).role.value,
+                "version": __version__,
+                "receipt": receipt,
+            }
+        )
 
     @routes.post(
         "/keys/",
@@ -160,9 +187,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     @routes.post("/records/", summary="Send records of a machine", response_model=SentOutcome)
     async def send(request: Request, sent: SentRecords) -> Response:
         """Take each record once: sending it again changes nothing."""
-        if read_principal(request).role is Role.READER:
-            raise HTTPException(403, "the key may only read")
-        sender = _build_sender(request)
+        sender = _build_sender(request, sent.client)
 
         def take() -> Object:
             batch, refused = _parse_batch(sent)
@@ -175,6 +200,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
                     {"kind": each.kind, "name": each.name, "reason": each.reason}
                     for each in outcome.refused
                 ],
+                "receipt": outcome.receipt,
             }
 
         return answers.render_json(await run(take))
@@ -189,13 +215,16 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         projects: Projects = [],  # noqa: B006
         after: Annotated[str, Query(max_length=40)] = "",
         limit: Annotated[int, Query(ge=1, le=MAX_CHANGES)] = 100,
+        client: Client = "",
     ) -> Response:
-        sender, scope = _build_sender(request), SharedScope.parse(projects)
+        sender, scope = _build_sender(request, client), SharedScope.parse(projects)
         page = await run(
             lambda: services.exchange.receiving.list_changes(after, scope, sender, limit=limit)
         )
         changes = [records.encode_change(change) for change in page.changes]
-        return answers.render_json({"changes": changes, "next": page.next, "more": page.more})
+        return answers.render_json(
+            {"changes": changes, "next": page.next, "more": page.more, "receipt": page.receipt}
+        )
 
     @routes.post("/search/", summary="Search for a machine of a person", response_model=Object)
     async def search(request: Request, question: TeamQuestion) -> Response:
@@ -231,8 +260,9 @@ def _find_person(request: Request) -> str:
     return person
 
 
-def _build_sender(request: Request) -> Sender:
-    return Sender(person=_find_person(request), projects=read_principal(request).projects)
+def _build_sender(request: Request, client: str = "") -> Sender:
+    projects = read_principal(request).projects
+    return Sender(person=_find_person(request), projects=projects, client=client)
 
 
 def _parse_batch(sent: SentRecords) -> tuple[RecordBatch, list[Object]]:

@@ -16,13 +16,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
 from typing import Any, Protocol, TypeVar
 
 import httpx
 import msgspec
 
 from agent_memory.kernel.errors import AgentMemoryError, ConfigError, RemoteUnavailable
+from agent_memory.kernel.hosts import is_loopback
 
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com/v1"
@@ -408,7 +408,7 @@ def join_url(url: httpx.URL, path: str) -> httpx.URL:
 def build_client(
     url: httpx.URL, headers: Mapping[str, str], limits: httpx.Limits | None = None
 ) -> httpx.Client:
-    local = _is_loopback(url.host)
+    local = is_loopback(url.host)
     try:
         return httpx.Client(
             headers={**headers, "content-type": "application/json"},
@@ -433,12 +433,3 @@ def check_key(api_key: str) -> str:
     if not (key.isascii() and key.isprintable()):
         raise ConfigError("the API key contains invalid characters")
     return key
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -12,6 +12,7 @@ The work of the whole memory, such as the table of contents, needs the lease JOB
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -196,17 +197,12 @@ def find_slowest(store: OrderedStore, now_ms: Millis, *, own: str) -> int | None
     for good: it can write nothing more, and its next start finds the outbox incomplete. `own` is
     the holder that asks. It lives, even if it was asleep until its lease had ended.
     """
-    prefix = _ROW + _DAEMONS
-    rows = store.scan(families.LEASES, prefix, keys.end_of(prefix), limit=_MOST)
-    names = [key[len(_ROW) :] for key, _ in rows]
-    ends = store.get_many(families.LEASES, [_END + name for name in names])
-    reached = store.get_many(families.LEASES, [_REACHED + name for name in names])
-    slowest: list[int] = []
-    for name, (_, row), end, number in zip(names, rows, ends, reached, strict=True):
-        has_ended = end is not None and codec.decode_millis(end) <= now_ms
-        if name == name_daemon(own) or not (has_ended and _remove(store, name, row, end)):
-            slowest.append(int(number or 0))
-    return min(slowest, default=None)
+    left: list[int] = []
+    for daemon in _list_daemons(store):
+        is_gone = daemon.has_ended(now_ms) and daemon.holder != own
+        if not (is_gone and _remove(store, daemon)):
+            left.append(daemon.reached)
+    return min(left, default=None)
 
 
 def find_holder(store: OrderedStore, name: bytes, now_ms: Millis, *, besides: str) -> str | None:
@@ -221,25 +217,51 @@ def find_holder(store: OrderedStore, name: bytes, now_ms: Millis, *, besides: st
 def fence_daemons(store: OrderedStore, now_ms: Millis, holder: str) -> str | None:
     """Remove the daemons whose lease has ended, and that of `holder`: if one of them was only
     paused, it can write nothing more. Return the label of a daemon that is left, or None."""
+    for daemon in _list_daemons(store):
+        is_gone = daemon.has_ended(now_ms) or daemon.holder == holder
+        if not (is_gone and _remove(store, daemon)):
+            return daemon.label
+    return None
+
+
+class _LeasedDaemon(NamedTuple):
+    """The lease of a daemon as it is stored."""
+
+    name: bytes
+    row: bytes
+    end: bytes | None
+    reached: int
+
+    @property
+    def holder(self) -> str:
+        return codec.unpack(self.row, _LeaseRow).holder
+
+    @property
+    def label(self) -> str:
+        return codec.unpack(self.row, _LeaseRow).label
+
+    def has_ended(self, now_ms: Millis) -> bool:
+        return self.end is not None and codec.decode_millis(self.end) <= now_ms
+
+
+def _list_daemons(store: OrderedStore) -> list[_LeasedDaemon]:
     prefix = _ROW + _DAEMONS
     rows = store.scan(families.LEASES, prefix, keys.end_of(prefix), limit=_MOST)
     names = [key[len(_ROW) :] for key, _ in rows]
     ends = store.get_many(families.LEASES, [_END + name for name in names])
-    for name, (_, row), end in zip(names, rows, ends, strict=True):
-        lease = codec.unpack(row, _LeaseRow)
-        has_ended = end is not None and codec.decode_millis(end) <= now_ms
-        if end is None or not (has_ended or lease.holder == holder):
-            return lease.label
-        if not _remove(store, name, row, end):
-            return lease.label
-    return None
+    reached = store.get_many(families.LEASES, [_REACHED + name for name in names])
+    return [
+        _LeasedDaemon(name, row, end, int(number or 0))
+        for name, (_, row), end, number in zip(names, rows, ends, reached, strict=True)
+    ]
 
 
-def _remove(store: OrderedStore, name: bytes, row: bytes, end: bytes | None) -> bool:
+def _remove(store: OrderedStore, daemon: _LeasedDaemon) -> bool:
     """Remove a daemon, unless it has renewed its lease meanwhile."""
-    removals = tuple(Delete(families.LEASES, start + name) for start in (_ROW, _END, _REACHED))
-    expected = (_expect(_ROW + name, row), _expect(_END + name, end))
-    (outcome,) = store.submit([Batch(removals, expected)]).result()
+    places = (start + daemon.name for start in (_ROW, _END, _REACHED))
+    expected = (_expect(_ROW + daemon.name, daemon.row), _expect(_END + daemon.name, daemon.end))
+    batch = Batch(tuple(Delete(families.LEASES, place) for place in places), expected)
+    (outcome,) = store.submit([batch]).result()
     return isinstance(outcome, Committed)
 
 

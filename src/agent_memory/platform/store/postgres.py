@@ -182,15 +182,12 @@ class _TenantRows:
     def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
         _check_family(family)
         values: list[bytes | None] = [None] * len(keys)
-
-        def read(connection: _Connection) -> list[bytes | None]:
-            parameters = ([_shorten(key) for key in keys], self._tenant, family)
-            for number, value in connection.execute(_READ_KEYS, parameters, binary=True):
-                values[number - 1] = value
-            return values
-
+        parameters = ([_shorten(key) for key in keys], self._tenant, family)
         with self._borrow() as connection:
-            return read(connection) if keys else values
+            if keys:
+                for number, value in connection.execute(_READ_KEYS, parameters, binary=True):
+                    values[number - 1] = value
+        return values
 
     def scan(
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
@@ -579,11 +576,8 @@ class PostgresDatabase(_TenantRows):
                 raise TransactionRefused(
                     f"{self.path} has rolled back a transaction: {reason}"
                 ) from exc
-            if connection is None or connection.closed or code is None:
-                lost = True
-            else:
-                lost = code.startswith(_LOST_CODES)
-            if not lost:
+            is_open = connection is not None and not connection.closed
+            if is_open and code is not None and not code.startswith(_LOST_CODES):
                 raise StorageFailed(f"{self.path}: {reason}") from exc
             if connection is not None:
                 connection.close()

@@ -72,7 +72,7 @@ class TransactedStore:
 
         `on_close` is called after the last write, while the database is still open.
         """
-        self._users_of_store: list[Callable[[], None]] = []
+        self._before_close: list[Callable[[], None]] = []
         self._database = database
         self._writer = writer
         self._on_health_change = watch
@@ -141,11 +141,11 @@ class TransactedStore:
 
     def before_close(self, work: Callable[[], None]) -> None:
         """Call a function when the store is closed, while it can still be used."""
-        self._users_of_store.append(work)
+        self._before_close.append(work)
 
     def close(self) -> None:
-        users, self._users_of_store = self._users_of_store, []
-        for work in users:
+        before, self._before_close = self._before_close, []
+        for work in before:
             work()
         self._closing = True
         if not self._queue.close():

@@ -186,6 +186,7 @@ class JobTasks:
 @dataclass(frozen=True, slots=True)
 class Jobs:
     scheduler: Scheduler
+    leadership: Leadership
 
     def status(self) -> tuple[bool, list[JobStatus]]:
         return self.scheduler.running, self.scheduler.status()
@@ -203,8 +204,12 @@ class Jobs:
         return self._try(self.scheduler.resume, name)
 
     def run(self, name: str) -> JobStatus:
-        """Run a job now and wait for it. Raises NotFound."""
-        return self.scheduler.run(name)
+        """Run a job now and wait for it, as the daemon that leads.
+
+        Raises NotFound, and Overloaded while another daemon is busy as the leader.
+        """
+        with self.leadership.take_over():
+            return self.scheduler.run(name)
 
     def _try(self, action: Callable[[str], None], name: str) -> str | None:
         try:

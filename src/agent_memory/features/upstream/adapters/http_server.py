@@ -9,7 +9,7 @@ import httpx
 
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.upstream.model import hit_records, records
-from agent_memory.features.upstream.model.addresses import check_address, is_loopback
+from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.records import (
     ChangePage,
     LoginMethod,
@@ -27,6 +27,7 @@ from agent_memory.kernel.errors import (
     RemoteUnavailable,
     Unauthorized,
 )
+from agent_memory.kernel.hosts import is_loopback
 
 PATH = "/api/v1/upstream"
 LOGIN_PATH = "/.well-known/agent-memory"
@@ -58,12 +59,13 @@ class HttpTeamServer:
             ),
         )
 
-    def identify(self) -> TeamIdentity:
-        answer = self._ask("GET", f"{PATH}/", SEND_SECONDS)
+    def identify(self, client: str = "", /) -> TeamIdentity:
+        answer = self._ask("GET", f"{PATH}/", SEND_SECONDS, params={"client": client})
         return TeamIdentity(
             person=str(answer.get("person", "")),
             role=str(answer.get("role", "")),
             version=str(answer.get("version", "")),
+            receipt=_read_receipt(answer),
         )
 
     def find_login_method(self) -> LoginMethod | None:
@@ -97,12 +99,20 @@ class HttpTeamServer:
                     )
                     for each in answer["refused"]
                 ),
+                receipt=_read_receipt(answer),
             )
         except (KeyError, TypeError, ValueError) as exc:
             raise RemoteUnavailable(_describe_odd(self._url)) from exc
 
-    def list_changes(self, after: str, scope: SharedScope, /, *, limit: int) -> ChangePage:
-        params = {"after": after, "limit": limit, "project": sorted(scope.names)}
+    def list_changes(
+        self, after: str, scope: SharedScope, /, *, client: str = "", limit: int
+    ) -> ChangePage:
+        params = {
+            "after": after,
+            "limit": limit,
+            "project": sorted(scope.names),
+            "client": client,
+        }
         answer = self._ask("GET", f"{PATH}/changes/", SEND_SECONDS, params=params)
         changes = answer.get("changes")
         if not isinstance(changes, list):
@@ -115,6 +125,7 @@ class HttpTeamServer:
             changes=tuple(change for change in decoded if change is not None),
             next=str(answer.get("next", after)),
             more=answer.get("more") is True,
+            receipt=_read_receipt(answer),
         )
 
     def search(self, query: Query, scope: SharedScope, /) -> RecallResult:
@@ -140,6 +151,10 @@ class HttpTeamServer:
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as exc:
             reason = str(exc) or type(exc).__name__
             raise RemoteUnavailable(f"{self._url.host} does not answer: {reason}") from exc
+        except RuntimeError as exc:
+            if not self._client.is_closed:
+                raise
+            raise RemoteUnavailable("the settings of the server have just changed") from exc
 
     def _read(self, answer: httpx.Response) -> Mapping[str, Any]:
         parts: list[bytes] = []
@@ -182,6 +197,11 @@ def _build_context(url: httpx.URL, certificates: str) -> ssl.SSLContext | bool:
         except (OSError, ssl.SSLError) as exc:
             raise ConfigError(f"upstream.certificates: cannot read {certificates}: {exc}") from exc
     return context
+
+
+def _read_receipt(answer: Mapping[str, Any]) -> int:
+    receipt = answer.get("receipt")
+    return receipt if isinstance(receipt, int) else 0
 
 
 def _read_reason(body: bytes) -> str:

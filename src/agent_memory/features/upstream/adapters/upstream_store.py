@@ -4,22 +4,29 @@ out:progress            how far this machine has got
 out:backfill:{name}     the past of a project on its way
 out:session:{session}   a session of which events were sent; out:domain:, out:fact: likewise
 out:gone:{sequence}     a forgetting that waits to be sent
+out:forgotten:{event}   an event whose forgetting was sent
 in:session:{session}    who sent it to this server; in:memory:, in:fact: likewise
+in:receipt:{person}:{client}    how often the server exchanged something with a machine
 in:cursor               the last entry of the outbox that is in the list of changes
 in:change:{sequence}    a record that changed; in:at:{record} is its newest entry
 stone:fact:{id}, stone:event:{id}    what was removed
 doomed:event:{id}, doomed:memory:{key}    what is to be erased here
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import msgspec
 
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.upstream.model.merging import FactNote, FactStone
-from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
+from agent_memory.features.upstream.model.progress import (
+    BackfillPhase,
+    ProjectBackfill,
+    SyncProgress,
+)
 from agent_memory.features.upstream.ports import ChangedRecord, ForgottenItem, Origin
 from agent_memory.kernel.ids import PROJECT, EventId, KnowledgeId, MemoryKey, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -40,12 +47,15 @@ from agent_memory.platform.store.batches import (
 _FAMILY = families.UPSTREAM
 _OUT, _PROGRESS, _BACKFILL = b"out:", b"out:progress", b"out:backfill:"
 _SENT_SESSION, _SENT_DOMAIN, _SENT_FACT = b"out:session:", b"out:domain:", b"out:fact:"
-_GONE = b"out:gone:"
+_GONE, _FORGOTTEN = b"out:gone:", b"out:forgotten:"
 _IN_SESSION, _IN_MEMORY, _IN_FACT = b"in:session:", b"in:memory:", b"in:fact:"
+_RECEIPT = b"in:receipt:"
 _CURSOR, _CHANGE, _AT = b"in:cursor", b"in:change:", b"in:at:"
 _FACT_STONE, _EVENT_STONE = b"stone:fact:", b"stone:event:"
 _DOOMED_EVENT, _DOOMED_MEMORY = b"doomed:event:", b"doomed:memory:"
 _MOST_BACKFILLS = 10_000
+_MOST_CLIENTS = 64  # of a person
+_PAGE = 500
 _EVENT_MARK = b"evt:"
 
 
@@ -60,6 +70,13 @@ class _ProgressRecord(msgspec.Struct, array_like=True, frozen=True):
     last_success_ms: int
     last_error: str
     last_error_ms: int
+    client: str = ""
+    receipt: int = 0
+
+
+class _ReceiptRecord(msgspec.Struct, array_like=True, frozen=True):
+    number: int
+    at_ms: int
 
 
 class _BackfillRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -73,6 +90,8 @@ class _OriginRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _FactOriginRecord(_OriginRecord, array_like=True, frozen=True):
+    """Begins with the fields of _OriginRecord, so it can also be read as one."""
+
     scope: str
     valued_ms: int
 
@@ -94,7 +113,7 @@ class _TombstoneRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class StoredUpstream:
-    """A ExchangeState, SentLedger, TakenRecords, ChangeList, Stones and ForgettingListener."""
+    """An ExchangeState, SentLedger, TakenRecords, ChangeList, Stones and ForgettingListener."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -119,7 +138,8 @@ class StoredUpstream:
         for key, value in rows:
             record = codec.unpack(value, _BackfillRecord)
             name = keys.unescape(key[len(_BACKFILL) :])
-            found.append(ProjectBackfill(name=name, phase=record.phase, after=record.after))
+            phase = BackfillPhase(record.phase)
+            found.append(ProjectBackfill(name=name, phase=phase, after=record.after))
         return found
 
     def save_backfill(self, backfill: ProjectBackfill, /) -> None:
@@ -154,13 +174,7 @@ class StoredUpstream:
         )
 
     def find_sent_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
-        rows = self._store.get_many(_FAMILY, [_SENT_FACT + name.encode() for name in names])
-        found = {}
-        for name, row in zip(names, rows, strict=True):
-            if row is not None:
-                record = codec.unpack(row, _FactNoteRecord)
-                found[name] = FactNote(record.scope, Millis(record.valued_ms))
-        return found
+        return self._find_notes(_SENT_FACT, names, _FactNoteRecord)
 
     def list_sent_facts(self, after: str, /, *, limit: int) -> list[KnowledgeId]:
         return [KnowledgeId(name) for name, _ in self._scan_names(_SENT_FACT, after, limit)]
@@ -183,15 +197,32 @@ class StoredUpstream:
         return self._store.get_sequence(_FAMILY, _GONE)
 
     def drop_forgotten(self, items: Sequence[ForgottenItem], /) -> None:
-        self._write(*(Delete(_FAMILY, b"%s%020d" % (_GONE, item.number)) for item in items))
+        sent = (item.event_id for item in items if item.event_id is not None)
+        self._write(
+            *(Delete(_FAMILY, b"%s%020d" % (_GONE, item.number)) for item in items),
+            *(Put(_FAMILY, _FORGOTTEN + name.encode(), codec.EMPTY) for name in sent),
+        )
+
+    def repeat_forgotten(self) -> None:
+        while rows := list(self._scan_names(_FORGOTTEN, "", _PAGE)):
+            self._write(
+                *(
+                    operation
+                    for name, _ in rows
+                    for operation in (
+                        Delete(_FAMILY, _FORGOTTEN + name.encode()),
+                        Append(_FAMILY, _GONE, codec.encode_key(_EVENT_MARK + name.encode())),
+                    )
+                )
+            )
 
     def note_events(self, events: Sequence[Event], /) -> None:
         """Queue what was sent, or is of a project that is shared. Set a stone for what this server
         has taken."""
-        sessions = list(dict.fromkeys(event.session_id for event in events))
-        sent = self._find_sessions(_SENT_SESSION, sessions)
-        taken = self._find_sessions(_IN_SESSION, sessions)
-        shared = self._find_domains([_get_domain(event) for event in events])
+        sessions = [event.session_id for event in events]
+        sent = self._find_names(_SENT_SESSION, sessions)
+        taken = self._find_names(_IN_SESSION, sessions)
+        shared = self._find_names(_SENT_DOMAIN, map(_get_domain, events))
         self._write(
             *(
                 Append(_FAMILY, _GONE, codec.encode_key(_EVENT_MARK + event.event_id.encode()))
@@ -202,7 +233,7 @@ class StoredUpstream:
         self.put_event_stones([e.event_id for e in events if e.session_id in taken])
 
     def note_memories(self, memory_keys: Sequence[MemoryKey], /) -> None:
-        sent = self._find_domains([key.domain for key in memory_keys])
+        sent = self._find_names(_SENT_DOMAIN, (key.domain for key in memory_keys))
         self._write(
             *(
                 Append(_FAMILY, _GONE, codec.encode_key(keys.memory(key)))
@@ -230,16 +261,11 @@ class StoredUpstream:
             for name, old in zip(names, known, strict=True)
             if old is None
         ]
-        older = self._store.get_many(_FAMILY, [_IN_FACT + name.encode() for name in facts])
-        for (fact_id, note), old in zip(facts.items(), older, strict=True):
-            first = origin if old is None else codec.unpack(old, _FactOriginRecord)
-            person, machine = (
-                (first.person, first.machine)
-                if first.person or not origin.person
-                else (origin.person, origin.machine)
-            )
-            record = _FactOriginRecord(person, machine, note.scope, note.valued_ms)
-            batches.append(Batch((Put(_FAMILY, _IN_FACT + fact_id.encode(), codec.pack(record)),)))
+        for (name, note), first in zip(
+            facts.items(), self.get_fact_origins(list(facts)), strict=True
+        ):
+            record = _FactOriginRecord(*(first or origin), note.scope, note.valued_ms)
+            batches.append(Batch((Put(_FAMILY, _IN_FACT + name.encode(), codec.pack(record)),)))
         if batches:
             self._store.submit(batches).result()
 
@@ -250,19 +276,37 @@ class StoredUpstream:
         return self._get_origins([_IN_FACT + name.encode() for name in names])
 
     def find_taken_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
-        rows = self._store.get_many(_FAMILY, [_IN_FACT + name.encode() for name in names])
-        found = {}
-        for name, row in zip(names, rows, strict=True):
-            if row is not None:
-                record = codec.unpack(row, _FactOriginRecord)
-                found[name] = FactNote(record.scope, Millis(record.valued_ms))
-        return found
+        return self._find_notes(_IN_FACT, names, _FactOriginRecord)
 
     def list_taken_facts(self, after: str, /, *, limit: int) -> list[KnowledgeId]:
         return [KnowledgeId(name) for name, _ in self._scan_names(_IN_FACT, after, limit)]
 
     def drop_taken_facts(self, names: Sequence[KnowledgeId], /) -> None:
         self._write(*(Delete(_FAMILY, _IN_FACT + name.encode()) for name in names))
+
+    def get_receipt(self, person: str, client: str, /) -> int:
+        value = self._store.get(_FAMILY, _build_receipt_key(person, client))
+        return 0 if value is None else codec.unpack(value, _ReceiptRecord).number
+
+    def advance_receipt(self, person: str, client: str, now: Millis, /) -> int:
+        key = _build_receipt_key(person, client)
+        while True:
+            old = self._store.get(_FAMILY, key)
+            number = 1 if old is None else codec.unpack(old, _ReceiptRecord).number + 1
+            put = Put(_FAMILY, key, codec.pack(_ReceiptRecord(number, now)))
+            removals = self._find_surplus_receipts(person) if old is None else []
+            expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
+            batch = Batch((*map(partial(Delete, _FAMILY), removals), put), (expected,))
+            (outcome,) = self._store.submit([batch]).result()
+            if isinstance(outcome, Committed):
+                return number
+
+    def _find_surplus_receipts(self, person: str) -> list[bytes]:
+        """Return the receipts to remove before one is added: the oldest ones."""
+        prefix = _build_receipt_key(person, "")
+        rows = self._store.scan(_FAMILY, prefix, keys.end_of(prefix), limit=2 * _MOST_CLIENTS)
+        oldest_first = sorted(rows, key=lambda row: codec.unpack(row[1], _ReceiptRecord).at_ms)
+        return [key for key, _ in oldest_first[: max(0, len(rows) - _MOST_CLIENTS + 1)]]
 
     def get_cursor(self) -> int | None:
         value = self._store.get(_FAMILY, _CURSOR)
@@ -312,9 +356,6 @@ class StoredUpstream:
         rows = self._scan_names(_FACT_STONE, after, limit)
         return [_decode_stone(KnowledgeId(name), value) for name, value in rows]
 
-    def has_event_stone(self, event_id: EventId, /) -> bool:
-        return self._store.get(_FAMILY, _EVENT_STONE + event_id.encode()) is not None
-
     def put_event_stones(self, names: Sequence[EventId], /) -> None:
         for name in dict.fromkeys(names):
             key = _EVENT_STONE + name.encode()
@@ -325,22 +366,34 @@ class StoredUpstream:
     def list_event_stones(self, after: str, /, *, limit: int) -> list[EventId]:
         return [EventId(name) for name, _ in self._scan_names(_EVENT_STONE, after, limit)]
 
-    def _find_sessions(self, prefix: bytes, sessions: Sequence[SessionId]) -> set[SessionId]:
-        rows = self._store.get_many(_FAMILY, [prefix + keys.escape(name) for name in sessions])
-        return {name for name, row in zip(sessions, rows, strict=True) if row is not None}
+    def _find_names(self, prefix: bytes, names: Iterable[str]) -> set[str]:
+        """Return those of the names that have a row."""
+        unique = list(dict.fromkeys(names))
+        rows = self._store.get_many(_FAMILY, [prefix + keys.escape(name) for name in unique])
+        return {name for name, row in zip(unique, rows, strict=True) if row is not None}
 
-    def _find_domains(self, domains: Sequence[str]) -> set[str]:
-        names = list(dict.fromkeys(domains))
-        rows = self._store.get_many(_FAMILY, [_SENT_DOMAIN + keys.escape(name) for name in names])
-        return {name for name, row in zip(names, rows, strict=True) if row is not None}
+    def _find_notes(
+        self,
+        prefix: bytes,
+        names: Sequence[KnowledgeId],
+        kind: type[_FactNoteRecord | _FactOriginRecord],
+    ) -> dict[KnowledgeId, FactNote]:
+        rows = self._store.get_many(_FAMILY, [prefix + name.encode() for name in names])
+        records = (None if row is None else codec.unpack(row, kind) for row in rows)
+        return {
+            name: FactNote(record.scope, Millis(record.valued_ms))
+            for name, record in zip(names, records, strict=True)
+            if record is not None
+        }
 
-    def _get_origins(self, names: Sequence[bytes]) -> list[Origin | None]:
-        found = []
-        for value in self._store.get_many(_FAMILY, names):
-            record = None if value is None else codec.unpack(value, _OriginRecord)
-            known = record is not None and record.person
-            found.append(Origin(record.person, record.machine) if record and known else None)
-        return found
+    def _get_origins(self, places: Sequence[bytes]) -> list[Origin | None]:
+        """Return who sent what is at these places; None for what came from nobody."""
+        rows = self._store.get_many(_FAMILY, places)
+        records = (None if row is None else codec.unpack(row, _OriginRecord) for row in rows)
+        return [
+            Origin(record.person, record.machine) if record is not None and record.person else None
+            for record in records
+        ]
 
     def _scan_names(self, prefix: bytes, after: str, limit: int) -> Iterator[tuple[str, bytes]]:
         start = keys.after(prefix + after.encode()) if after else prefix
@@ -416,6 +469,10 @@ class StoredDoomedRecords:
         ]
         if removals:
             self._store.submit([Batch(tuple(removals))]).result()
+
+
+def _build_receipt_key(person: str, client: str) -> bytes:
+    return _RECEIPT + keys.escape(person) + b":" + keys.escape(client)
 
 
 def _get_domain(event: Event) -> str:

@@ -1,9 +1,9 @@
 """The address of a team's server."""
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.hosts import is_loopback
 
 MAX_CHARS = 500
 
@@ -28,12 +28,3 @@ def check_address(url: str) -> str:
             " way can read what you send"
         )
     return address
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,6 +1,7 @@
 """How far this machine has got with its team's server."""
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.kernel.ids import Millis
@@ -30,7 +31,8 @@ class SyncProgress:
     """What was sent and received. All of it belongs to the server at `url`.
 
     `cursor` is the last entry of the outbox that was sent; None before the first. `pulled` is the
-    place in the server's changes, for the projects `pulled_for`.
+    place in the server's changes, for the projects `pulled_for`. `receipt` is the last one that the
+    server gave to this machine, which it knows as `client`.
     """
 
     url: str = ""
@@ -43,6 +45,19 @@ class SyncProgress:
     last_success_ms: Millis = NEVER
     last_error: str = ""
     last_error_ms: Millis = NEVER
+    client: str = ""
+    receipt: int = 0
+
+
+class BackfillPhase(IntEnum):
+    """What a backfill sends, in this order."""
+
+    EVENTS = 0
+    MEMORIES = 1
+    FACTS = 2
+    REMOVED_FACTS = 3  # that were sent, and whose removal was not
+    STONES = 4
+    DONE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +65,8 @@ class ProjectBackfill:
     """The past of a project on its way to the server: which records come next, and after which."""
 
     name: str  # of the project, or `user`
-    phase: int = 0
+    phase: BackfillPhase = BackfillPhase.EVENTS
     after: str = ""
-
-
-EVENTS, MEMORIES, FACTS, REMOVED_FACTS, STONES, DONE = range(6)  # the phases of a backfill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

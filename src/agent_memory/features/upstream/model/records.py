@@ -16,34 +16,39 @@ MAX_RECORDS = 500  # of one batch
 MAX_BATCH_BYTES = 2 << 20  # of the texts of one batch; a single event may have more
 MAX_CHANGES = 500  # of one page
 MAX_MACHINE_CHARS = 64
-PERSON = "person"  # metadata of an event: whose machine sent it
-MACHINE = "machine"
+MAX_CLIENT_CHARS = 64
+MACHINE = "machine"  # metadata of an event: which one of its person sent it
+
+SharedRecord = Event | Memory | Fact | FactStone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
-    """Records that a machine sends. `forgotten` are ids of events on that machine."""
+    """Records that a machine sends. `forgotten` are ids of events on that machine.
+
+    `machine` is its name for people, `client` the one that the server counts its receipts by.
+    """
 
     machine: str = ""
+    client: str = ""
     events: tuple[Event, ...] = ()
     memories: tuple[Memory, ...] = ()
     facts: tuple[Fact, ...] = ()
     removed_facts: tuple[FactStone, ...] = ()
     forgotten: tuple[EventId, ...] = ()
 
-    def __len__(self) -> int:
-        return sum(map(len, self._lists))
+    @classmethod
+    def build(cls, records: Sequence[SharedRecord]) -> "RecordBatch":
+        return cls(
+            events=tuple(each for each in records if isinstance(each, Event)),
+            memories=tuple(each for each in records if isinstance(each, Memory)),
+            facts=tuple(each for each in records if isinstance(each, Fact)),
+            removed_facts=tuple(each for each in records if isinstance(each, FactStone)),
+        )
 
     @property
-    def size(self) -> int:
-        """The bytes of its texts, roughly."""
-        texts = sum(len(event.text) + 200 for event in self.events)
-        noted = sum(len(memory.content) + 400 for memory in self.memories)
-        return texts + noted + sum(len(fact.value) + 300 for fact in self.facts)
-
-    @property
-    def _lists(self) -> tuple[Sequence[object], ...]:
-        return self.events, self.memories, self.facts, self.removed_facts, self.forgotten
+    def records(self) -> tuple[SharedRecord, ...]:
+        return *self.events, *self.memories, *self.facts, *self.removed_facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,7 @@ class SendOutcome:
     taken: int = 0
     known: int = 0
     refused: tuple[RecordRefused, ...] = ()
+    receipt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,7 @@ class ChangePage:
     changes: tuple[TeamChange, ...]
     next: str
     more: bool = False
+    receipt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +101,16 @@ class LoginMethod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamIdentity:
-    """Who the caller is to the server."""
+    """Who the caller is to the server, and the last receipt that it gave to this client.
+
+    A server counts what it exchanges with each client. Once it was restored from an older copy,
+    its count is behind that of the client, which then sends everything again.
+    """
 
     person: str
     role: str = ""
     version: str = ""
+    receipt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +127,7 @@ class TeamRecord:
 def encode_batch(batch: RecordBatch) -> dict[str, Any]:
     return {
         "machine": batch.machine,
+        "client": batch.client,
         "events": list(map(encode_event, batch.events)),
         "memories": list(map(encode_memory, batch.memories)),
         "facts": list(map(encode_fact, batch.facts)),

@@ -22,7 +22,6 @@ class ForgettingEraser:
 
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
-    check: Callable[[], None] = lambda: None
 
     def erase_events(self, names: Sequence[EventId], /) -> None:
         self.forgetting.forget_listed(names, lambda _phase, _count: None)

@@ -4,27 +4,21 @@ It follows the outbox with a cursor of its own, which moves only after the serve
 After a crash or a lost answer the same records are sent again, and the server takes them once.
 """
 
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_memory.features.knowledge.model.facts import Fact
-from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.model.outbox import (
-    EventChanged,
-    FactChanged,
-    MemoryChanged,
-    OutboxEntry,
-)
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import merging, scopes
-from agent_memory.features.upstream.model import progress as phases
 from agent_memory.features.upstream.model.merging import FactStone
 from agent_memory.features.upstream.model.progress import (
     MAX_ERROR_CHARS,
+    BackfillPhase,
     ProjectBackfill,
     RemoteSettings,
     RemoteStatus,
@@ -37,6 +31,7 @@ from agent_memory.features.upstream.model.records import (
     RecordBatch,
     RecordRefused,
     SendOutcome,
+    SharedRecord,
     TeamChange,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
@@ -48,6 +43,7 @@ from agent_memory.features.upstream.ports import (
 )
 from agent_memory.features.upstream.services.back_off import BackOff
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.kernel.errors import (
     FeatureUnavailable,
     InvalidInput,
@@ -55,27 +51,16 @@ from agent_memory.kernel.errors import (
     RemoteUnavailable,
     Unauthorized,
 )
-from agent_memory.kernel.ids import (
-    MAX_MILLIS,
-    USER,
-    Digest,
-    EventId,
-    KnowledgeId,
-    MemoryKey,
-    Millis,
-    Position,
-)
+from agent_memory.kernel.ids import EventId
 from agent_memory.platform.ports import Clock
 
 BATCH_RECORDS = 200
 MAX_BEHIND = 200_000  # entries of the outbox that wait for a server which is away
 _ENTRIES = 250
-_PAGE = 500
 _MOST_FORGOTTEN = 10_000  # counted
 _FAILURES = (RemoteUnavailable, Unauthorized, InvalidInput, Overloaded)
 
 Check = Callable[[], None]
-Record = Event | Memory | Fact | FactStone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +83,14 @@ class Forwarding:
     log: EventLog
     outbox: Outbox
     memories: Memories
-    knowledge: KnowledgeStore
+    outgoing: OutgoingRecords
     memory_merger: MemoryMerger
     fact_merger: FactMerger
     doomed: DoomedRecords
     clock: Clock
     back_off: BackOff
     on_refused: Callable[[RecordRefused], None]
+    on_server_restored: Callable[[], None]  # the server has lost what it had taken
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_active(self) -> bool:
@@ -161,7 +147,9 @@ class Forwarding:
             changes_waiting=max(0, waiting),
             forgettings_waiting=self._count_forgotten(),
             backfilling=tuple(
-                each.name for each in self.state.list_backfills() if each.phase != phases.DONE
+                each.name
+                for each in self.state.list_backfills()
+                if each.phase is not BackfillPhase.DONE
             ),
             retry_seconds=round(self.back_off.seconds_left()),
         )
@@ -200,12 +188,7 @@ class Forwarding:
 
     def _prepare(self, settings: RemoteSettings, server: TeamServer) -> None:
         """Begin with a server, and with each project that was chosen since."""
-        progress = self.state.load()
-        if progress.url != settings.url:
-            self.state.reset()
-            progress = SyncProgress(url=settings.url)
-        if not progress.person:
-            progress = replace(progress, person=server.identify().person)
+        progress = self._recognize(settings, server)
         watermark = self.log.watermark()
         is_new = progress.cursor is None or self._has_gap(progress.cursor, watermark)
         if is_new:  # what was missed is sent with the past
@@ -213,7 +196,6 @@ class Forwarding:
         names = tuple(sorted(settings.scope.names))
         if not settings.scope.names <= set(progress.pulled_for):
             progress = replace(progress, pulled="")
-        self.state.save(replace(progress, pulled_for=names))
         # From here on, what is forgotten in these projects is forgotten on the server too.
         self.ledger.note_sent([], list(map(scopes.build_domain, names)), {})
         known = {each.name for each in self.state.list_backfills()}
@@ -221,6 +203,26 @@ class Forwarding:
             self.state.remove_backfill(name)
         for name in settings.scope.names if is_new else settings.scope.names - known:
             self.state.save_backfill(ProjectBackfill(name=name))
+        # Last: after a crash before this, all of it is done again.
+        self.state.save(replace(progress, pulled_for=names))
+
+    def _recognize(self, settings: RemoteSettings, server: TeamServer) -> SyncProgress:
+        """Return how far the exchange has got with this server and this person.
+
+        If the server was restored from an older copy, it begins anew: the server has lost what was
+        sent since then.
+        """
+        progress = self.state.load()
+        client = progress.client or secrets.token_hex(16)
+        identity = server.identify(client)
+        if (progress.url, progress.person) != (settings.url, identity.person):
+            self.state.reset()
+            return SyncProgress(url=settings.url, person=identity.person, client=client)
+        if identity.receipt >= progress.receipt:
+            return replace(progress, client=client)
+        self.on_server_restored()
+        self.ledger.repeat_forgotten()
+        return replace(progress, cursor=None, pulled="", receipt=identity.receipt)
 
     def _has_gap(self, cursor: int, watermark: int) -> bool:
         """Tell whether entries after the cursor were trimmed, or the store was restored."""
@@ -240,8 +242,8 @@ class Forwarding:
                 if memory is not None and memory.status is MemoryStatus.TOMBSTONE
             ]
             events = tuple(item.event_id for item in items if item.event_id is not None)
-            batch = RecordBatch(machine=self.machine, memories=tuple(tombstones), forgotten=events)
-            self._note_outcome(server.send(batch))
+            batch = RecordBatch(memories=tuple(tombstones), forgotten=events)
+            self._note_outcome(server.send(self._sign(batch)))
             self.ledger.drop_forgotten(items)
 
     def _follow_outbox(self, server: TeamServer, check: Check) -> None:
@@ -252,99 +254,27 @@ class Forwarding:
             entries = self.outbox.read(cursor, limit=_ENTRIES)
             if not entries:
                 return
-            self._send(server, self._collect([entry for _, entry in entries], scope), check)
+            records = self.outgoing.collect([entry for _, entry in entries], scope)
+            self._send(server, records, check)
             self._save(cursor=entries[-1][0])
-
-    def _collect(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> list[Record]:
-        """Return the records behind entries as they are now, if they are shared."""
-        unique = list(dict.fromkeys(entries))
-        places = [entry.at for entry in unique if isinstance(entry, EventChanged)]
-        found_events = self.log.get_at(places)
-        records: list[Record] = [each for each in found_events if scope.admits_event(each)]
-        for entry in unique:
-            if isinstance(entry, MemoryChanged) and scope.admits_domain(entry.key.domain):
-                memory = self.memories.get(entry.key)
-                records += [] if memory is None or memory.is_pending else [memory]
-        facts = [entry.id for entry in unique if isinstance(entry, FactChanged)]
-        found = self.knowledge.get(Fact, facts)
-        records += (fact for fact in found if fact is not None and scope.admits_fact(fact))
-        gone = [name for name, fact in zip(facts, found, strict=True) if fact is None]
-        records += self._collect_stones(gone, scope)
-        return records
-
-    def _collect_stones(
-        self, gone: Sequence[KnowledgeId], scope: SharedScope
-    ) -> Iterator[FactStone]:
-        """Set stones for facts that were sent and are gone, and yield them. One that was set before
-        keeps its time: a value that another machine has given the fact since then stays."""
-        stones, sent = self.fact_merger.stones, self.ledger.find_sent_facts(gone)
-        for name, known in zip(gone, stones.get_fact_stones(gone), strict=True):
-            if name in sent:
-                stone = sent[name].build_stone(name, self.clock.now())
-                stones.put_fact_stone(stone)
-                self.ledger.drop_facts([name])
-                yield stone
-            elif known is not None and scope.admits_scope(known.scope):
-                yield known
 
     def _send_past(self, server: TeamServer, check: Check) -> None:
         """Send the past of the projects that were chosen, some records at a time."""
         for backfill in self.state.list_backfills():
             step = backfill
-            while step.phase != phases.DONE:
+            while step.phase is not BackfillPhase.DONE:
                 check()
                 if step.name not in self.read_settings().scope.names:
                     break
-                records, step = self._read_past(step)
+                records, step = self.outgoing.read_past(step)
                 self._send(server, records, check)
                 self.state.save_backfill(step)
             self._follow_outbox(server, check)  # what is new must not wait for the past
 
-    def _read_past(self, step: ProjectBackfill) -> tuple[list[Record], ProjectBackfill]:
-        """Return the next records of a backfill, and the step after them."""
-        scope = SharedScope(frozenset({step.name}))
-        if step.phase == phases.EVENTS and step.name != USER:
-            page = self.log.list_between(
-                Millis(0), Millis(MAX_MILLIS), after=_parse_position(step.after), limit=_PAGE
-            )
-            events: list[Record] = [each for each in page.events if scope.admits_event(each)]
-            if page.next is None:
-                return events, replace(step, phase=phases.MEMORIES, after="")
-            return events, replace(step, after=f"{page.next.at_ms}:{page.next.event_id}")
-        if step.phase in (phases.EVENTS, phases.MEMORIES):
-            domain = scopes.build_domain(step.name)
-            namespace, _, digest = step.after.partition(":")
-            last = MemoryKey(domain, namespace, Digest(digest)) if digest else None
-            found = self.memories.list_domain(domain, after=last, limit=_PAGE)
-            memories: list[Record] = [memory for memory in found if not memory.is_pending]
-            if len(found) < _PAGE:
-                return memories, replace(step, phase=phases.FACTS, after="")
-            key = found[-1].key
-            after = f"{key.namespace}:{key.digest}"
-            return memories, replace(step, phase=phases.MEMORIES, after=after)
-        if step.phase == phases.REMOVED_FACTS:
-            names = self.ledger.list_sent_facts(step.after, limit=_PAGE)
-            present = self.knowledge.get(Fact, names)
-            gone = [name for name, fact in zip(names, present, strict=True) if fact is None]
-            removed: list[Record] = list(self._collect_stones(gone, scope))
-            if len(names) < _PAGE:
-                return removed, replace(step, phase=phases.STONES, after="")
-            return removed, replace(step, after=names[-1])
-        if step.phase == phases.STONES:
-            stones = self.fact_merger.stones.list_fact_stones(step.after, limit=_PAGE)
-            own: list[Record] = [each for each in stones if scope.admits_scope(each.scope)]
-            if len(stones) < _PAGE:
-                return own, replace(step, phase=phases.DONE, after="")
-            return own, replace(step, after=stones[-1].id)
-        facts = self.knowledge.list_after(Fact, step.after, limit=_PAGE)
-        shared: list[Record] = [fact for fact in facts if scope.admits_fact(fact)]
-        if len(facts) < _PAGE:
-            return shared, replace(step, phase=phases.REMOVED_FACTS, after="")
-        return shared, replace(step, after=facts[-1].id)
-
-    def _send(self, server: TeamServer, records: Sequence[Record], check: Check) -> None:
-        for batch in _build_batches(records, self.machine):
+    def _send(self, server: TeamServer, records: Sequence[SharedRecord], check: Check) -> None:
+        for some in _split(records):
             check()
+            batch = RecordBatch.build(some)
             self.ledger.note_sent(
                 [event.session_id for event in batch.events],
                 [memory.domain for memory in batch.memories],
@@ -356,14 +286,9 @@ class Forwarding:
         """Send a batch. One that the server does not accept is sent in halves, so that a single
         record does not stop all others."""
         try:
-            return server.send(batch)
+            return server.send(self._sign(batch))
         except InvalidInput as exc:
-            records: list[Record] = [
-                *batch.events,
-                *batch.memories,
-                *batch.facts,
-                *batch.removed_facts,
-            ]
+            records = batch.records
             if len(records) == 1:
                 refused = RecordRefused(
                     kind=type(records[0]).__name__.lower(),
@@ -373,21 +298,28 @@ class Forwarding:
                 return SendOutcome(refused=(refused,))
             middle = len(records) // 2
             halves = [
-                self._try_send(server, _build_batch(half, self.machine))
+                self._try_send(server, RecordBatch.build(half))
                 for half in (records[:middle], records[middle:])
             ]
             return SendOutcome(
                 taken=sum(half.taken for half in halves),
                 known=sum(half.known for half in halves),
                 refused=tuple(each for half in halves for each in half.refused),
+                receipt=max(half.receipt for half in halves),
             )
+
+    def _sign(self, batch: RecordBatch) -> RecordBatch:
+        return replace(batch, machine=self.machine, client=self.state.load().client)
 
     def _note_outcome(self, outcome: SendOutcome) -> None:
         for refused in outcome.refused:
             self.on_refused(refused)
         progress = self.state.load()
         self._save(
-            sent=progress.sent + outcome.taken, refused=progress.refused + len(outcome.refused)
+            sent=progress.sent + outcome.taken,
+            refused=progress.refused + len(outcome.refused),
+            # A lower one shows that the server was restored; the next exchange notices.
+            receipt=max(progress.receipt, outcome.receipt),
         )
 
     def _pull(self, server: TeamServer, check: Check) -> None:
@@ -396,10 +328,12 @@ class Forwarding:
             scope, progress = self.read_settings().scope, self.state.load()
             if not scope:
                 return
-            page = server.list_changes(progress.pulled, scope, limit=MAX_CHANGES)
+            page = server.list_changes(
+                progress.pulled, scope, client=progress.client, limit=MAX_CHANGES
+            )
             for change in page.changes:
                 self._apply(change, scope)
-            self._save(pulled=page.next)
+            self._save(pulled=page.next, receipt=max(progress.receipt, page.receipt))
             if not page.more or page.next == progress.pulled:
                 return
 
@@ -440,35 +374,33 @@ class Forwarding:
         self.state.save(replace(self.state.load(), **fields))  # type: ignore[arg-type]
 
 
-def _build_batches(records: Iterable[Record], machine: str) -> Iterator[RecordBatch]:
-    """Yield batches of few enough records and bytes, in order."""
-    some: list[Record] = []
+def _split(records: Iterable[SharedRecord]) -> Iterator[list[SharedRecord]]:
+    """Yield records that are few and small enough for one batch, in order."""
+    some: list[SharedRecord] = []
     size = 0
     for record in records:
-        own = _build_batch([record], "").size
+        own = _measure(record)
         if some and (len(some) == BATCH_RECORDS or size + own > MAX_BATCH_BYTES):
-            yield _build_batch(some, machine)
+            yield some
             some, size = [], 0
         some.append(record)
         size += own
     if some:
-        yield _build_batch(some, machine)
+        yield some
 
 
-def _build_batch(records: Sequence[Record], machine: str) -> RecordBatch:
-    return RecordBatch(
-        machine=machine,
-        events=tuple(each for each in records if isinstance(each, Event)),
-        memories=tuple(each for each in records if isinstance(each, Memory)),
-        facts=tuple(each for each in records if isinstance(each, Fact)),
-        removed_facts=tuple(each for each in records if isinstance(each, FactStone)),
-    )
+def _measure(record: SharedRecord) -> int:
+    """Return about how many bytes a record has on the way."""
+    match record:
+        case Event():
+            return len(record.text) + 200
+        case Memory():
+            return len(record.content) + 400
+        case Fact():
+            return len(record.value) + 300
+        case FactStone():
+            return 100
 
 
-def _name(record: Record) -> str:
+def _name(record: SharedRecord) -> str:
     return record.event_id if isinstance(record, Event) else record.id
-
-
-def _parse_position(after: str) -> Position | None:
-    at_ms, _, name = after.partition(":")
-    return Position(at_ms=Millis(int(at_ms)), event_id=EventId(name)) if at_ms else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.model.outbox import FactChanged, MemoryChanged
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services.ingest import Clean, Ingest
@@ -15,7 +16,6 @@ from agent_memory.features.upstream.model import merging, names, scopes
 from agent_memory.features.upstream.model.records import (
     MACHINE,
     MAX_CHANGES,
-    PERSON,
     ChangePage,
     ForgottenEvent,
     RecordBatch,
@@ -45,10 +45,12 @@ _SCANNED = 2_000  # entries read for one page of changes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Who sends or asks. `projects` are the only ones that they may see; None is every project."""
+    """Who sends or asks, and the client by which receipts are counted; without one, none are.
+    `projects` are the only ones that they may see; None is every project."""
 
     person: str
     projects: frozenset[str] | None = None
+    client: str = ""
 
     def may_see(self, project: str) -> bool:
         return bool(project) and (self.projects is None or project in self.projects)
@@ -102,7 +104,12 @@ class Receiving:
                 self.taken.drop_taken_facts([stone.id])
                 tally.add(self.fact_merger.remove(stone))
         self._forget_events(batch.forgotten, sender, tally)
-        return SendOutcome(taken=tally.taken, known=tally.known, refused=tuple(tally.refused))
+        return SendOutcome(
+            taken=tally.taken,
+            known=tally.known,
+            refused=tuple(tally.refused),
+            receipt=self._advance_receipt(sender),
+        )
 
     def list_changes(
         self, after: str, scope: SharedScope, sender: Sender, *, limit: int
@@ -125,7 +132,17 @@ class Receiving:
             if len(found) >= min(limit, MAX_CHANGES):
                 break
         more = bool(entries) and place < self.changes.get_last()
-        return ChangePage(changes=tuple(found), next=str(place), more=more)
+        receipt = self._advance_receipt(sender) if found else self.get_receipt(sender)
+        return ChangePage(changes=tuple(found), next=str(place), more=more, receipt=receipt)
+
+    def get_receipt(self, sender: Sender) -> int:
+        """Return the last receipt that the sender's client was given."""
+        return self.taken.get_receipt(sender.person, sender.client) if sender.client else 0
+
+    def _advance_receipt(self, sender: Sender) -> int:
+        if not sender.client:
+            return 0
+        return self.taken.advance_receipt(sender.person, sender.client, self.clock.now())
 
     def get_cursor(self) -> int | None:
         """Return how far the list of changes has got; None if this is no server."""

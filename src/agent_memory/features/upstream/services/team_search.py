@@ -1,6 +1,6 @@
 """The side of a team's server: search and open for a person's machines what they may see."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model import documents
@@ -16,18 +16,19 @@ from agent_memory.features.index.model.queries import (
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories as memory_model
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.upstream.model import names
-from agent_memory.features.upstream.model.records import MACHINE, PERSON, TeamRecord
+from agent_memory.features.upstream.model.records import MACHINE, TeamRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import Origin, TakenRecords
 from agent_memory.features.upstream.services.receiving import Sender
 from agent_memory.kernel.errors import InvalidInput, NotFound
-from agent_memory.kernel.ids import USER, EventId, KnowledgeId
+from agent_memory.kernel.ids import USER, EventId, KnowledgeId, Position
 
 SEARCHED_KINDS = frozenset({DocumentKind.EVENT, DocumentKind.MEMORY, DocumentKind.FACT})
 MAX_AROUND = 50
@@ -57,8 +58,9 @@ class TeamSearch:
                 if self._is_visible(hit, visible, sender):
                     hits.setdefault(hit.document.key, hit)
         best = sorted(hits.values(), key=lambda hit: -hit.score)[:limit]
+        authors = self._find_authors(best)
         return RecallResult(
-            hits=tuple(self._mark(hit, sender) for hit in best),
+            hits=tuple(self._mark(hit, authors, sender) for hit in best),
             total=len(hits),
             warning=warnings[0] if warnings else None,
             certain=certain,
@@ -113,13 +115,23 @@ class TeamSearch:
             return document.domain != USER and scope.admits_domain(document.domain)
         return document.project in scope.projects
 
-    def _mark(self, hit: Hit, sender: Sender) -> Hit:
+    def _find_authors(self, hits: Sequence[Hit]) -> dict[str, str]:
+        """Return who recorded the events among hits, by their ids. The server has signed it: anyone
+        may choose a session that ends in the name of another."""
+        places = [
+            Position(at_ms=hit.document.at_ms, event_id=EventId(hit.document.id))
+            for hit in hits
+            if hit.document.kind is DocumentKind.EVENT
+        ]
+        return {each.event_id: each.metadata.get(PERSON, "") for each in self.log.get_at(places)}
+
+    def _mark(self, hit: Hit, authors: Mapping[str, str], sender: Sender) -> Hit:
         """Return a hit with its person, and a private memory as its own machine names it."""
         document = hit.document
         origin: Origin | None = None
         match document.kind:
             case DocumentKind.EVENT:
-                return replace(hit, origin=TEAM, person=names.split_session(document.session)[1])
+                return replace(hit, origin=TEAM, person=authors.get(document.id, ""))
             case DocumentKind.FACT:
                 (origin,) = self.taken.get_fact_origins([KnowledgeId(document.id)])
             case _:

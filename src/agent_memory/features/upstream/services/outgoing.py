@@ -1,0 +1,139 @@
+"""Read what a machine sends of its shared projects: the records that changed, and the past."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.knowledge.ports import KnowledgeStore
+from agent_memory.features.log.model.outbox import (
+    EventChanged,
+    FactChanged,
+    MemoryChanged,
+    OutboxEntry,
+)
+from agent_memory.features.log.ports import EventLog
+from agent_memory.features.memories.ports import Memories
+from agent_memory.features.upstream.model import scopes
+from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.progress import BackfillPhase, ProjectBackfill
+from agent_memory.features.upstream.model.records import SharedRecord
+from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.ports import SentLedger, Stones
+from agent_memory.kernel.ids import (
+    MAX_MILLIS,
+    Digest,
+    EventId,
+    KnowledgeId,
+    MemoryKey,
+    Millis,
+    Position,
+)
+from agent_memory.platform.ports import Clock
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingRecords:
+    log: EventLog
+    memories: Memories
+    knowledge: KnowledgeStore
+    ledger: SentLedger
+    stones: Stones
+    clock: Clock
+
+    def collect(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> list[SharedRecord]:
+        """Return the records behind entries of the outbox as they are now, if they are shared."""
+        unique = list(dict.fromkeys(entries))
+        places = [entry.at for entry in unique if isinstance(entry, EventChanged)]
+        records: list[SharedRecord] = [
+            event for event in self.log.get_at(places) if scope.admits_event(event)
+        ]
+        for entry in unique:
+            if isinstance(entry, MemoryChanged) and scope.admits_domain(entry.key.domain):
+                memory = self.memories.get(entry.key)
+                records += [] if memory is None or memory.is_pending else [memory]
+        names = [entry.id for entry in unique if isinstance(entry, FactChanged)]
+        facts = self.knowledge.get(Fact, names)
+        records += (fact for fact in facts if fact is not None and scope.admits_fact(fact))
+        gone = [name for name, fact in zip(names, facts, strict=True) if fact is None]
+        records += self._collect_stones(gone, scope)
+        return records
+
+    def read_past(self, step: ProjectBackfill) -> tuple[list[SharedRecord], ProjectBackfill]:
+        """Return the next records of a backfill, and the step after them."""
+        scope = SharedScope(frozenset({step.name}))
+        match step.phase:
+            case BackfillPhase.EVENTS:
+                found = self._read_events(scope, step.after)
+            case BackfillPhase.MEMORIES:
+                found = self._read_memories(step.name, step.after)
+            case BackfillPhase.FACTS:
+                found = self._read_facts(scope, step.after)
+            case BackfillPhase.REMOVED_FACTS:
+                found = self._read_removed_facts(scope, step.after)
+            case BackfillPhase.STONES:
+                found = self._read_stones(scope, step.after)
+            case BackfillPhase.DONE:
+                return [], step
+        records, after = found
+        if after:
+            return list(records), replace(step, after=after)
+        return list(records), replace(step, phase=BackfillPhase(step.phase + 1), after="")
+
+    # Each of these returns a page, and after what the next one begins: nothing if it was the last.
+
+    def _read_events(self, scope: SharedScope, after: str) -> tuple[Sequence[SharedRecord], str]:
+        if not scope.projects:
+            return [], ""
+        page = self.log.list_between(
+            Millis(0), Millis(MAX_MILLIS), after=_parse_position(after), limit=_PAGE
+        )
+        last = "" if page.next is None else f"{page.next.at_ms}:{page.next.event_id}"
+        return [event for event in page.events if scope.admits_event(event)], last
+
+    def _read_memories(self, name: str, after: str) -> tuple[Sequence[SharedRecord], str]:
+        domain = scopes.build_domain(name)
+        namespace, _, digest = after.partition(":")
+        start = MemoryKey(domain, namespace, Digest(digest)) if digest else None
+        found = self.memories.list_domain(domain, after=start, limit=_PAGE)
+        last = f"{found[-1].namespace}:{found[-1].digest}" if len(found) == _PAGE else ""
+        return [memory for memory in found if not memory.is_pending], last
+
+    def _read_facts(self, scope: SharedScope, after: str) -> tuple[Sequence[SharedRecord], str]:
+        found = self.knowledge.list_after(Fact, after, limit=_PAGE)
+        last = found[-1].id if len(found) == _PAGE else ""
+        return [fact for fact in found if scope.admits_fact(fact)], last
+
+    def _read_removed_facts(
+        self, scope: SharedScope, after: str
+    ) -> tuple[Sequence[SharedRecord], str]:
+        names = self.ledger.list_sent_facts(after, limit=_PAGE)
+        facts = self.knowledge.get(Fact, names)
+        gone = [name for name, fact in zip(names, facts, strict=True) if fact is None]
+        return list(self._collect_stones(gone, scope)), names[-1] if len(names) == _PAGE else ""
+
+    def _read_stones(self, scope: SharedScope, after: str) -> tuple[Sequence[SharedRecord], str]:
+        found = self.stones.list_fact_stones(after, limit=_PAGE)
+        last = found[-1].id if len(found) == _PAGE else ""
+        return [stone for stone in found if scope.admits_scope(stone.scope)], last
+
+    def _collect_stones(
+        self, gone: Sequence[KnowledgeId], scope: SharedScope
+    ) -> Iterator[FactStone]:
+        """Set stones for facts that were sent and are gone, and yield them. One that was set before
+        keeps its time: a value that another machine has given the fact since then stays."""
+        sent = self.ledger.find_sent_facts(gone)
+        for name, known in zip(gone, self.stones.get_fact_stones(gone), strict=True):
+            if name in sent:
+                stone = sent[name].build_stone(name, self.clock.now())
+                self.stones.put_fact_stone(stone)
+                self.ledger.drop_facts([name])
+                yield stone
+            elif known is not None and scope.admits_scope(known.scope):
+                yield known
+
+
+def _parse_position(after: str) -> Position | None:
+    at_ms, _, name = after.partition(":")
+    return Position(at_ms=Millis(int(at_ms)), event_id=EventId(name)) if at_ms else None
