@@ -31,7 +31,8 @@ class Web:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.record: dict[str, Any] = json.loads((home.data / "daemon.json").read_text())
-        self.key = (home.data / "key").read_text().strip()
+        key = home.data / "key"
+        self.key = key.read_text().strip() if key.exists() else ""  # a team server has none
         self.place = f"127.0.0.1:{self.record['http_port']}"
 
     def client(self, *, key: str | None = None, **options: Any) -> httpx.Client:

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from typing import Any
 
 from tests.command_runner import Home
@@ -13,11 +14,15 @@ AT = 1_767_225_600_000
 
 
 class TeamServerHome:
-    """A daemon that stands for the server, and its keys."""
+    """A daemon that stands for the server, and its keys. With `people`, it is a team server."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, *, people: bool = False) -> None:
         self.home = home
         self.keys: dict[str, str] = {}
+        self._people = people
+        self._numbers = count()
+        if people:
+            home.configure("[team]\nenabled = true\n")
         home.serve()
         self.web = Web(home)
         self.url = f"{self.web.record['http_scheme']}://{self.web.place}"
@@ -26,11 +31,15 @@ class TeamServerHome:
         """Use the present port again after a restart."""
         self.home.environ["MEMORY_HTTP__PORT"] = str(self.web.record["http_port"])
 
-    def create_key(self, person: str) -> str:
-        words = ("token", "create", person, "--format", "json")
-        answer = self.home.run("memory-daemon", *words)
+    def create_key(self, person: str, *options: str, role: str = "writer") -> str:
+        of_person = (f"{person}-{next(self._numbers)}", "--person", person, "--role", role)
+        words = ("token", "create", *(of_person if self._people else (person,)), *options)
+        answer = self.home.run("memory-daemon", *words, "--format", "json")
         assert answer.code == OK, answer
         return str(answer.json()["token"])
+
+    def find_event(self, event_id: str) -> dict[str, Any] | None:
+        return next((each for each in self.list_events() if each["event_id"] == event_id), None)
 
     def list_events(self) -> list[dict[str, Any]]:
         words = ("query", "events", "--from", "0", "--limit", "1000", "--format", "json")
@@ -50,10 +59,13 @@ class Laptop:
     def connect(self, server: TeamServerHome, key: str, *projects: str) -> None:
         self.home.serve()
         assert self.memory("remote", "add", server.url).code == OK
-        answer = self.memory("remote", "login", given=f"{key}\n".encode())
-        assert answer.code == OK, answer
+        self.log_in(key)
         if projects:
             self.share(*projects)
+
+    def log_in(self, key: str) -> None:
+        answer = self.memory("remote", "login", given=f"{key}\n".encode())
+        assert answer.code == OK, answer
 
     def share(self, *projects: str) -> None:
         answer = self.memory("config", "set", "upstream.projects", ",".join(projects))
@@ -87,20 +99,9 @@ class Laptop:
 
 
 @contextmanager
-def open_team(count: int = 2) -> Iterator[tuple[TeamServerHome, list[Laptop]]]:
-    with Home() as server_home:
-        server = TeamServerHome(server_home)
-        laptops: list[Laptop] = []
-        with _open_laptops(count, laptops):
-            yield server, laptops
-
-
-@contextmanager
-def _open_laptops(count: int, laptops: list[Laptop]) -> Iterator[None]:
-    if not count:
-        yield
-        return
-    with Home() as home:
-        laptops.append(Laptop(home))
-        with _open_laptops(count - 1, laptops):
-            yield
+def open_team(
+    laptops: int = 2, *, people: bool = False
+) -> Iterator[tuple[TeamServerHome, list[Laptop]]]:
+    with ExitStack() as stack:
+        server = TeamServerHome(stack.enter_context(Home()), people=people)
+        yield server, [Laptop(stack.enter_context(Home())) for _ in range(laptops)]

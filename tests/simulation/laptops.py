@@ -34,7 +34,7 @@ from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.upstream.adapters.upstream_store import (
-    StoredDoomedRecords,
+    StoredErasures,
     StoredUpstream,
 )
 from agent_memory.features.upstream.model import names
@@ -49,7 +49,7 @@ from agent_memory.features.upstream.model.records import (
     decode_event,
     decode_fact,
     decode_memory,
-    decode_stone,
+    decode_tombstone,
     encode_batch,
     encode_change,
 )
@@ -126,12 +126,12 @@ class SimpleEraser:
         machine.state.note_events(found)
         machine.log.remove([SessionPosition(each.session_id, each.position) for each in found])
 
-    def erase_memories(self, doomed: Sequence[Memory], /) -> None:
+    def erase_memories(self, memories: Sequence[Memory], /) -> None:
         machine = self._machine
-        machine.state.note_memories([memory.key for memory in doomed])
-        for memory in doomed:
-            stone = memory_model.build_tombstone(memory, machine.clock.now())
-            machine.store_memory(memory, stone)
+        machine.state.note_memories([memory.key for memory in memories])
+        for memory in memories:
+            tombstone = memory_model.build_tombstone(memory, machine.clock.now())
+            machine.store_memory(memory, tombstone)
 
 
 class Machine:
@@ -150,17 +150,17 @@ class Machine:
         self.memories = StoredMemories(self.store)
         self.knowledge = StoredKnowledge(self.store)
         self.state = parts.state(self.store)
-        self.doomed = StoredDoomedRecords(self.store)
+        self.erasures = StoredErasures(self.store)
         secrets = PassThrough()
         self.ingest = Ingest(self.log, secrets, lambda: None)
         self.facts = Facts(self.knowledge, secrets, clock, lambda: None)
         self.memory_merger = parts.merger(
-            self.memories, self.doomed, secrets, lambda _domain: None, lambda: None
+            self.memories, self.erasures, secrets, lambda _domain: None, lambda: None
         )
         self.fact_merger = FactMerger(self.knowledge, self.facts, self.state, secrets, lambda: None)
         self.eraser = SimpleEraser(self)
         self.erasing = Erasing(
-            self.doomed, self.eraser, self.log, self.memories, self.memory_merger
+            self.erasures, self.eraser, self.log, self.memories, self.memory_merger
         )
 
     def store_memory(self, before: Memory | None, after: Memory) -> None:
@@ -200,7 +200,7 @@ class TeamHub(Machine):
             self.state,
             self.state,
             self.state,
-            self.doomed,
+            self.erasures,
             self.clock,
             lambda: None,
         )
@@ -273,7 +273,7 @@ class Wire:
         sender = Sender(person=self._person, client=client)
         page = self._hub.receiving.list_changes(after, scope, sender, limit=few)
         self._lose_answer()
-        decoded = [decode_change(encode_change(change)) for change in page.changes]
+        decoded = [decode_change(encode_change(change, page.people)) for change in page.changes]
         return replace(page, changes=tuple(each for each in decoded if each is not None))
 
     def search(self, _query: Query, _scope: SharedScope, /) -> RecallResult:
@@ -338,9 +338,10 @@ class SimulatedLaptop(Machine):
             self.parts.outgoing(
                 self.log, self.memories, self.knowledge, self.state, self.state, self.clock
             ),
+            self.state,
             self.memory_merger,
             self.fact_merger,
-            self.doomed,
+            self.erasures,
             self.clock,
             BackOff(lambda: 0.0, lambda: 0.0),
             lambda refused: self.world.note(f"{self.name}: refused {refused}"),
@@ -501,13 +502,13 @@ def _step(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLaptop]) ->
     elif chance < 0.94:
         laptop.scope = SHARED if laptop.scope != SHARED else SharedScope(frozenset({USER}))
         world.count("scope changed")
-    elif chance < 0.95:
-        if hub.backup is not None and dice.random() < 0.4:
+    elif chance < 0.965:
+        if hub.backup is not None and dice.random() < 0.5:
             hub.restore(hub.backup)
             world.count("restored")
         else:
             hub.back_up()
-    elif chance < 0.965:
+    elif chance < 0.98:
         needed = hub.receiving.get_cursor()
         hub.trim(hub.log.watermark() if dice.random() < 0.3 else needed or 0)
     elif world.deliveries:
@@ -578,6 +579,6 @@ def _copy_batch(batch: RecordBatch) -> RecordBatch:
         events=tuple(map(decode_event, sent["events"])),
         memories=tuple(map(decode_memory, sent["memories"])),
         facts=tuple(map(decode_fact, sent["facts"])),
-        removed_facts=tuple(map(decode_stone, sent["removed_facts"])),
+        removed_facts=tuple(map(decode_tombstone, sent["removed_facts"])),
         forgotten=tuple(map(EventId, sent["forgotten"])),
     )

@@ -1,7 +1,7 @@
 """Build forgetting: of events, of memories, and the proof that nothing is left."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.purging import Purging
 from agent_memory.features.forgetting.services.review import ReviewInbox
+from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.operations.adapters.purge_requests import StoredPurges
 from agent_memory.platform.store import damage, families
 
@@ -47,6 +48,7 @@ def build_forgetting(
     injections: InjectionsFeature,
     hooks: HooksFeature,
     listener: ForgettingListener,
+    find_person: Callable[[Memory], str],
 ) -> ForgettingFeature:
     folders, store, sharing = platform.folders, platform.store, platform.sharing
     purges = None if sharing is None else StoredPurges(sharing.marks, store, platform.local)
@@ -89,6 +91,7 @@ def build_forgetting(
         listener=listener,
         clock=platform.clock,
         leadership=platform.leadership,
+        find_person=find_person,
     )
     return ForgettingFeature(
         forgetting=Forgetting(

@@ -24,7 +24,7 @@ from agent_memory.features.memories.model.memories import to_origin_name
 from agent_memory.features.upstream.adapters.key_file import RemoteKeyFile
 from agent_memory.features.upstream.adapters.oidc_login import OidcLogin
 from agent_memory.features.upstream.adapters.upstream_store import (
-    StoredDoomedRecords,
+    StoredErasures,
     StoredUpstream,
 )
 from agent_memory.features.upstream.model.progress import RemoteSettings
@@ -78,7 +78,7 @@ def build_upstream(
     forgetting: ForgettingFeature,
     wake_ups: WakeUps,
 ) -> UpstreamFeature:
-    doomed = StoredDoomedRecords(platform.store)
+    erasures = StoredErasures(platform.store)
     key_file = platform.folders.data / KEY_FILE
     remote_keys = RemoteKeyFile(key_file)
     if source is None:
@@ -90,7 +90,7 @@ def build_upstream(
     back_off = BackOff(time.monotonic, random.random)
     memory_merger = MemoryMerger(
         memories=memories.store,
-        doomed=doomed,
+        erasures=erasures,
         secrets=platform.secrets,
         find_home=memories.resolver.find_home,
         on_change=wake_ups.on_memory_changed,
@@ -98,7 +98,7 @@ def build_upstream(
     fact_merger = FactMerger(
         knowledge=knowledge.store,
         facts=knowledge.facts,
-        stones=state,
+        tombstones=state,
         secrets=platform.secrets,
         on_change=wake_ups.on_fact_changed,
     )
@@ -112,10 +112,10 @@ def build_upstream(
         fact_merger=fact_merger,
         taken=state,
         changes=state,
-        stones=state,
-        doomed=doomed,
+        tombstones=state,
+        erasures=erasures,
         clock=platform.clock,
-        on_doomed=wake_ups.on_team_news,
+        on_erasure_due=wake_ups.on_team_news,
     )
     machine = to_origin_name(socket.gethostname())[:MAX_MACHINE_CHARS].strip() or "machine"
     forwarding = Forwarding(
@@ -127,24 +127,25 @@ def build_upstream(
         log=log.events,
         outbox=log.outbox,
         memories=memories.store,
+        taken=state,
         outgoing=OutgoingRecords(
             log=log.events,
             memories=memories.store,
             knowledge=knowledge.store,
             ledger=state,
-            stones=state,
+            tombstones=state,
             clock=platform.clock,
         ),
         memory_merger=memory_merger,
         fact_merger=fact_merger,
-        doomed=doomed,
+        erasures=erasures,
         clock=platform.clock,
         back_off=back_off,
         on_refused=_log_refused,
         on_server_restored=lambda: _log.warning("upstream.server_restored"),
     )
     erasing = Erasing(
-        doomed=doomed,
+        erasures=erasures,
         eraser=ForgettingEraser(forgetting.forgetting, forgetting.memory_forgetting),
         log=log.events,
         memories=memories.store,
@@ -158,6 +159,7 @@ def build_upstream(
             read_settings=settings.read,
             connect=connection.open,
             state=state,
+            taken=state,
             watch=ServerWatch(),
         ),
         search=TeamSearch(

@@ -172,7 +172,8 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
     graphs = build_checkpoints(platform)
     team_state = StoredUpstream(platform.store)
     forgetting = build_forgetting(
-        platform, log, toc, memories, knowledge, recall, injections, hooks, team_state
+        *(platform, log, toc, memories, knowledge, recall, injections, hooks, team_state),
+        find_person=lambda memory: team_state.find_people([memory])[0],
     )
     changes = build_streaming(log, memories)
     upstream = build_upstream(

@@ -13,7 +13,7 @@ from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
-from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.records import (
     MAX_RECORDS,
     ForgottenEvent,
@@ -187,9 +187,9 @@ def test_a_removed_fact_stays_away_until_it_has_a_later_value(connect: Connect) 
     ada, bob = connect("ada"), connect("bob")
     fact = build_fact("old", 10, "removed")
     ada.send(RecordBatch(facts=(fact,)))
-    stone = FactStone(id=fact.id, scope=fact.scope, at_ms=Millis(20))
-    bob.send(RecordBatch(removed_facts=(stone,)))
-    assert stone in pull(ada)
+    tombstone = FactTombstone(id=fact.id, scope=fact.scope, at_ms=Millis(20))
+    bob.send(RecordBatch(removed_facts=(tombstone,)))
+    assert tombstone in pull(ada)
     assert ada.send(RecordBatch(facts=(build_fact("older", 15, "removed"),))).taken == 0
     later = build_fact("new", 30, "removed")
     assert ada.send(RecordBatch(facts=(later,))).taken == 1

@@ -9,10 +9,10 @@ import pytest
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model import memories
 from agent_memory.features.upstream.adapters.upstream_store import (
-    StoredDoomedRecords,
+    StoredErasures,
     StoredUpstream,
 )
-from agent_memory.features.upstream.model.merging import FactNote, FactStone
+from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.progress import (
     BackfillPhase,
     ProjectBackfill,
@@ -114,12 +114,12 @@ def test_the_client_that_was_away_longest_makes_room(state: StoredUpstream) -> N
     assert [state.get_receipt("ada", name) for name in ("c2", "c63", "new")] == [1, 1, 1]
 
 
-def test_a_server_sets_stones_for_what_it_has_taken(state: StoredUpstream) -> None:
+def test_a_server_sets_tombstones_for_what_it_has_taken(state: StoredUpstream) -> None:
     state.note_taken(Origin("ada", "laptop"), [SessionId("s-1")], [], {})
     state.note_events([event("e1"), event("e2", "s-2")])
-    assert state.list_event_stones("", limit=10) == ["e1"]
+    assert state.list_event_tombstones("", limit=10) == ["e1"]
     assert [record for _, record in state.read(0, limit=10)] == [ChangedRecord(event=EventId("e1"))]
-    state.put_event_stones([EventId("e1")])
+    state.put_event_tombstones([EventId("e1")])
     assert len(state.read(0, limit=10)) == 1
 
 
@@ -148,14 +148,14 @@ def test_each_record_is_listed_once_with_its_last_change(state: StoredUpstream) 
     assert state.get_last() == listed[-1][0]
 
 
-def test_a_later_stone_replaces_an_earlier_one(state: StoredUpstream) -> None:
-    stone = FactStone(id=FACT, scope="project:shop", at_ms=Millis(10))
-    assert state.put_fact_stone(stone)
-    assert not state.put_fact_stone(replace(stone, at_ms=Millis(9)))
-    later = replace(stone, at_ms=Millis(11))
-    assert state.put_fact_stone(later)
-    assert state.get_fact_stones([FACT, KnowledgeId("none")]) == [later, None]
-    assert state.list_fact_stones("", limit=5) == [later]
+def test_a_later_tombstone_replaces_an_earlier_one(state: StoredUpstream) -> None:
+    tombstone = FactTombstone(id=FACT, scope="project:shop", at_ms=Millis(10))
+    assert state.put_fact_tombstone(tombstone)
+    assert not state.put_fact_tombstone(replace(tombstone, at_ms=Millis(9)))
+    later = replace(tombstone, at_ms=Millis(11))
+    assert state.put_fact_tombstone(later)
+    assert state.get_fact_tombstones([FACT, KnowledgeId("none")]) == [later, None]
+    assert state.list_fact_tombstones("", limit=5) == [later]
 
 
 def test_sent_facts_are_known_until_they_are_gone(state: StoredUpstream) -> None:
@@ -168,11 +168,11 @@ def test_sent_facts_are_known_until_they_are_gone(state: StoredUpstream) -> None
     assert not state.is_sent(SessionId("s-1"))
 
 
-def test_the_doomed_stay_until_they_are_erased(store: OrderedStore) -> None:
-    doomed = StoredDoomedRecords(store)
-    stone = memories.build_tombstone(memory(domain=PROJECT), Millis(1_700_000_000_009))
-    doomed.add([EventId("e1")], [stone])
-    doomed.add([EventId("e1")], [stone])
-    assert doomed.list_doomed(limit=10) == ([EventId("e1")], [stone])
-    doomed.drop([EventId("e1")], [stone])
-    assert doomed.list_doomed(limit=10) == ([], [])
+def test_pending_erasures_stay_until_they_are_erased(store: OrderedStore) -> None:
+    erasures = StoredErasures(store)
+    tombstone = memories.build_tombstone(memory(domain=PROJECT), Millis(1_700_000_000_009))
+    erasures.add([EventId("e1")], [tombstone])
+    erasures.add([EventId("e1")], [tombstone])
+    assert erasures.list_pending(limit=10) == ([EventId("e1")], [tombstone])
+    erasures.drop([EventId("e1")], [tombstone])
+    assert erasures.list_pending(limit=10) == ([], [])

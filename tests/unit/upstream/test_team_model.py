@@ -21,7 +21,7 @@ from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import MemoryStatus, check_domain
 from agent_memory.features.upstream.model import hit_records, merging, names, records
 from agent_memory.features.upstream.model.addresses import check_address
-from agent_memory.features.upstream.model.merging import FactNote, FactStone
+from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.records import RecordBatch
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.services.back_off import MOST_SECONDS, BackOff
@@ -126,11 +126,13 @@ class TestFacts:
             results.add((merged.value, merged.valued_ms))
         assert len(results) == 1
 
-    def test_a_stone_outweighs_values_until_then(self) -> None:
-        stone = FactNote("project:shop", Millis(20)).build_stone(KnowledgeId("f"), Millis(10))
-        assert stone.at_ms == 20  # the value came from a clock that is ahead
-        assert stone.outweighs(fact("a", 20))
-        assert not stone.outweighs(fact("a", 21))
+    def test_a_tombstone_outweighs_values_until_then(self) -> None:
+        tombstone = FactNote("project:shop", Millis(20)).build_tombstone(
+            KnowledgeId("f"), Millis(10)
+        )
+        assert tombstone.at_ms == 20  # the value came from a clock that is ahead
+        assert tombstone.outweighs(fact("a", 20))
+        assert not tombstone.outweighs(fact("a", 21))
 
     def test_reads_are_counted_on_each_machine(self) -> None:
         merged = merging.merge_facts(fact("a", 1, access_count=4), fact("b", 2, access_count=9))
@@ -152,16 +154,16 @@ class TestWire:
             metadata={"project": "shop"},
         )
         note = memory(tags=frozenset({"a"}), author="ada")
-        stone = FactStone(id=KnowledgeId("f"), scope="project:shop", at_ms=Millis(3))
+        tombstone = FactTombstone(id=KnowledgeId("f"), scope="project:shop", at_ms=Millis(3))
         batch = RecordBatch(
-            events=(event,), memories=(note,), facts=(fact("a", 1),), removed_facts=(stone,)
+            events=(event,), memories=(note,), facts=(fact("a", 1),), removed_facts=(tombstone,)
         )
         sent = records.encode_batch(batch)
         assert RecordBatch.build(batch.records) == batch
         assert records.decode_event(sent["events"][0]) == event
         assert records.decode_memory(sent["memories"][0]) == note
         assert records.decode_fact(sent["facts"][0]) == fact("a", 1)
-        assert records.decode_stone(sent["removed_facts"][0]) == stone
+        assert records.decode_tombstone(sent["removed_facts"][0]) == tombstone
         opened = records.TeamRecord(record=event, person="ada", before=(event,))
         assert records.decode_opened(records.encode_opened(opened)) == opened
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.features.upstream.model.merging import FactNote, FactStone
+from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
 from agent_memory.features.upstream.model.records import (
     ChangePage,
@@ -189,6 +189,10 @@ class TakenRecords(Protocol):
 
     def get_fact_origins(self, names: Sequence[KnowledgeId], /) -> list[Origin | None]: ...
 
+    def find_people(self, memories: Sequence[Memory], /) -> list[str]:
+        """Return who captured each memory: the person who sent it, or else its author."""
+        ...
+
     def find_taken_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
         """Return the notes of those facts that were taken."""
         ...
@@ -231,30 +235,32 @@ class ChangeList(Protocol):
         ...
 
 
-class Stones(Protocol):
+class Tombstones(Protocol):
     """What was removed: facts, and events that came from or went to another machine."""
 
-    def get_fact_stones(self, names: Sequence[KnowledgeId], /) -> list[FactStone | None]: ...
+    def get_fact_tombstones(
+        self, names: Sequence[KnowledgeId], /
+    ) -> list[FactTombstone | None]: ...
 
-    def put_fact_stone(self, stone: FactStone, /) -> bool:
-        """Store a stone and list it as a change. False: there is one that is as late."""
+    def put_fact_tombstone(self, tombstone: FactTombstone, /) -> bool:
+        """Store a tombstone and list it as a change. False: there is one that is as late."""
         ...
 
-    def list_fact_stones(self, after: str, /, *, limit: int) -> list[FactStone]: ...
+    def list_fact_tombstones(self, after: str, /, *, limit: int) -> list[FactTombstone]: ...
 
-    def put_event_stones(self, names: Sequence[EventId], /) -> None:
-        """Store stones of events, and list those that are new as changes."""
+    def put_event_tombstones(self, names: Sequence[EventId], /) -> None:
+        """Store tombstones of events, and list those that are new as changes."""
         ...
 
-    def list_event_stones(self, after: str, /, *, limit: int) -> list[EventId]: ...
+    def list_event_tombstones(self, after: str, /, *, limit: int) -> list[EventId]: ...
 
 
-class DoomedRecords(Protocol):
+class PendingErasures(Protocol):
     """What another machine has forgotten and this one has yet to erase."""
 
     def add(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None: ...
 
-    def list_doomed(self, *, limit: int) -> tuple[list[EventId], list[Memory]]:
+    def list_pending(self, *, limit: int) -> tuple[list[EventId], list[Memory]]:
         """Return events, and the tombstones of memories."""
         ...
 

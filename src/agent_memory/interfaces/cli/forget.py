@@ -6,7 +6,7 @@ from dataclasses import asdict
 import click
 
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
-from agent_memory.features.upstream.services.forwarding import ForgettingNotice
+from agent_memory.features.upstream.services.forwarding import ForgettingMark, ForgettingNotice
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent
 from agent_memory.interfaces.cli.capture import resolve_location
@@ -74,7 +74,7 @@ def forget(
         raise click.UsageError(
             "give one of these: ids of memories, --event, --session, or a time (--since, --until)"
         )
-    mark = run.services.exchange.forwarding.get_last_forgotten()
+    mark = run.services.exchange.forwarding.mark_forgettings()
     if memory_ids:
         report = _forget_memories(run, memory_ids, rewrite_notes, yes)
     else:
@@ -146,7 +146,7 @@ def _confirm(run: Invocation, number: int, yes: bool) -> None:
         raise Cancelled
 
 
-def _tell_server(run: Invocation, mark: int) -> ForgettingNotice | None:
+def _tell_server(run: Invocation, mark: ForgettingMark) -> ForgettingNotice | None:
     """Ask the team's server to forget the same; None if there is none."""
     forwarding = run.services.exchange.forwarding
     return forwarding.send_forgettings(mark) if forwarding.read_settings().url else None
@@ -157,6 +157,8 @@ def _describe(notice: ForgettingNotice | None) -> Iterator[str]:
         return
     asked = rendering.count(notice.asked, "record")
     yield f"  Team's server: asked it and your other machines to forget {asked}"
+    for refused in notice.refused:
+        yield rendering.plain(f"    It keeps {refused.name}: {refused.reason}")
     if notice.waiting:
         waiting = rendering.count(notice.waiting, "more waits", "more wait")
         yield f"    {waiting} until it answers: {rendering.plain(notice.error) or 'log in first'}"

@@ -16,6 +16,7 @@ from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput, Rem
 
 MAX_KEY_BYTES = 4_096
 POLL_SECONDS = 0.2
+SHOWN_REFUSED = 3
 CHOOSE = "memory config set upstream.projects my-app"
 
 
@@ -153,7 +154,12 @@ def remove_remote(run: Invocation, yes: bool) -> None:
 
     check_person(run, "remove a server")
     settings = _require_server(run)
-    if not run.confirm(f"Forget {settings.name} ({settings.url})?", yes=yes):
+    waiting = run.services.exchange.forwarding.get_status().forgettings_waiting
+    kept = f"{rendering.count(waiting, 'record')} that you have forgotten would stay there"
+    if waiting and not yes and not run.terminal.call.input_is_terminal:
+        raise InvalidInput(f"{kept}: run `memory remote sync` first, or add --yes")
+    warning = f"{kept} (`memory remote sync` first). " if waiting else ""
+    if not run.confirm(f"{warning}Forget {settings.name} ({settings.url})?", yes=yes):
         raise Cancelled
     path = run.find_config_file()
     for key in ("upstream.url", "upstream.name", "upstream.projects"):
@@ -231,7 +237,9 @@ def _status_json(status: RemoteStatus) -> dict[str, Any]:
             "past_of": list(status.backfilling),
         },
         "sent": progress.sent,
+        "rights": progress.rights or None,
         "refused": progress.refused,
+        "last_refused": [refused._asdict() for refused in progress.last_refused],
         "last_success_ms": progress.last_success_ms or None,
         "last_error": progress.last_error or None,
         "last_error_ms": progress.last_error_ms if progress.last_error else None,
@@ -244,7 +252,8 @@ def _describe_status(status: RemoteStatus) -> Iterator[str]:
     if not settings.url:
         yield "There is no server: memory remote add URL"
         return
-    person = f", as {progress.person}" if progress.person else ""
+    rights = f" ({progress.rights})" if progress.rights else ""
+    person = f", as {progress.person}{rights}" if progress.person else ""
     yield rendering.plain(f"{settings.name}: {settings.url}{person}")
     if not settings.key:
         yield "  There is no key yet: memory remote login"
@@ -260,6 +269,10 @@ def _describe_status(status: RemoteStatus) -> Iterator[str]:
     yield rendering.plain(f"  Waiting: {', '.join(filter(None, waiting)) or 'nothing'}")
     refused = f", {progress.refused:,} refused" if progress.refused else ""
     yield f"  Sent: {rendering.count(progress.sent, 'record')}{refused}"
+    if progress.only_receives:
+        yield "    Your key may only read: nothing is sent, what others change comes down"
+    for each in progress.last_refused[-SHOWN_REFUSED:]:
+        yield rendering.plain(f"    Refused {each.kind} {each.name}: {each.reason}")
     success = progress.last_success_ms
     never = success == exchange_progress.NEVER
     yield f"  Last success: {'never' if never else rendering.format_with_age(success)}"

@@ -63,6 +63,7 @@ class TeamMember(ResponseModel):
 
     person: str
     role: str
+    projects: Annotated[list[str] | None, Field(description="All of them, if it is null.")]
     version: str
     receipt: Receipt
 
@@ -131,7 +132,8 @@ class SentOutcome(ResponseModel):
 
 
 class TeamChanges(ResponseModel):
-    """Each change has a `kind` (memory, fact, removed_fact, forgotten_event) and its `record`."""
+    """Each change has a `kind` (memory, fact, removed_fact, forgotten_event) and its `record`;
+    memories and facts also have the `person` whom they come from."""
 
     changes: list[Object]
     next: Annotated[str, Field(description="Pass it as `after` to read on.")]
@@ -162,6 +164,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
             {
                 "person": sender.person,
                 "role": read_principal(request).role.value,
+                "projects": None if sender.projects is None else sorted(sender.projects),
                 "version": __version__,
                 "receipt": receipt,
             }
@@ -221,7 +224,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         page = await run(
             lambda: services.exchange.receiving.list_changes(after, scope, sender, limit=limit)
         )
-        changes = [records.encode_change(change) for change in page.changes]
+        changes = [records.encode_change(change, page.people) for change in page.changes]
         return answers.render_json(
             {"changes": changes, "next": page.next, "more": page.more, "receipt": page.receipt}
         )
@@ -284,6 +287,6 @@ def _parse_batch(sent: SentRecords) -> tuple[RecordBatch, list[Object]]:
         events=parse("event", records.decode_event, sent.events),
         memories=parse("memory", records.decode_memory, sent.memories),
         facts=parse("fact", records.decode_fact, sent.facts),
-        removed_facts=parse("fact", records.decode_stone, sent.removed_facts),
+        removed_facts=parse("fact", records.decode_tombstone, sent.removed_facts),
         forgotten=tuple(map(EventId, sent.forgotten)),
     ), refused

@@ -1,8 +1,8 @@
 """Marks of families that processes keep in memory: which of them others have changed.
 
-A group that writes to one of these families also writes its mark, a value of its own. Whoever
-reads another mark than the last one that it knows of drops what it keeps of that family. A mark
-that changes more often than its family costs a read, never a stale answer.
+A group that writes to one of these families also writes its mark, a value of its own. A process
+that reads another mark than the last one that it knows of drops what it keeps of that family. A
+mark that changes more often than its family costs a read, never a stale answer.
 """
 
 import threading

@@ -122,7 +122,7 @@ class GroupWriter:
             self._marks.set_own(doubt.marked, doubt.token)
 
     def _check_outbox(self, outbox: int) -> None:
-        """Refuse a database that was restored to an earlier state under our feet: what this process
+        """Refuse a database that was restored to an earlier state meanwhile: what this process
         keeps was made from the later one."""
         if outbox < self._outbox:
             raise LeaseLost("the database was set back to an earlier state")

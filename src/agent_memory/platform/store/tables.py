@@ -50,7 +50,7 @@ CREATE = (
         tenant text COLLATE "C" PRIMARY KEY,
         outbox bigint NOT NULL DEFAULT 0
     ) WITH (fillfactor = 20)""",
-    # One row. Whoever takes a step locks it.
+    # One row. A daemon that takes a step locks it.
     """CREATE TABLE IF NOT EXISTS agent_memory.version (
         one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
         number integer NOT NULL

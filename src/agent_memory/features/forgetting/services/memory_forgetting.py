@@ -1,6 +1,6 @@
 """Forget memories: remove them from the store, notes and indexes, and leave a tombstone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.forgetting.model import forgetting
@@ -43,6 +43,7 @@ class MemoryForgetting:
     listener: ForgettingListener
     clock: Clock
     leadership: Leadership
+    find_person: Callable[[Memory], str]  # on a team server: who captured it
 
     def forget(
         self,
@@ -56,7 +57,7 @@ class MemoryForgetting:
         """Forget these. If a person asks for it, undo knows that their last change is final.
         Raises InvalidInput if a program chose one that awaits review, and Forbidden."""
         for memory in chosen:
-            _check_may_forget(memory)
+            self._check_may_forget(memory)
         # What has traces of them may be for others.
         with self.leadership.take_over(), access.lift_restrictions():
             return self._forget(
@@ -65,6 +66,20 @@ class MemoryForgetting:
                 rewrite_notes=rewrite_notes,
                 by_user=by_user,
                 on_progress=on_progress,
+            )
+
+    def _check_may_forget(self, memory: Memory) -> None:
+        """On a team server, a person may forget what is theirs, and an admin what they see."""
+        caller = access.get_caller()
+        if caller is None:
+            return
+        access.check_may_write("memories", memory.domain)
+        is_own = memory.domain == caller.own_domain or (
+            caller.person and self.find_person(memory) == caller.person
+        )
+        if not is_own and caller.role is not Role.ADMIN:
+            raise Forbidden(
+                f"{memory.id} was captured by another: they can forget it, or an admin of your team"
             )
 
     def _forget(
@@ -153,21 +168,6 @@ class MemoryForgetting:
             " has the old history brings it back"
         )
         return missed
-
-
-def _check_may_forget(memory: Memory) -> None:
-    """On a team server, a person may forget what is theirs, and an admin what they see."""
-    caller = access.get_caller()
-    if caller is None:
-        return
-    access.check_may_write("memories", memory.domain)
-    is_own = memory.domain == caller.own_domain or (
-        caller.person and memory.author == caller.person
-    )
-    if not is_own and caller.role is not Role.ADMIN:
-        raise Forbidden(
-            f"{memory.id} was captured by another: they can forget it, or an admin of your team"
-        )
 
 
 def _needles(memory: Memory) -> frozenset[bytes]:

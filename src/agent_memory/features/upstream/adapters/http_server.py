@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 
 from agent_memory.features.index.model.queries import Query, RecallResult
+from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.upstream.model import hit_records, records
 from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.records import (
@@ -33,7 +35,7 @@ PATH = "/api/v1/upstream"
 LOGIN_PATH = "/.well-known/agent-memory"
 CONNECT_SECONDS = 3.0
 SEND_SECONDS = 30.0  # for each read; a batch may wait for the server's disk
-ASK_SECONDS = 2.0
+ASK_SECONDS = 2.0  # for a question, which recall does not wait for
 MAX_ANSWER_BYTES = 64 << 20
 KEEP_ALIVE_SECONDS = 120.0  # so that the next question finds a connection
 _REFUSED = (400, 413, 422)
@@ -64,13 +66,14 @@ class HttpTeamServer:
         return TeamIdentity(
             person=str(answer.get("person", "")),
             role=str(answer.get("role", "")),
+            projects=_read_projects(answer),
             version=str(answer.get("version", "")),
             receipt=_read_receipt(answer),
         )
 
     def find_login_method(self) -> LoginMethod | None:
         try:
-            answer = self._ask("GET", LOGIN_PATH, ASK_SECONDS)
+            answer = self._ask("GET", LOGIN_PATH, SEND_SECONDS)
         except (NotFound, Unauthorized):
             return None
         issuer, client_id = str(answer.get("issuer") or ""), str(answer.get("client_id") or "")
@@ -123,6 +126,11 @@ class HttpTeamServer:
             raise RemoteUnavailable(_describe_odd(self._url)) from exc
         return ChangePage(
             changes=tuple(change for change in decoded if change is not None),
+            people={
+                change.key if isinstance(change, Memory) else change.id: str(each.get("person", ""))
+                for each, change in zip(changes, decoded, strict=True)
+                if isinstance(change, Memory | Fact)
+            },
             next=str(answer.get("next", after)),
             more=answer.get("more") is True,
             receipt=_read_receipt(answer),
@@ -197,6 +205,11 @@ def _build_context(url: httpx.URL, certificates: str) -> ssl.SSLContext | bool:
         except (OSError, ssl.SSLError) as exc:
             raise ConfigError(f"upstream.certificates: cannot read {certificates}: {exc}") from exc
     return context
+
+
+def _read_projects(answer: Mapping[str, Any]) -> tuple[str, ...] | None:
+    projects = answer.get("projects")
+    return tuple(map(str, projects)) if isinstance(projects, list) else None
 
 
 def _read_receipt(answer: Mapping[str, Any]) -> int:

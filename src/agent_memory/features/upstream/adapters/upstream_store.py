@@ -21,12 +21,13 @@ import msgspec
 
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
-from agent_memory.features.upstream.model.merging import FactNote, FactStone
+from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.progress import (
     BackfillPhase,
     ProjectBackfill,
     SyncProgress,
 )
+from agent_memory.features.upstream.model.records import RecordRefused
 from agent_memory.features.upstream.ports import ChangedRecord, ForgottenItem, Origin
 from agent_memory.kernel.ids import PROJECT, EventId, KnowledgeId, MemoryKey, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -51,8 +52,8 @@ _GONE, _FORGOTTEN = b"out:gone:", b"out:forgotten:"
 _IN_SESSION, _IN_MEMORY, _IN_FACT = b"in:session:", b"in:memory:", b"in:fact:"
 _RECEIPT = b"in:receipt:"
 _CURSOR, _CHANGE, _AT = b"in:cursor", b"in:change:", b"in:at:"
-_FACT_STONE, _EVENT_STONE = b"stone:fact:", b"stone:event:"
-_DOOMED_EVENT, _DOOMED_MEMORY = b"doomed:event:", b"doomed:memory:"
+_FACT_TOMBSTONE, _EVENT_TOMBSTONE = b"stone:fact:", b"stone:event:"
+_ERASE_EVENT, _ERASE_MEMORY = b"doomed:event:", b"doomed:memory:"
 _MOST_BACKFILLS = 10_000
 _MOST_CLIENTS = 64  # of a person
 _PAGE = 500
@@ -72,6 +73,8 @@ class _ProgressRecord(msgspec.Struct, array_like=True, frozen=True):
     last_error_ms: int
     client: str = ""
     receipt: int = 0
+    rights: str = ""
+    last_refused: tuple[tuple[str, str, str], ...] = ()
 
 
 class _ReceiptRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -101,19 +104,19 @@ class _FactNoteRecord(msgspec.Struct, array_like=True, frozen=True):
     valued_ms: int
 
 
-class _StoneRecord(msgspec.Struct, array_like=True, frozen=True):
+class _TombstoneRecord(msgspec.Struct, array_like=True, frozen=True):
     scope: str
     at_ms: int
 
 
-class _TombstoneRecord(msgspec.Struct, array_like=True, frozen=True):
+class _ErasedMemoryRecord(msgspec.Struct, array_like=True, frozen=True):
     created_ms: int
     updated_ms: int
     commit: str
 
 
 class StoredUpstream:
-    """An ExchangeState, SentLedger, TakenRecords, ChangeList, Stones and ForgettingListener."""
+    """An ExchangeState, SentLedger, TakenRecords, ChangeList, Tombstones and ForgettingListener."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -123,7 +126,8 @@ class StoredUpstream:
         if value is None:
             return SyncProgress()
         fields = msgspec.structs.asdict(codec.unpack(value, _ProgressRecord))
-        return SyncProgress(**fields)
+        refused = tuple(RecordRefused(*each) for each in fields.pop("last_refused"))
+        return SyncProgress(**fields, last_refused=refused)
 
     def save(self, progress: SyncProgress, /) -> None:
         record = _ProgressRecord(**asdict(progress))
@@ -217,8 +221,8 @@ class StoredUpstream:
             )
 
     def note_events(self, events: Sequence[Event], /) -> None:
-        """Queue what was sent, or is of a project that is shared. Set a stone for what this server
-        has taken."""
+        """Queue what was sent, or is of a project that is shared. Set a tombstone for what this
+        server has taken."""
         sessions = [event.session_id for event in events]
         sent = self._find_names(_SENT_SESSION, sessions)
         taken = self._find_names(_IN_SESSION, sessions)
@@ -230,7 +234,7 @@ class StoredUpstream:
                 if event.session_id in sent or _get_domain(event) in shared
             )
         )
-        self.put_event_stones([e.event_id for e in events if e.session_id in taken])
+        self.put_event_tombstones([e.event_id for e in events if e.session_id in taken])
 
     def note_memories(self, memory_keys: Sequence[MemoryKey], /) -> None:
         sent = self._find_names(_SENT_DOMAIN, (key.domain for key in memory_keys))
@@ -274,6 +278,13 @@ class StoredUpstream:
 
     def get_fact_origins(self, names: Sequence[KnowledgeId], /) -> list[Origin | None]:
         return self._get_origins([_IN_FACT + name.encode() for name in names])
+
+    def find_people(self, memories: Sequence[Memory], /) -> list[str]:
+        origins = self.get_memory_origins([memory.key for memory in memories])
+        return [
+            memory.author if origin is None else origin.person
+            for memory, origin in zip(memories, origins, strict=True)
+        ]
 
     def find_taken_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
         return self._find_notes(_IN_FACT, names, _FactOriginRecord)
@@ -334,37 +345,37 @@ class StoredUpstream:
     def get_last(self) -> int:
         return self._store.get_sequence(_FAMILY, _CHANGE)
 
-    def get_fact_stones(self, names: Sequence[KnowledgeId], /) -> list[FactStone | None]:
-        rows = self._store.get_many(_FAMILY, [_FACT_STONE + name.encode() for name in names])
+    def get_fact_tombstones(self, names: Sequence[KnowledgeId], /) -> list[FactTombstone | None]:
+        rows = self._store.get_many(_FAMILY, [_FACT_TOMBSTONE + name.encode() for name in names])
         return [
-            None if row is None else _decode_stone(name, row)
+            None if row is None else _decode_tombstone(name, row)
             for name, row in zip(names, rows, strict=True)
         ]
 
-    def put_fact_stone(self, stone: FactStone, /) -> bool:
-        key = _FACT_STONE + stone.id.encode()
+    def put_fact_tombstone(self, tombstone: FactTombstone, /) -> bool:
+        key = _FACT_TOMBSTONE + tombstone.id.encode()
         while True:
             old = self._store.get(_FAMILY, key)
-            if old is not None and _decode_stone(stone.id, old).at_ms >= stone.at_ms:
+            if old is not None and _decode_tombstone(tombstone.id, old).at_ms >= tombstone.at_ms:
                 return False
             expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
-            put = Put(_FAMILY, key, codec.pack(_StoneRecord(stone.scope, stone.at_ms)))
-            if self._list_changes([ChangedRecord(fact=stone.id)], (put,), (expected,)):
+            put = Put(_FAMILY, key, codec.pack(_TombstoneRecord(tombstone.scope, tombstone.at_ms)))
+            if self._list_changes([ChangedRecord(fact=tombstone.id)], (put,), (expected,)):
                 return True
 
-    def list_fact_stones(self, after: str, /, *, limit: int) -> list[FactStone]:
-        rows = self._scan_names(_FACT_STONE, after, limit)
-        return [_decode_stone(KnowledgeId(name), value) for name, value in rows]
+    def list_fact_tombstones(self, after: str, /, *, limit: int) -> list[FactTombstone]:
+        rows = self._scan_names(_FACT_TOMBSTONE, after, limit)
+        return [_decode_tombstone(KnowledgeId(name), value) for name, value in rows]
 
-    def put_event_stones(self, names: Sequence[EventId], /) -> None:
+    def put_event_tombstones(self, names: Sequence[EventId], /) -> None:
         for name in dict.fromkeys(names):
-            key = _EVENT_STONE + name.encode()
+            key = _EVENT_TOMBSTONE + name.encode()
             if self._store.get(_FAMILY, key) is None:
                 put = Put(_FAMILY, key, codec.EMPTY)
                 self._list_changes([ChangedRecord(event=name)], (put,), (Absent(_FAMILY, key),))
 
-    def list_event_stones(self, after: str, /, *, limit: int) -> list[EventId]:
-        return [EventId(name) for name, _ in self._scan_names(_EVENT_STONE, after, limit)]
+    def list_event_tombstones(self, after: str, /, *, limit: int) -> list[EventId]:
+        return [EventId(name) for name, _ in self._scan_names(_EVENT_TOMBSTONE, after, limit)]
 
     def _find_names(self, prefix: bytes, names: Iterable[str]) -> set[str]:
         """Return those of the names that have a row."""
@@ -433,39 +444,46 @@ class StoredUpstream:
             self._store.submit([Batch(operations)]).result()
 
 
-class StoredDoomedRecords:
-    """A DoomedRecords."""
+class StoredErasures:
+    """A PendingErasures."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
     def add(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None:
         puts = [
-            *(Put(_FAMILY, _DOOMED_EVENT + name.encode(), codec.EMPTY) for name in events),
+            *(Put(_FAMILY, _ERASE_EVENT + name.encode(), codec.EMPTY) for name in events),
             *(
                 Put(
                     _FAMILY,
-                    _DOOMED_MEMORY + keys.memory(stone.key),
-                    codec.pack(_TombstoneRecord(stone.created_ms, stone.updated_ms, stone.commit)),
+                    _ERASE_MEMORY + keys.memory(tombstone.key),
+                    codec.pack(
+                        _ErasedMemoryRecord(
+                            tombstone.created_ms, tombstone.updated_ms, tombstone.commit
+                        )
+                    ),
                 )
-                for stone in tombstones
+                for tombstone in tombstones
             ),
         ]
         if puts:
             self._store.submit([Batch(tuple(puts))]).result()
 
-    def list_doomed(self, *, limit: int) -> tuple[list[EventId], list[Memory]]:
+    def list_pending(self, *, limit: int) -> tuple[list[EventId], list[Memory]]:
         def scan(prefix: bytes) -> list[tuple[bytes, bytes]]:
             rows = self._store.scan(_FAMILY, prefix, keys.end_of(prefix), limit=limit)
             return [(key[len(prefix) :], value) for key, value in rows]
 
-        events = [EventId(name.decode()) for name, _ in scan(_DOOMED_EVENT)]
-        return events, [_decode_tombstone(key, value) for key, value in scan(_DOOMED_MEMORY)]
+        events = [EventId(name.decode()) for name, _ in scan(_ERASE_EVENT)]
+        return events, [_decode_erased_memory(key, value) for key, value in scan(_ERASE_MEMORY)]
 
     def drop(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None:
         removals = [
-            *(Delete(_FAMILY, _DOOMED_EVENT + name.encode()) for name in events),
-            *(Delete(_FAMILY, _DOOMED_MEMORY + keys.memory(stone.key)) for stone in tombstones),
+            *(Delete(_FAMILY, _ERASE_EVENT + name.encode()) for name in events),
+            *(
+                Delete(_FAMILY, _ERASE_MEMORY + keys.memory(tombstone.key))
+                for tombstone in tombstones
+            ),
         ]
         if removals:
             self._store.submit([Batch(tuple(removals))]).result()
@@ -495,13 +513,13 @@ def _decode_record(name: bytes) -> ChangedRecord:
     return ChangedRecord(event=EventId(name[len(_EVENT_MARK) :].decode()))
 
 
-def _decode_stone(name: KnowledgeId, value: bytes) -> FactStone:
-    record = codec.unpack(value, _StoneRecord)
-    return FactStone(id=name, scope=record.scope, at_ms=Millis(record.at_ms))
-
-
-def _decode_tombstone(key: bytes, value: bytes) -> Memory:
+def _decode_tombstone(name: KnowledgeId, value: bytes) -> FactTombstone:
     record = codec.unpack(value, _TombstoneRecord)
+    return FactTombstone(id=name, scope=record.scope, at_ms=Millis(record.at_ms))
+
+
+def _decode_erased_memory(key: bytes, value: bytes) -> Memory:
+    record = codec.unpack(value, _ErasedMemoryRecord)
     return Memory(
         **keys.parse_memory(key)._asdict(),
         summary="",

@@ -9,7 +9,7 @@ from agent_memory.kernel.ids import KnowledgeId, Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactStone:
+class FactTombstone:
     """A fact that was removed. It outweighs every value that the fact had until then."""
 
     id: KnowledgeId
@@ -32,9 +32,9 @@ class FactNote:
     scope: str
     valued_ms: Millis
 
-    def build_stone(self, name: KnowledgeId, now: Millis) -> FactStone:
-        """Return the stone of the fact. Its last value may be from a clock that is ahead."""
-        return FactStone(id=name, scope=self.scope, at_ms=Millis(max(now, self.valued_ms)))
+    def build_tombstone(self, name: KnowledgeId, now: Millis) -> FactTombstone:
+        """Return the tombstone of the fact. Its last value may be from a clock that is ahead."""
+        return FactTombstone(id=name, scope=self.scope, at_ms=Millis(max(now, self.valued_ms)))
 
 
 def note_fact(fact: Fact) -> FactNote:

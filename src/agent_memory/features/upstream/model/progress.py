@@ -3,10 +3,13 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from agent_memory.features.upstream.model.records import RecordRefused
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.kernel.ids import Millis
 
 MAX_ERROR_CHARS = 300
+MAX_REFUSED = 10  # that are kept
+READER = "reader"
 NEVER = Millis(0)
 
 
@@ -32,7 +35,8 @@ class SyncProgress:
 
     `cursor` is the last entry of the outbox that was sent; None before the first. `pulled` is the
     place in the server's changes, for the projects `pulled_for`. `receipt` is the last one that the
-    server gave to this machine, which it knows as `client`.
+    server gave to this machine, which it knows as `client`. `rights` are those of the key at that
+    time, and `last_refused` some of what the server refused, the newest last.
     """
 
     url: str = ""
@@ -47,6 +51,13 @@ class SyncProgress:
     last_error_ms: Millis = NEVER
     client: str = ""
     receipt: int = 0
+    rights: str = ""
+    last_refused: tuple[RecordRefused, ...] = ()
+
+    @property
+    def only_receives(self) -> bool:
+        """Whether the key may only read: then nothing is sent."""
+        return self.rights.split(" ")[0] == READER
 
 
 class BackfillPhase(IntEnum):
@@ -56,7 +67,7 @@ class BackfillPhase(IntEnum):
     MEMORIES = 1
     FACTS = 2
     REMOVED_FACTS = 3  # that were sent, and whose removal was not
-    STONES = 4
+    TOMBSTONES = 4
     DONE = 5
 
 

@@ -1,16 +1,16 @@
 """What machines and a team's server send each other, and its form as JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.name_changes import NameChange
-from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, SessionId
+from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, Millis, SessionId
 
 MAX_RECORDS = 500  # of one batch
 MAX_BATCH_BYTES = 2 << 20  # of the texts of one batch; a single event may have more
@@ -19,7 +19,7 @@ MAX_MACHINE_CHARS = 64
 MAX_CLIENT_CHARS = 64
 MACHINE = "machine"  # metadata of an event: which one of its person sent it
 
-SharedRecord = Event | Memory | Fact | FactStone
+SharedRecord = Event | Memory | Fact | FactTombstone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class RecordBatch:
     events: tuple[Event, ...] = ()
     memories: tuple[Memory, ...] = ()
     facts: tuple[Fact, ...] = ()
-    removed_facts: tuple[FactStone, ...] = ()
+    removed_facts: tuple[FactTombstone, ...] = ()
     forgotten: tuple[EventId, ...] = ()
 
     @classmethod
@@ -43,7 +43,7 @@ class RecordBatch:
             events=tuple(each for each in records if isinstance(each, Event)),
             memories=tuple(each for each in records if isinstance(each, Memory)),
             facts=tuple(each for each in records if isinstance(each, Fact)),
-            removed_facts=tuple(each for each in records if isinstance(each, FactStone)),
+            removed_facts=tuple(each for each in records if isinstance(each, FactTombstone)),
         )
 
     @property
@@ -51,8 +51,7 @@ class RecordBatch:
         return *self.events, *self.memories, *self.facts, *self.removed_facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRefused:
+class RecordRefused(NamedTuple):
     """A record that the server did not take, and why."""
 
     kind: str
@@ -77,7 +76,8 @@ class ForgottenEvent:
     event_id: EventId
 
 
-TeamChange = Memory | Fact | FactStone | ForgottenEvent
+TeamChange = Memory | Fact | FactTombstone | ForgottenEvent
+People = Mapping[MemoryKey | KnowledgeId, str]  # whom memories and facts come from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +86,7 @@ class ChangePage:
 
     changes: tuple[TeamChange, ...]
     next: str
+    people: People = field(default_factory=dict)
     more: bool = False
     receipt: int = 0
 
@@ -109,8 +110,15 @@ class TeamIdentity:
 
     person: str
     role: str = ""
+    projects: tuple[str, ...] | None = None  # None: all
     version: str = ""
     receipt: int = 0
+
+    @property
+    def rights(self) -> str:
+        """The role and the projects, in a form to compare and to show."""
+        of = "" if self.projects is None else f" of {', '.join(self.projects) or 'no project'}"
+        return self.role + of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +139,7 @@ def encode_batch(batch: RecordBatch) -> dict[str, Any]:
         "events": list(map(encode_event, batch.events)),
         "memories": list(map(encode_memory, batch.memories)),
         "facts": list(map(encode_fact, batch.facts)),
-        "removed_facts": [asdict(stone) for stone in batch.removed_facts],
+        "removed_facts": [asdict(tombstone) for tombstone in batch.removed_facts],
         "forgotten": list(batch.forgotten),
     }
 
@@ -217,22 +225,24 @@ def decode_fact(fields: Mapping[str, Any]) -> Fact:
     return Fact(**known, confidence=float(confidence))
 
 
-def decode_stone(fields: Mapping[str, Any]) -> FactStone:
+def decode_tombstone(fields: Mapping[str, Any]) -> FactTombstone:
     """Decode a removed fact. Raises InvalidInput."""
-    return FactStone(
+    return FactTombstone(
         id=KnowledgeId(_text(fields, "id")),
         scope=_text(fields, "scope"),
         at_ms=Millis(_number(fields, "at_ms")),
     )
 
 
-def encode_change(change: TeamChange) -> dict[str, Any]:
+def encode_change(change: TeamChange, people: People) -> dict[str, Any]:
     match change:
         case Memory():
-            return {"kind": "memory", "record": encode_memory(change)}
+            person = people.get(change.key, "")
+            return {"kind": "memory", "record": encode_memory(change), "person": person}
         case Fact():
-            return {"kind": "fact", "record": encode_fact(change)}
-        case FactStone():
+            person = people.get(change.id, "")
+            return {"kind": "fact", "record": encode_fact(change), "person": person}
+        case FactTombstone():
             return {"kind": "removed_fact", "record": asdict(change)}
         case ForgottenEvent():
             return {"kind": "forgotten_event", "record": asdict(change)}
@@ -250,7 +260,7 @@ def decode_change(fields: Mapping[str, Any]) -> TeamChange | None:
         case "fact":
             return decode_fact(record)
         case "removed_fact":
-            return decode_stone(record)
+            return decode_tombstone(record)
         case "forgotten_event":
             return ForgottenEvent(event_id=EventId(_text(record, "event_id")))
         case _:

@@ -9,7 +9,7 @@ from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.ports import Memories
-from agent_memory.features.upstream.ports import DoomedRecords, Eraser
+from agent_memory.features.upstream.ports import Eraser, PendingErasures
 from agent_memory.features.upstream.services.merging import MemoryMerger
 from agent_memory.kernel.ids import USER, EventId
 
@@ -39,7 +39,7 @@ class ForgettingEraser:
 
 @dataclass(frozen=True, slots=True)
 class Erasing:
-    doomed: DoomedRecords
+    erasures: PendingErasures
     eraser: Eraser
     log: EventLog
     memories: Memories
@@ -50,13 +50,13 @@ class Erasing:
         count = 0
         while True:
             check()
-            events, tombstones = self.doomed.list_doomed(limit=_PAGE)
+            events, tombstones = self.erasures.list_pending(limit=_PAGE)
             if not events and not tombstones:
                 return count
             present = [name for name in events if self.log.get(name) is not None]
             if present:
                 self.eraser.erase_events(present)
-            stored = (self.memories.get(stone.key) for stone in tombstones)
+            stored = (self.memories.get(tombstone.key) for tombstone in tombstones)
             live = [
                 memory
                 for memory in stored
@@ -64,7 +64,7 @@ class Erasing:
             ]
             if live:
                 self.eraser.erase_memories(live)
-            for stone in tombstones:
-                self.merger.write(stone)
-            self.doomed.drop(events, tombstones)
+            for tombstone in tombstones:
+                self.merger.write(tombstone)
+            self.erasures.drop(events, tombstones)
             count += len(events) + len(tombstones)

@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event
@@ -15,9 +16,10 @@ from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import merging, scopes
-from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.progress import (
     MAX_ERROR_CHARS,
+    MAX_REFUSED,
     BackfillPhase,
     ProjectBackfill,
     RemoteSettings,
@@ -28,6 +30,7 @@ from agent_memory.features.upstream.model.records import (
     MAX_BATCH_BYTES,
     MAX_CHANGES,
     ForgottenEvent,
+    People,
     RecordBatch,
     RecordRefused,
     SendOutcome,
@@ -36,9 +39,11 @@ from agent_memory.features.upstream.model.records import (
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import (
-    DoomedRecords,
     ExchangeState,
+    Origin,
+    PendingErasures,
     SentLedger,
+    TakenRecords,
     TeamServer,
 )
 from agent_memory.features.upstream.services.back_off import BackOff
@@ -63,13 +68,21 @@ _FAILURES = (RemoteUnavailable, Unauthorized, InvalidInput, Overloaded)
 Check = Callable[[], None]
 
 
+class ForgettingMark(NamedTuple):
+    """The last forgetting at some time, and what the server had refused by then."""
+
+    number: int
+    refused: tuple[RecordRefused, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingNotice:
-    """What a forgetting asked of the server: how many of them it has, and how many wait because
-    it is away."""
+    """What a forgetting asked of the server: how many of them it has, how many wait because it is
+    away, and what it refused to forget."""
 
     asked: int = 0
     waiting: int = 0
+    refused: tuple[RecordRefused, ...] = ()
     error: str = ""
 
 
@@ -84,9 +97,10 @@ class Forwarding:
     outbox: Outbox
     memories: Memories
     outgoing: OutgoingRecords
+    taken: TakenRecords
     memory_merger: MemoryMerger
     fact_merger: FactMerger
-    doomed: DoomedRecords
+    erasures: PendingErasures
     clock: Clock
     back_off: BackOff
     on_refused: Callable[[RecordRefused], None]
@@ -110,14 +124,19 @@ class Forwarding:
         with self.lock:
             self._exchange(check, is_asked=True)
 
-    def get_last_forgotten(self) -> int:
+    def mark_forgettings(self) -> ForgettingMark:
         """Return a mark for `send_forgettings`."""
-        return self.ledger.get_last_forgotten()
+        return ForgettingMark(self.ledger.get_last_forgotten(), self.state.load().last_refused)
 
-    def send_forgettings(self, since: int) -> ForgettingNotice:
-        """Send the forgettings that wait, and tell what became of those since a mark."""
+    def send_forgettings(self, since: ForgettingMark) -> ForgettingNotice:
+        """Send the forgettings that wait, and tell what became of those since a mark. The job may
+        have sent some of them."""
         settings, error = self.read_settings(), ""
-        if settings.is_complete and self.ledger.list_forgotten(limit=1):
+        if (
+            settings.is_complete
+            and not self.state.load().only_receives
+            and self.ledger.list_forgotten(limit=1)
+        ):
             with self.lock:
                 try:
                     self._send_forgotten(self.connect(settings), lambda: None)
@@ -125,9 +144,12 @@ class Forwarding:
                     error = str(exc)
                     self.back_off.note_failure()
         left = self.ledger.list_forgotten(limit=_MOST_FORGOTTEN)
-        waiting = sum(item.number > since for item in left)
-        asked = self.ledger.get_last_forgotten() - since - waiting
-        return ForgettingNotice(asked=asked, waiting=waiting, error=error)
+        waiting = sum(item.number > since.number for item in left)
+        refused = [each for each in self.state.load().last_refused if each not in since.refused]
+        asked = self.ledger.get_last_forgotten() - since.number - waiting - len(refused)
+        return ForgettingNotice(
+            asked=max(0, asked), waiting=waiting, refused=tuple(refused), error=error
+        )
 
     def get_needed(self) -> int | None:
         """Return the last entry of the outbox that may be trimmed; None if all may."""
@@ -173,9 +195,10 @@ class Forwarding:
         try:
             server = self.connect(settings)
             self._prepare(settings, server)
-            self._send_forgotten(server, check)
-            self._follow_outbox(server, check)
-            self._send_past(server, check)
+            if not self.state.load().only_receives:
+                self._send_forgotten(server, check)
+                self._follow_outbox(server, check)
+                self._send_past(server, check)
             self._pull(server, check)
         except _FAILURES as exc:
             self.back_off.note_failure()
@@ -217,7 +240,13 @@ class Forwarding:
         identity = server.identify(client)
         if (progress.url, progress.person) != (settings.url, identity.person):
             self.state.reset()
-            return SyncProgress(url=settings.url, person=identity.person, client=client)
+            return SyncProgress(
+                url=settings.url, person=identity.person, rights=identity.rights, client=client
+            )
+        if identity.rights != progress.rights:  # what was refused may be accepted now
+            progress = replace(
+                progress, cursor=None, rights=identity.rights, refused=0, last_refused=()
+            )
         if identity.receipt >= progress.receipt:
             return replace(progress, client=client)
         self.on_server_restored()
@@ -318,6 +347,7 @@ class Forwarding:
         self._save(
             sent=progress.sent + outcome.taken,
             refused=progress.refused + len(outcome.refused),
+            last_refused=_keep_newest((*progress.last_refused, *outcome.refused)),
             # A lower one shows that the server was restored; the next exchange notices.
             receipt=max(progress.receipt, outcome.receipt),
         )
@@ -332,24 +362,28 @@ class Forwarding:
                 progress.pulled, scope, client=progress.client, limit=MAX_CHANGES
             )
             for change in page.changes:
-                self._apply(change, scope)
+                self._apply(change, scope, page.people)
             self._save(pulled=page.next, receipt=max(progress.receipt, page.receipt))
             if not page.more or page.next == progress.pulled:
                 return
 
-    def _apply(self, change: TeamChange, scope: SharedScope) -> None:
+    def _apply(self, change: TeamChange, scope: SharedScope, people: People) -> None:
         """Apply a change of the server, if it is in a project that is shared."""
         try:
             match change:
                 case Memory():
                     if scope.admits_memory(change):
+                        if self.memories.get(change.key) is None:
+                            self._note_person(people.get(change.key, ""), memory=change)
                         self.memory_merger.merge(change)
                         self.ledger.note_sent([], [change.domain], {})
                 case Fact():
                     if scope.admits_fact(change):
+                        if self.outgoing.knowledge.get(Fact, [change.id]) == [None]:
+                            self._note_person(people.get(change.id, ""), fact=change)
                         self.ledger.note_sent([], [], {change.id: merging.note_fact(change)})
                         self.fact_merger.merge(change)
-                case FactStone():
+                case FactTombstone():
                     if scope.admits_scope(change.scope):
                         self.ledger.drop_facts([change.id])
                         self.fact_merger.remove(change)
@@ -360,18 +394,31 @@ class Forwarding:
             name = str(getattr(change, "id", ""))
             self.on_refused(RecordRefused(kind=kind, name=name, reason=str(exc)))
 
+    def _note_person(
+        self, person: str, *, memory: Memory | None = None, fact: Fact | None = None
+    ) -> None:
+        """Note that a record which is new here comes from another person: recall says so."""
+        if person and person != self.state.load().person:
+            memories = [] if memory is None else [memory.key]
+            facts = {} if fact is None else {fact.id: merging.note_fact(fact)}
+            self.taken.note_taken(Origin(person, ""), [], memories, facts)
+
     def _forget(self, event_id: EventId, scope: SharedScope) -> None:
         event = self.log.get(event_id)
         if event is None:
             self.log.add_aliases([(event_id, self.clock.now())]).result()
         elif scope.admits_event(event) or self.ledger.is_sent(event.session_id):
-            self.doomed.add([event_id], [])
+            self.erasures.add([event_id], [])
 
     def _count_forgotten(self) -> int:
         return len(self.ledger.list_forgotten(limit=_MOST_FORGOTTEN))
 
     def _save(self, **fields: object) -> None:
         self.state.save(replace(self.state.load(), **fields))  # type: ignore[arg-type]
+
+
+def _keep_newest(refused: Iterable[RecordRefused]) -> tuple[RecordRefused, ...]:
+    return tuple(dict.fromkeys(refused))[-MAX_REFUSED:]
 
 
 def _split(records: Iterable[SharedRecord]) -> Iterator[list[SharedRecord]]:
@@ -398,7 +445,7 @@ def _measure(record: SharedRecord) -> int:
             return len(record.content) + 400
         case Fact():
             return len(record.value) + 300
-        case FactStone():
+        case FactTombstone():
             return 100
 
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +10,7 @@ from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    TEAM,
     Hit,
     Query,
     RecallResult,
@@ -20,14 +21,14 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.upstream.model import names
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import TeamRecord
-from agent_memory.features.upstream.ports import ExchangeState, TeamServer
+from agent_memory.features.upstream.ports import ExchangeState, TakenRecords, TeamServer
 from agent_memory.features.upstream.services.team_search import SEARCHED_KINDS
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     FeatureUnavailable,
     RemoteUnavailable,
 )
-from agent_memory.kernel.ids import USER, EventId, Millis
+from agent_memory.kernel.ids import USER, EventId, KnowledgeId, Millis
 
 BUDGET_SECONDS = 0.15  # from the beginning of the question
 AWAY_SECONDS = 10.0  # for which a server that was slow or away is not asked
@@ -79,6 +80,7 @@ class JointRecall:
     read_settings: Callable[[], RemoteSettings]
     connect: Callable[[RemoteSettings], TeamServer]
     state: ExchangeState
+    taken: TakenRecords
     watch: ServerWatch
 
     def resolve_time(self, words: str) -> tuple[Millis, Millis]:
@@ -87,9 +89,12 @@ class JointRecall:
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:
         """Return the hits of both, best first. What this machine has is not shown twice."""
         settings = self.read_settings()
+        if not settings.url:
+            return self.local.search(query, counted=counted)
         end = query.offset + min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         if not _is_shared(settings, query) or end > MAX_LIMIT:
-            return self.local.search(query, counted=counted)
+            own = self.local.search(query, counted=counted)
+            return replace(own, hits=self._mark_people(own.hits))
         began = self.watch.monotonic()
         wide = replace(query, offset=0, limit=end)
         future = self.watch.ask(lambda: self.connect(settings).search(wide, settings.scope))
@@ -136,7 +141,8 @@ class JointRecall:
         ]
         total = own.total + len(theirs)
         # Sorting is stable: of hits that score the same, this machine's come first.
-        hits = sorted([*own.hits, *theirs], key=lambda hit: -hit.score)[query.offset : end]
+        both = [*self._mark_people(own.hits), *theirs]
+        hits = sorted(both, key=lambda hit: -hit.score)[query.offset : end]
         warnings = [own.warning, warning]
         return replace(
             own,
@@ -145,6 +151,32 @@ class JointRecall:
             next=end if end < total else None,
             warning="; ".join(filter(None, warnings)) or None,
             certain=own.certain or (team is not None and team.certain and bool(theirs)),
+        )
+
+    def _mark_people(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """Mark the memories and facts here that came from other people of the team."""
+        memories = {
+            hit.uri: memory.key
+            for hit in hits
+            if hit.document.kind is DocumentKind.MEMORY
+            and (memory := self.local.documents.get_memory(hit.uri)) is not None
+        }
+        facts = {
+            hit.uri: KnowledgeId(hit.document.id)
+            for hit in hits
+            if hit.document.kind is DocumentKind.FACT
+        }
+        origins = {
+            **dict(
+                zip(memories, self.taken.get_memory_origins(list(memories.values())), strict=True)
+            ),
+            **dict(zip(facts, self.taken.get_fact_origins(list(facts.values())), strict=True)),
+        }
+        return tuple(
+            hit
+            if (origin := origins.get(hit.uri)) is None
+            else replace(hit, origin=TEAM, person=origin.person)
+            for hit in hits
         )
 
     def _is_here(self, hit: Hit, person: str) -> bool:

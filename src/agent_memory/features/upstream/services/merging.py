@@ -13,8 +13,8 @@ from agent_memory.features.memories.model.memories import Home, Memory, MemorySt
 from agent_memory.features.memories.ports import Memories, MemoryChange
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.upstream.model import merging
-from agent_memory.features.upstream.model.merging import FactStone
-from agent_memory.features.upstream.ports import DoomedRecords, Stones
+from agent_memory.features.upstream.model.merging import FactTombstone
+from agent_memory.features.upstream.ports import PendingErasures, Tombstones
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
 from agent_memory.kernel.ids import Domain
 
@@ -24,7 +24,7 @@ TRIES = 100  # if others write the same record at the same time
 @dataclass(frozen=True, slots=True)
 class MemoryMerger:
     memories: Memories
-    doomed: DoomedRecords
+    erasures: PendingErasures
     secrets: SecretsFilter
     find_home: Callable[[Domain], Home | None]
     on_change: Callable[[], None]
@@ -35,7 +35,7 @@ class MemoryMerger:
         stored = self.memories.get(copy.key)
         is_tombstone = copy.status is MemoryStatus.TOMBSTONE
         if is_tombstone and stored is not None and stored.status is not MemoryStatus.TOMBSTONE:
-            self.doomed.add([], [copy])
+            self.erasures.add([], [copy])
             return True
         if not is_tombstone:
             self._check_clean(copy)
@@ -70,7 +70,7 @@ class MemoryMerger:
 class FactMerger:
     knowledge: KnowledgeStore
     facts: Facts
-    stones: Stones
+    tombstones: Tombstones
     secrets: SecretsFilter
     on_change: Callable[[], None]
 
@@ -84,8 +84,8 @@ class FactMerger:
             is_clean = False
         if not is_clean:
             raise InvalidInput(f"the fact {copy.id} holds a secret")
-        (stone,) = self.stones.get_fact_stones([copy.id])
-        if stone is not None and stone.outweighs(copy):
+        (tombstone,) = self.tombstones.get_fact_tombstones([copy.id])
+        if tombstone is not None and tombstone.outweighs(copy):
             return False
         for _ in range(TRIES):
             (stored,) = self.knowledge.get(Fact, [copy.id])
@@ -102,12 +102,12 @@ class FactMerger:
                 return True
         raise Overloaded(f"the fact {copy.id} is being changed by others: try again")
 
-    def remove(self, stone: FactStone) -> bool:
+    def remove(self, tombstone: FactTombstone) -> bool:
         """Remove a fact that was removed elsewhere, unless it has a later value."""
-        changed = self.stones.put_fact_stone(stone)
-        (stored,) = self.knowledge.get(Fact, [stone.id])
-        if stored is not None and stone.outweighs(stored):
-            self.facts.remove([stone.id])
+        changed = self.tombstones.put_fact_tombstone(tombstone)
+        (stored,) = self.knowledge.get(Fact, [tombstone.id])
+        if stored is not None and tombstone.outweighs(stored):
+            self.facts.remove([tombstone.id])
         return changed
 
     def _build_changes(self, before: Fact | None, after: Fact) -> Sequence[KnowledgeChange]:

@@ -14,11 +14,11 @@ from agent_memory.features.log.model.outbox import (
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import scopes
-from agent_memory.features.upstream.model.merging import FactStone
+from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.progress import BackfillPhase, ProjectBackfill
 from agent_memory.features.upstream.model.records import SharedRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
-from agent_memory.features.upstream.ports import SentLedger, Stones
+from agent_memory.features.upstream.ports import SentLedger, Tombstones
 from agent_memory.kernel.ids import (
     MAX_MILLIS,
     Digest,
@@ -39,7 +39,7 @@ class OutgoingRecords:
     memories: Memories
     knowledge: KnowledgeStore
     ledger: SentLedger
-    stones: Stones
+    tombstones: Tombstones
     clock: Clock
 
     def collect(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> list[SharedRecord]:
@@ -57,7 +57,7 @@ class OutgoingRecords:
         facts = self.knowledge.get(Fact, names)
         records += (fact for fact in facts if fact is not None and scope.admits_fact(fact))
         gone = [name for name, fact in zip(names, facts, strict=True) if fact is None]
-        records += self._collect_stones(gone, scope)
+        records += self._collect_tombstones(gone, scope)
         return records
 
     def read_past(self, step: ProjectBackfill) -> tuple[list[SharedRecord], ProjectBackfill]:
@@ -72,8 +72,8 @@ class OutgoingRecords:
                 found = self._read_facts(scope, step.after)
             case BackfillPhase.REMOVED_FACTS:
                 found = self._read_removed_facts(scope, step.after)
-            case BackfillPhase.STONES:
-                found = self._read_stones(scope, step.after)
+            case BackfillPhase.TOMBSTONES:
+                found = self._read_tombstones(scope, step.after)
             case BackfillPhase.DONE:
                 return [], step
         records, after = found
@@ -111,25 +111,27 @@ class OutgoingRecords:
         names = self.ledger.list_sent_facts(after, limit=_PAGE)
         facts = self.knowledge.get(Fact, names)
         gone = [name for name, fact in zip(names, facts, strict=True) if fact is None]
-        return list(self._collect_stones(gone, scope)), names[-1] if len(names) == _PAGE else ""
+        return list(self._collect_tombstones(gone, scope)), names[-1] if len(names) == _PAGE else ""
 
-    def _read_stones(self, scope: SharedScope, after: str) -> tuple[Sequence[SharedRecord], str]:
-        found = self.stones.list_fact_stones(after, limit=_PAGE)
+    def _read_tombstones(
+        self, scope: SharedScope, after: str
+    ) -> tuple[Sequence[SharedRecord], str]:
+        found = self.tombstones.list_fact_tombstones(after, limit=_PAGE)
         last = found[-1].id if len(found) == _PAGE else ""
-        return [stone for stone in found if scope.admits_scope(stone.scope)], last
+        return [tombstone for tombstone in found if scope.admits_scope(tombstone.scope)], last
 
-    def _collect_stones(
+    def _collect_tombstones(
         self, gone: Sequence[KnowledgeId], scope: SharedScope
-    ) -> Iterator[FactStone]:
-        """Set stones for facts that were sent and are gone, and yield them. One that was set before
-        keeps its time: a value that another machine has given the fact since then stays."""
+    ) -> Iterator[FactTombstone]:
+        """Set tombstones for facts that were sent and are gone, and yield them. One that was set
+        before keeps its time: a value that another machine has given the fact since then stays."""
         sent = self.ledger.find_sent_facts(gone)
-        for name, known in zip(gone, self.stones.get_fact_stones(gone), strict=True):
+        for name, known in zip(gone, self.tombstones.get_fact_tombstones(gone), strict=True):
             if name in sent:
-                stone = sent[name].build_stone(name, self.clock.now())
-                self.stones.put_fact_stone(stone)
+                tombstone = sent[name].build_tombstone(name, self.clock.now())
+                self.tombstones.put_fact_tombstone(tombstone)
                 self.ledger.drop_facts([name])
-                yield stone
+                yield tombstone
             elif known is not None and scope.admits_scope(known.scope):
                 yield known
 

@@ -10,7 +10,7 @@ from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.model.outbox import FactChanged, MemoryChanged
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services.ingest import Clean, Ingest
-from agent_memory.features.memories.model.memories import Memory, get_family
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus, get_family
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import merging, names, scopes
 from agent_memory.features.upstream.model.records import (
@@ -18,6 +18,7 @@ from agent_memory.features.upstream.model.records import (
     MAX_CHANGES,
     ChangePage,
     ForgottenEvent,
+    People,
     RecordBatch,
     RecordRefused,
     SendOutcome,
@@ -27,15 +28,16 @@ from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import (
     ChangedRecord,
     ChangeList,
-    DoomedRecords,
     Origin,
-    Stones,
+    PendingErasures,
     TakenRecords,
+    Tombstones,
 )
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
 from agent_memory.kernel import access
+from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
-from agent_memory.kernel.ids import ORG, USER, Domain, EventId, KnowledgeId
+from agent_memory.kernel.ids import ORG, USER, Domain, EventId, KnowledgeId, MemoryKey
 from agent_memory.platform.ports import Clock
 
 _PAGE = 500
@@ -84,10 +86,10 @@ class Receiving:
     fact_merger: FactMerger
     taken: TakenRecords
     changes: ChangeList
-    stones: Stones
-    doomed: DoomedRecords
+    tombstones: Tombstones
+    erasures: PendingErasures
     clock: Clock
-    on_doomed: Callable[[], None]  # called when something is to be erased
+    on_erasure_due: Callable[[], None]  # called when something is to be erased
 
     def take(self, batch: RecordBatch, sender: Sender) -> SendOutcome:
         """Take a batch. All that was taken is durable when this returns; taking it again changes
@@ -97,12 +99,12 @@ class Receiving:
         self._take_events(batch.events, sender, origin, tally)
         self._take_memories(batch.memories, sender, origin, tally)
         self._take_facts(batch.facts, sender, origin, tally)
-        for stone in batch.removed_facts:
-            if not sender.may_see(_get_project(stone.scope)):
-                tally.refuse("fact", stone.id, "it is of no project that you may write to")
+        for tombstone in batch.removed_facts:
+            if not sender.may_see(_get_project(tombstone.scope)):
+                tally.refuse("fact", tombstone.id, "it is of no project that you may write to")
             else:
-                self.taken.drop_taken_facts([stone.id])
-                tally.add(self.fact_merger.remove(stone))
+                self.taken.drop_taken_facts([tombstone.id])
+                tally.add(self.fact_merger.remove(tombstone))
         self._forget_events(batch.forgotten, sender, tally)
         return SendOutcome(
             taken=tally.taken,
@@ -133,7 +135,28 @@ class Receiving:
                 break
         more = bool(entries) and place < self.changes.get_last()
         receipt = self._advance_receipt(sender) if found else self.get_receipt(sender)
-        return ChangePage(changes=tuple(found), next=str(place), more=more, receipt=receipt)
+        return ChangePage(
+            changes=tuple(found),
+            next=str(place),
+            people=self._find_people(found, sender),
+            more=more,
+            receipt=receipt,
+        )
+
+    def _find_people(self, changes: Sequence[TeamChange], sender: Sender) -> People:
+        """Return whom memories and facts come from, by their names on the sender's machine."""
+        memories = [each for each in changes if isinstance(each, Memory) and each.domain != USER]
+        facts = [each.id for each in changes if isinstance(each, Fact)]
+        people: dict[MemoryKey | KnowledgeId, str] = {
+            each.key: sender.person
+            for each in changes
+            if isinstance(each, Memory) and each.domain == USER
+        }
+        for memory, person in zip(memories, self.taken.find_people(memories), strict=True):
+            people[memory.key] = person
+        for name, origin in zip(facts, self.taken.get_fact_origins(facts), strict=True):
+            people[name] = "" if origin is None else origin.person
+        return people
 
     def get_receipt(self, sender: Sender) -> int:
         """Return the last receipt that the sender's client was given."""
@@ -211,16 +234,16 @@ class Receiving:
             yield [ChangedRecord(fact=fact.id) for fact in facts]
             name = facts[-1].id
         name = ""
-        while stones := self.stones.list_fact_stones(name, limit=_PAGE):
-            yield [ChangedRecord(fact=stone.id) for stone in stones]
-            name = stones[-1].id
+        while tombstones := self.tombstones.list_fact_tombstones(name, limit=_PAGE):
+            yield [ChangedRecord(fact=tombstone.id) for tombstone in tombstones]
+            name = tombstones[-1].id
         name = ""
-        while events := self.stones.list_event_stones(name, limit=_PAGE):
+        while events := self.tombstones.list_event_tombstones(name, limit=_PAGE):
             yield [ChangedRecord(event=event_id) for event_id in events]
             name = events[-1]
 
     def _note_facts(self, changed: Sequence[KnowledgeId]) -> None:
-        """Note the facts of projects that were given on this server itself, and set a stone for
+        """Note the facts of projects that were given on this server itself, and set a tombstone for
         those that are gone."""
         stored = self.knowledge.get(Fact, changed)
         present = (fact for fact in stored if fact is not None and _get_project(fact.scope))
@@ -229,7 +252,7 @@ class Receiving:
         )
         gone = [name for name, fact in zip(changed, stored, strict=True) if fact is None]
         for name, note in self.taken.find_taken_facts(gone).items():
-            self.stones.put_fact_stone(note.build_stone(name, self.clock.now()))
+            self.tombstones.put_fact_tombstone(note.build_tombstone(name, self.clock.now()))
             self.taken.drop_taken_facts([name])
 
     def _read_change(
@@ -243,10 +266,12 @@ class Receiving:
             return local if _is_shown(memory, local, scope) else None
         if record.fact is not None:
             (fact,) = self.knowledge.get(Fact, [record.fact])
-            (stone,) = self.stones.get_fact_stones([record.fact])
+            (tombstone,) = self.tombstones.get_fact_tombstones([record.fact])
             if fact is not None:
                 return fact if scope.admits_fact(fact) else None
-            return stone if stone is not None and scope.admits_scope(stone.scope) else None
+            return (
+                tombstone if tombstone is not None and scope.admits_scope(tombstone.scope) else None
+            )
         event_id, person = names.split_event(record.event or "")
         return ForgottenEvent(event_id=event_id) if person == sender.person else None
 
@@ -274,13 +299,21 @@ class Receiving:
         for memory in memories:
             try:
                 self._check_memory(memory, sender)
-                stored = names.to_server_memory(memory, sender.person)
-                self.taken.note_taken(origin, [], [stored.key], {})
-                tally.add(self.memory_merger.merge(stored))
+                copy = names.to_server_memory(memory, sender.person)
+                stored = self.memories.get(copy.key)
+                if memory.status is MemoryStatus.TOMBSTONE and not self._check_may_forget(
+                    stored, sender
+                ):
+                    tally.add(False)
+                    continue
+                # One that was captured on this server stays that of its author.
+                first = origin if stored is None else Origin(stored.author, "")
+                self.taken.note_taken(first, [], [copy.key], {})
+                tally.add(self.memory_merger.merge(copy))
             except (InvalidInput, Overloaded) as exc:
                 tally.refuse("memory", memory.id, str(exc))
-        if self.doomed.list_doomed(limit=1)[1]:
-            self.on_doomed()
+        if self.erasures.list_pending(limit=1)[1]:
+            self.on_erasure_due()
 
     def _check_memory(self, memory: Memory, sender: Sender) -> None:
         if memory.is_pending:
@@ -290,6 +323,28 @@ class Receiving:
             return
         if family in (ORG, USER) or not sender.may_see(_get_project(memory.domain)):
             raise InvalidInput("it is of no project that you may write to")
+
+    def _check_may_forget(self, stored: Memory | None, sender: Sender) -> bool:
+        """Return whether there is something to forget.
+
+        On a team server, raises InvalidInput for a memory that came from another person, unless the
+        sender is an admin.
+        """
+        caller = access.get_caller()
+        if caller is None or caller.role is Role.ADMIN:
+            return True
+        if stored is None:
+            return False
+        is_gone = stored.status is MemoryStatus.TOMBSTONE
+        if is_gone or stored.domain == names.build_private_domain(sender.person):
+            return True
+        (person,) = self.taken.find_people([stored])
+        if person != sender.person:
+            raise InvalidInput(
+                f"{person or 'someone else'} captured it: only they or an admin of your team can"
+                " forget it there"
+            )
+        return True
 
     def _take_facts(
         self, facts: Sequence[Fact], sender: Sender, origin: Origin, tally: _BatchTally
@@ -314,12 +369,12 @@ class Receiving:
         absent = [event_id for event_id in owned if event_id not in set(present)]
         if absent:
             self.log.add_aliases([(each, self.clock.now()) for each in absent]).result()
-        self.doomed.add(present, [])
+        self.erasures.add(present, [])
         tally.taken += len(present)
         tally.known += len(absent)
-        self.stones.put_event_stones(owned)
+        self.tombstones.put_event_tombstones(owned)
         if present:
-            self.on_doomed()
+            self.on_erasure_due()
 
 
 def _stamp(event: Event, origin: Origin) -> Event:

@@ -128,17 +128,15 @@ class TeamSearch:
     def _mark(self, hit: Hit, authors: Mapping[str, str], sender: Sender) -> Hit:
         """Return a hit with its person, and a private memory as its own machine names it."""
         document = hit.document
-        origin: Origin | None = None
         match document.kind:
             case DocumentKind.EVENT:
                 return replace(hit, origin=TEAM, person=authors.get(document.id, ""))
             case DocumentKind.FACT:
                 (origin,) = self.taken.get_fact_origins([KnowledgeId(document.id)])
+                person = "" if origin is None else origin.person
             case _:
                 memory = self.recall.documents.get_memory(hit.uri)
-                if memory is not None:
-                    (origin,) = self.taken.get_memory_origins([memory.key])
-        person = "" if origin is None else origin.person
+                (person,) = [""] if memory is None else self.taken.find_people([memory])
         if document.domain == names.build_private_domain(sender.person):
             urn = document.id.replace(f"//{document.domain}/", f"//{USER}/", 1)
             document = replace(document, domain=USER, id=urn)
