@@ -2,6 +2,7 @@
 # make check  lint, types, contracts    make proto reference  regenerate
 # make bench  measure (QUICK=1, DATA=)  make soak   long runs (FAULTS=1000: as many faults)
 # make docs   build/site                make interop  outside tools
+# make suite-postgres  contract, parity and e2e tests on PostgreSQL
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,23 +11,34 @@ READY := $(VENV)/.ready
 JOBS ?= 4
 FAULTS ?= 100
 RESULTS := build/bench
+SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder -q -m "not soak"
+# These use an installed product, which has files: the switch would change nothing.
+ON_POSTGRES := tests/parity tests/e2e --ignore tests/e2e/docs --ignore tests/e2e/packaging
 measure = $(BIN)/python -m bench.$(1) --json $(RESULTS)/$(1).json $(if $(QUICK),--quick)
 
 # Where it is set, each process of a run compiles every test anew, which takes 15 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test suite check docs proto reference bench soak interop clean
+.PHONY: demo test suite suite-postgres parity-postgres check docs proto reference bench soak interop clean
 
 demo: $(READY)
 	UI=$(UI) $(BIN)/python -m demo
 
 test: $(READY)
-	$(MAKE) --no-print-directory -j2 check suite
+	$(MAKE) --no-print-directory -j2 check suite parity-postgres
 
 suite: $(READY)
 	# The first time, compile the tests once instead of in every worker.
 	-@test -n "$(TESTS)" || test -d tests/unit/__pycache__ || $(BIN)/pytest --collect-only -qq >/dev/null
-	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -q -m "not soak" $(TESTS)
+	$(BIN)/pytest $(SPREAD) $(TESTS)
+
+# Every daemon of these tests has its memory on a server (tests/chosen_store.py).
+parity-postgres: $(READY)
+	TEST_STORE=postgres $(BIN)/pytest -q tests/parity
+
+suite-postgres: $(READY)
+	$(if $(TESTS),,$(BIN)/pytest $(SPREAD) -k postgres tests/contract)
+	TEST_STORE=postgres $(BIN)/pytest $(SPREAD) $(or $(TESTS),$(ON_POSTGRES))
 
 check: $(READY) docs
 	$(BIN)/ruff check

@@ -21,6 +21,7 @@ from typing import IO, Any, Self
 
 from agent_memory import config, launch
 from agent_memory.daemon import runtime_files
+from tests.chosen_store import choose_store, remove_store
 from tests.forked_daemons import ForkServer
 
 LAUNCHER = Path(launch.__file__).resolve()
@@ -151,6 +152,12 @@ class Home:
     def configure(self, text: str) -> None:
         self.config_file.parent.mkdir(parents=True, exist_ok=True)
         self.config_file.write_text(text)
+        choose_store(self.environ)
+
+    def read_config(self) -> str:
+        """Return what config.toml has, besides the store of this run; empty without a file."""
+        text = self.config_file.read_text() if self.config_file.exists() else ""
+        return remove_store(text, self.data)
 
     def command(self, program: str, *arguments: Word, launcher: Path = LAUNCHER) -> list[Word]:
         return [sys.executable, "-I", "-S", str(launcher), program, *arguments]
@@ -178,6 +185,7 @@ class Home:
         cwd: Path | None = None,
     ) -> Answer:
         """Run a command without a daemon and without the launcher, which is faster."""
+        choose_store(self.environ)
         words = (program, *arguments)
         environ = {**self.environ, **(env or {})}
         return Answer(*ForkServer.get_shared().run(words, environ, cwd or self.work, given))
@@ -190,6 +198,7 @@ class Home:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> Answer:
+        choose_store(self.environ)
         done = subprocess.run(
             words,
             input=given,
@@ -215,6 +224,7 @@ class Home:
     def begin_words(
         self, words: Sequence[Word], *, env: Mapping[str, str] | None = None
     ) -> "Running":
+        choose_store(self.environ)
         return Running(
             words,
             bufsize=0,  # bytes that nobody has read stay in the pipe
@@ -235,6 +245,7 @@ class Home:
         stdout: IO[bytes] | None = None,
         cwd: Path | None = None,
     ) -> "Screen":
+        choose_store(self.environ)
         return Screen(
             self.command(program, *arguments),
             {**self.environ, **(env or {})},
@@ -249,6 +260,7 @@ class Home:
         running = self.pid()
         if running is not None:
             return running
+        choose_store(self.environ)
         born = ForkServer.get_shared().start(self.environ, self.folder / "daemon.stderr")
         wait_until(
             lambda: born.poll() is not None or self._read_announced_pid() == born.pid, "it serves"
@@ -258,6 +270,7 @@ class Home:
 
     def fail_to_serve(self, **environ: str) -> Answer:
         """Run a daemon that fails to start, without the launcher."""
+        choose_store(self.environ)
         stderr = self.folder / "daemon.stderr"
         born = ForkServer.get_shared().start({**self.environ, **environ}, stderr)
         return Answer(born.wait(SECONDS), b"", stderr.read_bytes())

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
+from tests.chosen_store import IS_POSTGRES
 from tests.daemon_process import Daemon
 from tests.memory_client import Client
 from tests.slow_files import get_rank
@@ -58,8 +59,13 @@ def name() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the slowest files first. Sorting is stable: within a file the order stays."""
+    """Run the slowest files first. Sorting is stable: within a file the order stays. On PostgreSQL,
+    skip what is about RocksDB itself."""
     items.sort(key=lambda item: get_rank(item.path))
+    for item in items:
+        mark = item.get_closest_marker("rocksdb")
+        if IS_POSTGRES and mark is not None:
+            item.add_marker(pytest.mark.skip(reason=f"about RocksDB: {mark.args[0]}"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.chosen_store import choose_store
 from tests.forked_daemons import ForkedProcess, ForkServer
 from tests.memory_client import Client
 
@@ -85,6 +86,11 @@ class Daemon:
         return self.data_dir / "db"
 
     @property
+    def environ(self) -> dict[str, str]:
+        """The variables that it is started with."""
+        return dict(self._environ)
+
+    @property
     def pid(self) -> int:
         return self._running().pid
 
@@ -96,6 +102,7 @@ class Daemon:
 
     def start(self) -> None:
         assert self._process is None, "the daemon is running already"
+        choose_store(self._environ)
         self._process = ForkServer.get_shared().start(self._environ, self._stderr, self._uid)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:

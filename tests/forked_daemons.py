@@ -21,13 +21,15 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
+from agent_memory.bootstrap import build_server_store
 from agent_memory.daemon import daemon, doctor, serving, standalone
 from agent_memory.interfaces.cli import remote
 from agent_memory.interfaces.http import application
 
 COMMAND_SECONDS = 60.0
 _TICK = 0.005
-_LOADED_LATE = (application, doctor, remote, serving)  # by what needs them; here for all
+# By what needs them; here for all.
+_LOADED_LATE = (application, build_server_store, doctor, remote, serving)
 _CLONE_NEWNET = 0x40000000
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _ROOT = Path(__file__).parents[1]

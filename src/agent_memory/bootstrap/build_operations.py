@@ -147,7 +147,7 @@ def _log_audit(entries: Sequence[AuditEntry], exc: AgentMemoryError) -> None:
 
 def _list_folders(folders: DaemonFolders) -> dict[str, Sequence[Path]]:
     return {
-        "store": [folders.db_path],
+        "store": [folders.db_path, folders.local],
         "word_index": [folders.index / LEXICAL],
         "vector_index": [folders.index / VECTORS_FOLDER],
         "notes": [folders.data / name for name in OWN_REPOSITORIES],

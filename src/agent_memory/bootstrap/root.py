@@ -100,11 +100,12 @@ class App:
         """Build what runs the commands that launchers send. All of them are loaded now: an upgrade
         may replace their files."""
         completing.attach_sources(PROGRAMS)
+        in_files = self.platform.sharing is None  # else what is there belongs to no daemon
         backend = Backend(
             services=self.services,
             control=None,
             open_offline=offline_admin,
-            own_db=self.platform.folders.db_path.resolve(),
+            own_db=self.platform.folders.db_path.resolve() if in_files else None,
             status=status,
             serve=serve,
             open_page=open_page,

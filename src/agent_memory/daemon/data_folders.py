@@ -8,6 +8,7 @@ from pathlib import Path
 from agent_memory import config
 from agent_memory.daemon import runtime_files
 from agent_memory.kernel.errors import ConfigError, InvalidInput, StorageFailed
+from agent_memory.kernel.text.addresses import hide_credentials
 
 
 def list_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -42,6 +43,15 @@ def check_deletable(environ: Mapping[str, str]) -> None:
     for folder in list_folders(environ):
         if backups and backups.exists() and backups.resolve().is_relative_to(folder.resolve()):
             raise InvalidInput(f"your backups in {backups} would be deleted too: move them first")
+
+
+def describe_server_memory(environ: Mapping[str, str]) -> str:
+    """Return where the memory is if it is on a server, without credentials; else nothing."""
+    try:
+        storage = config.load(environ).settings.storage
+    except ConfigError:
+        return ""
+    return f"{hide_credentials(storage.url)} (tenant {storage.tenant})" if storage.url else ""
 
 
 def delete(environ: Mapping[str, str]) -> list[Path]:

@@ -139,6 +139,9 @@ class ProcessControl:
         folders = data_folders.list_folders(os.environ)
         return folders, data_folders.measure(folders)
 
+    def describe_server_memory(self) -> str:
+        return data_folders.describe_server_memory(os.environ)
+
     def check_deletable(self) -> None:
         data_folders.check_deletable(os.environ)
 

@@ -21,6 +21,8 @@ from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import LAUNCHER, Home, wait_until
 from tests.memory_client import Client
 
+pytestmark = pytest.mark.rocksdb("a server has backups of its own: they refuse")
+
 BASE_MS = 1_700_000_000_000
 BEFORE, WRITERS = 200, 4
 OTHER_DISK = Path("/dev/shm")  # noqa: S108  # another file system where there is one

@@ -31,6 +31,7 @@ from agent_memory.platform.store import schema
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
+from tests.chosen_store import IS_POSTGRES, choose_store, has_stored, locate_store
 from tests.command_runner import wait_until
 from tests.forked_daemons import ForkServer
 from tests.memory_client import SERVICE, Client, message
@@ -77,6 +78,7 @@ class Home:
         cwd: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> Ended:
+        choose_store(self.environ)
         return subprocess.run(
             [sys.executable, "-I", "-S", str(LAUNCHER), program, *arguments],
             cwd=cwd or self.folder,
@@ -96,6 +98,7 @@ class Home:
         environ: Mapping[str, str] | None = None,
     ) -> Ended:
         """Run a command without launcher and daemon."""
+        choose_store(self.environ)
         words = (program, *arguments)
         environ = {**self.environ, **(environ or {})}
         code, out, err = ForkServer.get_shared().run(words, environ, cwd or self.folder)
@@ -124,6 +127,7 @@ class Home:
 
 def started(folder: Path, **environ: str) -> Iterator[Home]:
     home = Home(folder, **environ)
+    choose_store(home.environ)
     daemon = ForkServer.get_shared().start(home.environ, folder / "daemon.stderr")
     try:
         wait_until((home.data / "daemon.json").exists, "the daemon serves")
@@ -193,7 +197,7 @@ class TestStatus:
         assert Path(found["socket"]).is_socket()
         assert Path(found["grpc_socket"]).is_socket()
         assert found["data_dir"] == str(home.data)
-        assert found["db_path"] == str(home.data / "db")
+        assert found["db_path"] == locate_store(home.data)
         assert Path(found["log_path"]).is_file()
         assert found["uptime_seconds"] > 0
         assert found["events"] >= 0
@@ -209,7 +213,7 @@ class TestStatus:
 
     def test_verbose_adds_addresses_paths_and_where_settings_come_from(self, home: Home) -> None:
         text = home.daemon("status", "--verbose").stdout
-        assert f"  Database: {home.data / 'db'}\n" in text
+        assert f"  Database: {locate_store(home.data)}\n" in text
         assert "    grpc.port: from MEMORY_GRPC__PORT\n" in text
 
     def test_quiet_says_it_by_the_exit_code_only(self, home: Home) -> None:
@@ -416,17 +420,14 @@ class TestAdmin:
         ended = home.daemon("admin", "stats")
         assert ended.returncode == OK
         size = r"\d+(\.\d)? [KMG]?B"
+        engine = rf"\n  RocksDB Info:\n    Compaction: \d+ pending\n    WAL: {size}\n"
         assert re.fullmatch(
             r"Database Statistics:\n"
-            rf"  Path: {re.escape(str(home.data / 'db'))}\n"
+            rf"  Path: {re.escape(locate_store(home.data))}\n"
             rf"  Size: {size}\n"
             r"\n"
             r"  Column Families:\n"
-            rf"(    \w+: [\d,]+ entr(y|ies), {size}\n)+"
-            r"\n"
-            r"  RocksDB Info:\n"
-            r"    Compaction: \d+ pending\n"
-            rf"    WAL: {size}\n",
+            rf"(    \w+: [\d,]+ entr(y|ies), {size}\n)+" + ("" if IS_POSTGRES else engine),
             ended.stdout,
         )
         for family in ("events", "toc_nodes", "grips", "outbox"):
@@ -434,7 +435,7 @@ class TestAdmin:
 
     def test_stats_as_json_have_numbers(self, home: Home) -> None:
         found = home.json("memory-daemon", "admin", "stats")
-        assert found["path"] == str(home.data / "db")
+        assert found["path"] == locate_store(home.data)
         assert {each["name"] for each in found["families"]} >= {"events", "outbox"}
         for each in (found["size_bytes"], found["wal_bytes"], found["pending_compactions"]):
             assert isinstance(each, int)
@@ -479,6 +480,7 @@ class TestOtherDatabase:
         ended = home.daemon("admin", "--db-path", "other", "stats", cwd=tmp_path)
         assert f"  Path: {tmp_path / 'other'}\n" in ended.stdout
 
+    @pytest.mark.rocksdb("names the files of the store")
     def test_the_daemons_own_is_asked_of_the_daemon(self, home: Home) -> None:
         own = home.daemon("admin", "--db-path", str(home.data / "db"), "stats")
         assert own.returncode == OK, own.stderr
@@ -522,8 +524,7 @@ class TestTokens:
         assert found.keys() == {"name", "created_ms", "person", "role", "projects"}
         for log in (home.data / "logs").iterdir():
             assert secret not in log.read_text()
-        files = [path for path in (home.data / "db").iterdir() if path.is_file()]
-        assert [path for path in files if secret.encode() in path.read_bytes()] == []
+        assert not has_stored(home.data, secret)
 
     def test_it_can_be_asked_for_as_json(self, home: Home, name: str) -> None:
         made = home.json("memory-daemon", "token", "create", name)
@@ -565,7 +566,6 @@ class TestTokens:
     @pytest.mark.parametrize(
         ("arguments", "code", "said"),
         [
-            (("create", "default"), INVALID, "there is a key 'default' already"),
             (("create", "a b"), INVALID, "is not a valid key name"),
             (("create", ""), INVALID, "is not a valid key name"),
             (("create",), USAGE, "Missing argument 'NAME'"),
@@ -577,6 +577,11 @@ class TestTokens:
         self, home: Home, arguments: tuple[str | bytes, ...], code: int, said: str
     ) -> None:
         assert_refused(home.daemon("token", *arguments), code, said)
+
+    def test_a_name_is_taken_once(self, home: Home, name: str) -> None:
+        assert home.daemon("token", "create", name).returncode == OK
+        again = home.daemon("token", "create", name)
+        assert_refused(again, INVALID, f"there is a key '{name}' already")
 
 
 class TestConfig:
@@ -781,7 +786,8 @@ class TestService:
         assert ended.returncode == OK, ended.stderr
         assert "start --foreground" in ended.stdout
         assert "Activate it with: " in ended.stdout
-        assert list(quiet_home.folder.rglob("*agent-memory*")) == []
+        of_the_test = [quiet_home.config_file.parent] if IS_POSTGRES else []
+        assert list(quiet_home.folder.rglob("*agent-memory*")) == of_the_test
 
     def test_it_is_installed_and_removed(self, home: Home, tmp_path: Path) -> None:
         environ = elsewhere(home, tmp_path)

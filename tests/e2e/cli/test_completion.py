@@ -189,7 +189,6 @@ class TestOffers:
             ("memory", "memory list --domain ", {"project", "user", "org", "project:work"}),
             ("memory", "memory install cl", {"claude-code", "cline"}),
             ("memory-daemon", "memory-daemon scheduler pause ", {"hourly-rollup"}),
-            ("memory-daemon", "memory-daemon token revoke ", {"default"}),
             ("kontekst", "kontekst --agent ", {"default"}),
             ("kontekst", "kontekst --a", {"--agent", "--auto-approve"}),
             ("kontekst", "kontekst s", {"sessions", "skills", "start", "stop"}),
@@ -200,6 +199,10 @@ class TestOffers:
         self, home: Home, program: str, line: str, offered: set[str]
     ) -> None:
         assert offered <= list_offers(home, program, line).keys()
+
+    def test_keys_are_offered(self, home: Home) -> None:
+        assert home.run("memory-daemon", "token", "create", "ci").code == 0
+        assert "ci" in list_offers(home, "memory-daemon", "memory-daemon token revoke ")
 
     def test_what_is_given_already_is_not_offered_again(self, home: Home) -> None:
         first, *_ = list_offers(home, "memory", "memory resolve ")

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests import forbid_connections
+from tests.chosen_store import describe_store
 from tests.command_runner import Answer, Home
+from tests.memory_commands import CONFIG
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in forbid_connections.CONNECT,
@@ -27,6 +29,7 @@ def run_sandboxed(home: Home, *arguments: str, program: str = "memory") -> Answe
     return home.run_words([sys.executable, wrapper, *home.command(program, *arguments)])
 
 
+@pytest.mark.rocksdb("the sandboxed command reads its files")
 def test_memory_is_read_and_a_write_is_refused_with_the_way_that_works(home: Home) -> None:
     home.run("memory", "capture", "decisions", "The lamp store is in PostgreSQL")
 
@@ -61,3 +64,12 @@ def test_what_needs_no_connection_works_and_the_rest_says_why_not(home: Home) ->
     examined = run_sandboxed(home, "doctor")
     assert f"daemon      {reason}" in examined.text
     assert examined.errors == ""
+
+
+def test_a_memory_on_a_server_cannot_be_read_there_and_names_the_way_that_works() -> None:
+    with Home() as home:
+        home.configure(describe_store(home.data))
+        home.serve()
+        refused = run_sandboxed(home, "recall", "lamp store")
+    assert (refused.code, refused.text) == (CONFIG, "")
+    assert "the database is on a server: use the MCP tools of memory" in refused.errors

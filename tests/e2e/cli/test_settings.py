@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent_memory import config
+from tests.chosen_store import IS_POSTGRES
 from tests.command_runner import Home
 
 CONFIG = 3
@@ -164,7 +165,7 @@ class TestUnset:
         answer = quiet.run_apart("memory", "config", "unset", "toc.max_tokens")
 
         assert answer.text.startswith("Removed toc.max_tokens; its default is 4096  (")
-        assert quiet.config_file.read_text() == "# mine\n[toc]\ntime_gap_ms = 9\n"
+        assert quiet.read_config() == "# mine\n[toc]\ntime_gap_ms = 9\n"
 
     def test_what_is_not_set_stays_so(self, quiet: Home) -> None:
         answer = quiet.run_apart("memory", "config", "unset", "toc.max_tokens")
@@ -173,7 +174,7 @@ class TestUnset:
             0,
             f"toc.max_tokens is not set in {quiet.config_file}.\n",
         )
-        assert not quiet.config_file.exists()
+        assert (quiet.config_file.exists(), quiet.read_config()) == (IS_POSTGRES, "")
 
     def test_an_unknown_name_is_refused_with_the_nearest(self, quiet: Home) -> None:
         answer = quiet.run_apart("memory", "config", "unset", "grpc.prt")

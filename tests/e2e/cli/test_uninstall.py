@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chosen_store import DATABASE, IS_POSTGRES
 from tests.command_runner import Home
 from tests.git_repositories import make_repository
 
@@ -71,11 +72,13 @@ def test_in_a_pipe_it_needs_yes_and_deletes_data_only_with_a_flag_of_its_own(
     assert done.code == 0, done
     assert home.pid() is None
     settings = {"config", "config/agent-memory"}
+    if IS_POSTGRES:
+        settings.add("config/agent-memory/config.toml")
     assert machine.list_paths() - machine.before - {"daemon.stderr"} <= settings
     assert machine.before <= machine.list_paths()
     assert (home.folder / ".bashrc").read_text() == "# mine\n"
     assert f"Kept {home.data}" in done.text
-    assert (home.data / "db").is_dir()
+    assert (home.data / DATABASE).is_dir()
 
     gone = home.run_apart(*PURGE, "--yes", "--delete-data", "--format", "json")
 
@@ -103,7 +106,7 @@ def test_on_a_terminal_it_asks_and_asks_twice_for_the_data(machine: Machine) -> 
         screen.type("yes\n")
         assert screen.finish() == 0
     assert home.pid() is None
-    assert (home.data / "db").is_dir()
+    assert (home.data / DATABASE).is_dir()
 
     with home.on_terminal(*PURGE) as screen:
         screen.read_until("Go on? [y/N] ")
@@ -172,6 +175,18 @@ class TestWithoutADaemon:
         assert answer.code == INVALID
         assert f"your backups in {backups} would be deleted too" in answer.errors
         assert backups.is_dir()
+
+    def test_a_memory_on_a_server_is_said_to_stay_there(self, quiet: Home) -> None:
+        address = "postgresql://ada:sesame@db.example/memory"
+        quiet.configure(f'[storage]\nurl = "{address}"\ntenant = "night"\n')
+
+        shown = quiet.run_apart(*PURGE, "--dry-run")
+        done = quiet.run_apart(*PURGE, "--yes", "--delete-data")
+
+        for answer in (shown, done):
+            stays = "The memory in postgresql://db.example/memory (tenant night) stays there\n"
+            assert (answer.code, stays in answer.text) == (0, True), answer
+            assert "sesame" not in answer.text
 
     def test_settings_among_dotfiles_stay_there(self, quiet: Home, tmp_path: Path) -> None:
         dotfiles = tmp_path / "agent-memory"

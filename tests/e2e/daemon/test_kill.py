@@ -17,15 +17,11 @@ from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Row
-from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.postgres import PostgresDatabase
-from agent_memory.platform.store.rocks import RocksEngine
-from agent_memory.platform.store.transacted import open_transacted
 from agent_memory.proto import memory_pb2 as pb
+from tests.chosen_store import describe_store, open_left_store
 from tests.contract.stores import unexpected
 from tests.daemon_process import Daemon
 from tests.memory_client import Client, assert_unavailable, message
-from tests.postgres_server import name_tenant, share_server
 
 SEED = 20260130
 ACKNOWLEDGEMENTS = range(20, 900)
@@ -34,12 +30,12 @@ START_MS = 1_738_281_600_000
 SESSIONS = ("session-001", "a:b", "a%3Ab", "a", "s\u00e9ance")
 
 
-STORES = ("rocks", "postgres")
+STORES = (pytest.param("rocks", marks=pytest.mark.rocksdb("the other is PostgreSQL")), "postgres")
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(12, marks=pytest.mark.soak)])
 def test_killed_again_and_again_it_keeps_each_acknowledged_event_exactly_once(
-    daemon: Daemon, tmp_path: Path, rounds: int
+    daemon: Daemon, rounds: int
 ) -> None:
     moments = random.Random(SEED)
     acknowledged: set[str] = set()
@@ -65,7 +61,7 @@ def test_killed_again_and_again_it_keeps_each_acknowledged_event_exactly_once(
             acknowledged |= set(unanswered)
             assert _ids_of_intact_events(client) == acknowledged
     daemon.kill()
-    _assert_indexes_agree(_open_store(daemon, tmp_path), acknowledged)
+    _assert_indexes_agree(open_left_store(daemon.data_dir, unexpected), acknowledged)
 
 
 @pytest.fixture(params=STORES)
@@ -73,7 +69,7 @@ def daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Daemon]:
     """Without background jobs, which would trim the outbox: all of it is looked at here."""
     storage = ""
     if request.param == "postgres":
-        storage = f'[storage]\nurl = "{share_server().url}"\ntenant = "{name_tenant(tmp_path)}"\n'
+        storage = describe_store(tmp_path / "data/agent-memory")
     folder = tmp_path / "config" / "agent-memory"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f"{storage}[scheduler]\nenabled = false\n")
@@ -192,15 +188,6 @@ def _ids_of_intact_events(client: Client) -> set[str]:
     order = [(event.timestamp_ms, event.event_id.encode()) for event in events]
     assert order == sorted(order)
     return set(ids)
-
-
-def _open_store(daemon: Daemon, home: Path) -> OrderedStore:
-    """Open the store of a daemon that was killed."""
-    if daemon.db_path.exists():
-        return CommittedStore(RocksEngine(daemon.db_path), watch=unexpected)
-    database = PostgresDatabase(share_server().url, name_tenant(home))
-    holder = (daemon.data_dir / "writer-id").read_text()  # whose lease has not ended yet
-    return open_transacted(database, unexpected, holder=holder, label="the next one")
 
 
 def _assert_indexes_agree(store: OrderedStore, expected: set[str]) -> None:

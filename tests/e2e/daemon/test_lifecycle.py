@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import __version__
+from tests.chosen_store import DATABASE, locate_store, name_first_key
 from tests.command_runner import SECONDS, Answer, Home, Running, patch_launcher, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -186,7 +187,7 @@ def test_status_tells_all_that_a_script_needs(running: Home) -> None:
     assert stat.S_ISSOCK(Path(found["http_socket"]).stat().st_mode)
     assert found["http_scheme"] == "http"
     assert found["data_dir"] == str(running.data)
-    assert found["db_path"] == str(running.data / "db")
+    assert found["db_path"] == locate_store(running.data)
     assert Path(found["log_path"]).is_file()
     assert found["uptime_seconds"] > 0
     assert found["events"] == 0
@@ -374,7 +375,7 @@ def test_commands_at_once_start_one_daemon(home: Home, count: int) -> None:
 
     assert [each.returncode for each in commands] == [0] * count
     assert {err for _, err in answers} == {b""}
-    assert {Answer(0, out, err).json()["path"] for out, err in answers} == {str(home.data / "db")}
+    assert {Answer(0, out, err).json()["path"] for out, err in answers} == {locate_store(home.data)}
     assert home.ready_count() == 1
     assert home.status()["pid"] == home.pid()
 
@@ -439,8 +440,8 @@ def _lock_names(home: Home, pid: int) -> bool:
 MILESTONES = (
     "data/agent-memory/daemon.lock",
     "data/agent-memory/logs/daemon.log",
-    "data/agent-memory/db/LOCK",
-    "data/agent-memory/db/CURRENT",
+    f"data/agent-memory/{DATABASE}/LOCK",
+    f"data/agent-memory/{DATABASE}/CURRENT",
     "data/agent-memory/key",
     "run/agent-memory/grpc.sock",
     "run/agent-memory/daemon.sock",
@@ -455,7 +456,7 @@ def test_killed_at_any_milestone_of_its_start_it_heals(home: Home) -> None:
     """All on one folder: what each dead daemon leaves is what the next one finds."""
     for milestone in MILESTONES:
         for path in (home.folder / each for each in MILESTONES):
-            if "/db/" not in str(path) and path.name != "key":
+            if f"/{DATABASE}/" not in str(path) and path.name != "key":
                 path.unlink(missing_ok=True)
         process = home.begin("memory-daemon", "start", "--foreground")
         with process:
@@ -520,7 +521,7 @@ def test_killed_between_making_the_first_key_and_writing_it_down_it_makes_anothe
     assert key.read_text().strip() not in ("", lost.strip())
     assert not (home.data / "key.pending").exists()
     names = home.run("memory-daemon", "token", "list", "--format", "json").json()
-    assert [each["name"] for each in names] == ["default"]
+    assert [each["name"] for each in names] == [name_first_key(home.data)]
 
 
 # What the disk may be like.
@@ -540,12 +541,12 @@ def test_a_file_in_place_of_the_data_folder_is_told_of(home: Home) -> None:
 
 def test_a_file_in_place_of_the_database_is_told_of(home: Home) -> None:
     home.data.mkdir(parents=True)
-    (home.data / "db").write_text("")
+    (home.data / DATABASE).write_text("")
 
     answer = home.run("memory-daemon", "start")
 
     assert (answer.code, answer.out) == (4, b"")
-    assert str(home.data / "db") in answer.errors
+    assert str(home.data / DATABASE) in answer.errors
     assert "Traceback" not in answer.errors
 
 
@@ -623,7 +624,7 @@ def test_a_database_that_another_daemon_has_open_is_told_of(running: Home, home:
 
 
 def test_after_a_failed_start_commands_hold_back_and_a_start_by_hand_does_not(home: Home) -> None:
-    obstacle = home.data / "db"
+    obstacle = home.data / DATABASE
     home.data.mkdir(parents=True)
     obstacle.write_text("")
     first = home.run(*STATS)

@@ -33,6 +33,8 @@ from tests.memory_commands import (
 )
 from tests.postgres_server import share_server
 
+pytestmark = pytest.mark.rocksdb("it copies from files to a server, and back")
+
 START_MS = 1_738_281_600_000
 EVENTS = 300
 SECRET = "sesame-of-forty-thieves"  # noqa: S105  # must never be shown

@@ -67,7 +67,8 @@ def test_the_mark_of_an_index(home: Home) -> None:
         mark = home.data / "index/store"
         assert mark.is_file(), what
         assert not mark.is_symlink(), what
-        assert home.log().count('"index.of_another_store"') == number, what
+        # Where the index is no folder, a daemon on a server cannot tell the history of it either.
+        assert home.log().count('"event": "index.of_another_') == number, what
         home.stop()
 
 

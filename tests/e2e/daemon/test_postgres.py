@@ -20,6 +20,7 @@ from agent_memory.platform.store.postgres import PostgresDatabase
 from bench.postgres_server import PostgresServer
 from tests.command_runner import Home, wait_until
 from tests.daemon_process import Daemon
+from tests.http_client import Web
 from tests.memory_client import message
 from tests.memory_commands import CONFIG, OK, STORAGE, MemoryCommand, assert_refused
 from tests.postgres_server import start_server
@@ -82,6 +83,18 @@ class TestEveryDay:
         stats = home.run("memory-daemon", "admin", "stats").text
         assert "  Column Families:\n    events: " in stats
         assert "RocksDB" not in stats
+
+    def test_files_beside_it_are_not_taken_for_its_database(self, home: Home) -> None:
+        """They may be there from before: a migration leaves them."""
+        beside = home.data / "db"
+        answer = home.run("memory-daemon", "admin", "--db-path", str(beside), "stats")
+        assert_refused(answer, CONFIG, f"there is no database at {beside}")
+
+    def test_what_it_keeps_in_files_is_measured(self, home: Home) -> None:
+        with Web(home).client() as client:
+            parts = client.get("/api/v1/disk/").json()["parts"]
+        (store,) = [part["bytes"] for part in parts if part["kind"] == "store"]
+        assert store > 0
 
     def test_an_export_has_everything(self, memory: MemoryCommand, tmp_path: Path) -> None:
         target = tmp_path / "all.jsonl"

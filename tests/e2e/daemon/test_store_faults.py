@@ -18,6 +18,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tests.command_runner import Home, wait_until
 from tests.memory_client import Client
 
+pytestmark = pytest.mark.rocksdb("the disk of the store is full")
+
 DISK = "24m"
 MOUNT, UMOUNT = shutil.which("mount") or "", shutil.which("umount") or ""
 

@@ -102,6 +102,7 @@ def test_an_mcp_client_that_asks_nothing_keeps_no_older_daemon(newer: Newer) -> 
             assert client.receive()["id"] == 1
 
 
+@pytest.mark.rocksdb("looks into the backup of its files")
 def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_migrated(
     newer: Newer,
 ) -> None:

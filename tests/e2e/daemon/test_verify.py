@@ -76,6 +76,7 @@ def test_what_is_sound_is_called_so(home: Home) -> None:
     assert answer.json()["memories"] == 1
 
 
+@pytest.mark.rocksdb("damages its log")
 def test_a_damaged_log_is_told_at_the_start_in_status_in_doctor_and_in_the_log(home: Home) -> None:
     ingest(home, range(EVENTS))
     kill(home)
@@ -100,6 +101,7 @@ def test_a_damaged_log_is_told_at_the_start_in_status_in_doctor_and_in_the_log(h
     assert EVENTS - 5 <= len(left) < EVENTS
 
 
+@pytest.mark.rocksdb("damages its tables")
 def test_a_damaged_table_is_repaired_while_no_daemon_runs(home: Home) -> None:
     ingest(home, range(EVENTS))
     assert home.run("memory-daemon", "admin", "compact").code == 0

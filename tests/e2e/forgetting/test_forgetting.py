@@ -3,20 +3,24 @@
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from agent_memory.features.forgetting.adapters.forgetting_plan import StoredForgettingPlan
 from agent_memory.features.forgetting.model.forgetting import Selection
 from agent_memory.features.forgetting.services.forgetting import CONTENTS, REMOVING
 from agent_memory.features.forgetting.services.purging import COMPACTING
 from agent_memory.kernel.ids import SessionId
 from agent_memory.platform.store import families
 from agent_memory.proto import memory_pb2 as pb
+from tests.chosen_store import has_stored, open_left_store
 from tests.command_runner import wait_until
-from tests.contract.stores import everything
+from tests.contract.stores import everything, unexpected
 from tests.daemon_process import Daemon
-from tests.forgetting_parts import find_files, open_harness
+from tests.forgetting_parts import find_files
+from tests.forgetting_program import open_forgetting
 from tests.search_client import Search
 from tests.toc_conversations import MINUTE, OUTBOX, Toc, make_event, millis
 
@@ -78,22 +82,23 @@ def _assert_gone(daemon: Daemon) -> None:
     daemon.stop()
     for words in (WORDS, b"marigold", b"the vault"):
         assert find_files(daemon.data_dir, words) == []
-    with open_harness(daemon.data_dir, rocks=True) as keeping:
-        assert not keeping.forgetting.plan.get_decision()
+    with closing(open_left_store(daemon.data_dir, unexpected)) as store:
+        assert not StoredForgettingPlan(store).get_decision()
         for family in families.ALL:
-            rows = everything(keeping.parts.store, family)
+            rows = everything(store, family)
             assert not any(b"vault opens" in part for row in rows for part in row), family
 
 
 def test_the_store_of_a_daemon_forgets(filled: Daemon) -> None:
-    assert find_files(filled.data_dir, WORDS)
-    with open_harness(filled.data_dir, rocks=True) as keeping:
+    assert has_stored(filled.data_dir, WORDS.decode())
+    with open_forgetting(filled.environ) as forgetting:
         selection = Selection(session_id=SessionId("vault"))
-        assert keeping.forgetting.preview(selection).events == len(DOOMED)
-        report = keeping.forgetting.forget_events(selection, lambda _phase, _count: None)
+        assert forgetting.preview(selection).events == len(DOOMED)
+        report = forgetting.forget_events(selection, lambda _phase, _count: None)
     assert report.proof.found_in == ()
     assert report.events == len(DOOMED)
     assert find_files(filled.data_dir, WORDS) == []
+    assert not has_stored(filled.data_dir, WORDS.decode())
     filled.start()
     _assert_gone(filled)
 
@@ -107,16 +112,16 @@ def test_the_store_of_a_daemon_forgets(filled: Daemon) -> None:
     ],
 )
 def test_killed_on_the_way_the_next_daemon_finishes_it(filled: Daemon, at: str) -> None:
-    _forget_and_kill(filled.data_dir, at)
+    _forget_and_kill(filled, at)
     started_ms = time.time_ns() // 1_000_000
     filled.start()
     with filled.client() as client:
         toc = Toc(client)
         wait_until(lambda: _has_run(toc.job(OUTBOX), started_ms), "the job has run", SECONDS)
     _assert_gone(filled)  # and stopped
-    with open_harness(filled.data_dir, rocks=True) as keeping:
+    with open_forgetting(filled.environ) as forgetting:
         selection = Selection(session_id=SessionId("vault"))
-        report = keeping.forgetting.earlier(selection, lambda _phase, _count: None)
+        report = forgetting.earlier(selection, lambda _phase, _count: None)
     assert report is not None
     assert report.events == len(DOOMED)
     assert report.proof.needles > 0
@@ -127,10 +132,11 @@ def _has_run(job: pb.JobStatusProto, since_ms: int) -> bool:
     return job.last_run_ms >= since_ms and not job.is_running
 
 
-def _forget_and_kill(folder: Path, at: str) -> None:
+def _forget_and_kill(daemon: Daemon, at: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.forgetting_program", str(folder), "vault", at],
+        [sys.executable, "-m", "tests.forgetting_program", "vault", at],
         cwd=ROOT,
+        env=daemon.environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
+from tests.chosen_store import choose_store
 from tests.command_runner import Home, patch_launcher, wait_until
 from tests.git_repositories import Repository, make_repository
 from tests.hook_inputs import encode_claude
@@ -196,6 +197,7 @@ def test_without_a_daemon_nothing_is_written(home: Home, agent: Agent) -> None:
     home.configure('hooks.mode = "opt-in"')
     expect_nothing()
     home.config_file.unlink()
+    choose_store(home.environ)
     home.data.mkdir(parents=True, mode=0o700)
     (home.data / "paused").write_text('{"until_ms": null}')
     expect_nothing()

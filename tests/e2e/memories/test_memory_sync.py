@@ -17,6 +17,7 @@ from agent_memory.features.memories.adapters.git import records
 from agent_memory.features.memories.adapters.git.records import NoteRecord
 from agent_memory.features.memories.model.memories import Memory as StoredMemory
 from tests import git_repositories
+from tests.chosen_store import lose_store
 from tests.command_runner import Answer, Home, Word, wait_until
 from tests.git_repositories import (
     DOMAIN,
@@ -393,7 +394,7 @@ class TestFreshFolders:
             assert new.memory.recall_ids("PostgreSQL") == [name]
             assert new.memory.show(name)["content"] == "for its JSONB"
             home.stop()
-            shutil.rmtree(home.data)
+            lose_store(home.data)
             assert new.memory.recall_ids("PostgreSQL") == []
             assert "1 imported" in new.sync("--force").text
             assert new.memory.recall_ids("JSONB") == [name]

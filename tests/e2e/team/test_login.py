@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from agent_memory.platform import oidc
-from tests.command_runner import Home
+from tests.command_runner import Home, wait_until
 from tests.memory_commands import OK, MemoryCommand
 from tests.oidc_issuer import AUDIENCE, CLIENT, IssuerProcess
 from tests.team_server import CONFIG, TeamServer
@@ -124,6 +124,7 @@ def test_a_key_can_be_stored_while_the_server_is_away() -> None:
         assert memory("remote", "add", address).code == OK
         with laptop.on_terminal("memory", "remote", "login") as screen:
             screen.read_until("Key for team: ")
+            wait_until(lambda: not screen.echoes, "echo is off")
             screen.type("am_of-ada\n")
             assert screen.finish() == OK, screen.text
         assert "the key was not checked" in screen.text

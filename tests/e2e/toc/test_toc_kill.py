@@ -17,10 +17,10 @@ from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
-from agent_memory.platform.store.committer import CommittedStore
-from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
+from tests.chosen_store import open_left_store
 from tests.command_runner import wait_until
 from tests.daemon_process import Daemon
 from tests.memory_client import assert_unavailable
@@ -219,10 +219,10 @@ def _running_or_done(name: str) -> Trigger:
 
 
 @contextmanager
-def _opened(daemon: Daemon) -> Iterator[tuple[CommittedStore, StoredToc, StoredEventLog]]:
+def _opened(daemon: Daemon) -> Iterator[tuple[OrderedStore, StoredToc, StoredEventLog]]:
     """The store that the daemon has left."""
     failures: list[StoreHealth] = []
-    store = CommittedStore(RocksEngine(daemon.db_path), watch=failures.append)
+    store = open_left_store(daemon.data_dir, failures.append)
     try:
         yield store, StoredToc(store), StoredEventLog(store)
     finally:
@@ -268,7 +268,7 @@ def _check_partition(toc: StoredToc, log: StoredEventLog, events: list[pb.Event]
     assert listed == Counter(leaves)
 
 
-def _check_versions(store: CommittedStore, toc: StoredToc) -> None:
+def _check_versions(store: OrderedStore, toc: StoredToc) -> None:
     """What is stored decodes, and what is pointed to is there; nothing else lies about."""
     rows = dict(store.scan(families.TOC_NODES, b"", b"\xff", limit=NUMBERS))
     pointers = dict(store.scan(families.TOC_LATEST, b"", b"\xff", limit=NUMBERS))

@@ -162,6 +162,10 @@ class Control(Protocol):
         """Return the folders of this user's data and settings, and their size in bytes."""
         ...
 
+    def describe_server_memory(self) -> str:
+        """Return where the memory is if it is on a server, which nothing here deletes."""
+        ...
+
     def check_deletable(self) -> None:
         """Raise InvalidInput if backups are in these folders."""
         ...

@@ -145,6 +145,8 @@ def _ask(run: Invocation, *, yes: bool, delete_data: bool) -> bool:
         return False
     listed = "\n".join(f"  {rendering.plain(str(folder))}" for folder in folders)
     run.terminal.write(f"Your data, settings, agents and skills ({size // 1000:,} kB):\n{listed}\n")
+    if server := control.describe_server_memory():
+        run.terminal.write(f"The memory in {rendering.plain(server)} stays there.\n")
     if not run.terminal.confirm("Delete these too? They cannot be restored."):
         return False
     control.check_deletable()
@@ -157,6 +159,7 @@ def _purge(run: Invocation, *, delete: bool, dry_run: bool) -> dict[str, Any]:
     unit = service_unit.for_platform(run.terminal.call)
     daemon = control.find_daemon()
     folders, _ = control.measure_data()
+    server = control.describe_server_memory()
     if dry_run:
         return {
             "service": str(unit.path) if unit.path.exists() else "",
@@ -164,6 +167,7 @@ def _purge(run: Invocation, *, delete: bool, dry_run: bool) -> dict[str, Any]:
             "completions": _remove_completions(run, dry_run=True),
             "deleted": [],
             "kept": [str(folder) for folder in folders],
+            "server": server,
         }
     service = _remove_service(run, unit)
     if daemon is not None:
@@ -177,6 +181,7 @@ def _purge(run: Invocation, *, delete: bool, dry_run: bool) -> dict[str, Any]:
         "completions": completions,
         "deleted": [str(folder) for folder in deleted],
         "kept": [str(folder) for folder in folders if folder.exists()],
+        "server": server,
     }
 
 
@@ -220,6 +225,8 @@ def _as_text(removal: Removal, rest: dict[str, Any], *, dry_run: bool) -> Iterat
     if rest["kept"]:
         would = "Would ask twice before it deletes" if dry_run else "Kept"
         yield f"{would} {', '.join(rest['kept'])}"
+    if rest["server"]:
+        yield f"The memory in {rest['server']} stays there"
     yield _LAST_WORDS
 
 
