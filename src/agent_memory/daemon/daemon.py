@@ -25,9 +25,16 @@ from agent_memory.bootstrap.core import build_core
 from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
-from agent_memory.kernel.errors import AgentMemoryError, StorageFailed, StorageLocked
+from agent_memory.kernel.errors import (
+    AgentMemoryError,
+    ConfigError,
+    StorageFailed,
+    StorageLocked,
+)
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.launcher import command_client, starting
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import schema
 
 if TYPE_CHECKING:
     from agent_memory.daemon.serving import Serving
@@ -143,6 +150,7 @@ class _Daemon:
         commands = CommandServer(core.answer_hook, version=__version__, on_newer=self._stop.set)
         serving: Serving | None = None
         try:
+            self._check_team(core.platform.store)
             # We hold the lock, so these files belong to a daemon that crashed.
             runtime_files.withdraw(self._folders, self._sockets)
             socket = self._sockets / "daemon.sock"
@@ -181,6 +189,17 @@ class _Daemon:
             finally:
                 await asyncio.to_thread(core.close if serving is None else serving.close)
             log.info("daemon.stopped")
+
+    def _check_team(self, store: OrderedStore) -> None:
+        """Raise ConfigError if the memory of a team would be served as that of one person."""
+        if self._settings.team.enabled:
+            schema.note_team(store)
+        elif "team.enabled" not in self._loaded.sources and schema.is_of_team(store):
+            raise ConfigError(
+                "this memory is a team's, and without `team.enabled = true` this daemon would show"
+                " what is private to everyone with a key: set it in config.toml, or to false if"
+                " the memory is yours alone now"
+            )
 
     def _end_with_store(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
         """Stop if only a new start can help: caches may be out of date."""

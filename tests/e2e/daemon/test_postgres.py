@@ -210,6 +210,13 @@ class TestServeTeam:
                 serving.send_signal(signal.SIGTERM)
                 assert serving.wait() == 0
 
+    def test_it_serves_no_memory_to_all_who_have_a_key(self, server: PostgresServer) -> None:
+        with Home() as home:
+            file = home.folder / "team.toml"
+            file.write_text(f'[storage]\nurl = "{server.url}"\n')
+            answer = home.run("memory-daemon", "serve-team", "--config", str(file))
+            assert_refused(answer, CONFIG, "team.enabled")
+
     def test_it_begins_no_memory_in_files(self) -> None:
         with Home() as home:
             file = home.folder / "team.toml"

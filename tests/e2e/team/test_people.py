@@ -1,13 +1,15 @@
 """People on a team server: keys, roles, projects and what is private, over every interface."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from agent_memory.interfaces.permissions import HTTP
 from agent_memory.proto import memory_pb2 as pb
-from tests.command_runner import Home
+from tests.command_runner import Home, wait_until
+from tests.memory_commands import CONFIG as CONFIG_ERROR
 from tests.team_server import CONFIG, Caller, TeamServer
 
 FORBIDDEN, UNAUTHORIZED, CREATED = 403, 401, 201
@@ -128,7 +130,7 @@ class TestKeys:
             home.configure(CONFIG)
             person = TeamServer(home).create("mole", "--role", "reader")
             home.run("memory-daemon", "stop")
-            home.configure("")
+            home.configure(CONFIG.replace("true", "false"))
             own = TeamServer(home)
             mole = own.caller("mole", person.secret)
             mole.get("/api/v1/search/", query="x")
@@ -355,8 +357,29 @@ class TestAudit:
         assert find(person="root", interface="http", target="/api/v1/jobs/", status=200)
         assert find(person="eve", method="memory.MemoryService.PauseJob", status=403)
         assert find(person="eve", interface="mcp", method="memory_capture", status=403)
-        assert find(interface="keys", method="create", target="ada")
+        created = [entry["target"] for entry in entries if entry["interface"] == "keys"]
+        assert any(re.fullmatch(r"ada \(ada, writer.*\)", target) for target in created)
         assert "eve" in server.home.run("memory-daemon", "audit", "--refused").text
+
+    def test_a_forgetting_from_a_machine_is_entered_with_its_record(
+        self, ada: Caller, root: Caller
+    ) -> None:
+        ada.rest("POST", "/api/v1/upstream/records/", json={"forgotten": ["regretted-9"]})
+        question = {"query": "anything", "projects": ["shop"]}
+        ada.rest("POST", "/api/v1/upstream/search/", json=question)
+        entries = json.loads(root.get("/api/v1/audit/", person="ada", limit=200))["entries"]
+        forgotten = [entry for entry in entries if entry["method"] == "forget"]
+        assert [entry["target"] for entry in forgotten] == ["event regretted-9"]
+        assert not [entry for entry in entries if entry["target"].endswith("/search/")]
+
+    def test_a_wrong_key_is_entered_with_its_address(
+        self, server: TeamServer, root: Caller
+    ) -> None:
+        server.caller("nobody", "am_wrong").get("/api/v1/events/")
+        wait_until(
+            lambda: "/api/v1/events/ from 127.0.0.1" in root.get("/api/v1/audit/", refused=True),
+            "it is entered",
+        )
 
     def test_filters_and_pages(self, root: Caller, eve: Caller) -> None:
         for _ in range(2):
@@ -384,3 +407,13 @@ class TestAfterARestart:
         again = TeamServer(server.home)
         text = again.caller("root", root.secret).get("/api/v1/audit/", person="ada", limit=200)
         assert '"/api/v1/events/"' in text
+
+    def test_it_is_not_served_to_one_person(self, server: TeamServer) -> None:
+        """Everyone with a key would see what is private."""
+        server.home.stop()
+        server.home.configure("")
+        answer = server.home.fail_to_serve()
+        assert answer.code == CONFIG_ERROR
+        assert "this memory is a team's" in answer.errors
+        server.home.configure(CONFIG.replace("true", "false"))  # it is theirs alone now
+        server.home.serve()

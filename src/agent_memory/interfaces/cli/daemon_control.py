@@ -68,16 +68,23 @@ def start(
 )
 @invocation
 def serve_team(run: Invocation) -> int:
-    """Serve a memory in PostgreSQL, in the foreground.
+    """Serve the memory of a team in PostgreSQL, in the foreground.
 
     For systemd or a container: the folder deploy/ has a unit, a compose file and an example of the
     settings. The command is `start --foreground`, but fails if storage.url is not set, instead of
-    beginning a memory in files.
+    beginning a memory in files, and if team.enabled is not, instead of showing everything to
+    everyone who has a key.
     """
-    if not run.loaded.settings.storage.url:
+    settings = run.loaded.settings
+    if not settings.storage.url:
         raise ConfigError(
             f"{run.find_config_file()} sets no storage.url: give the address of a PostgreSQL"
             " database, or use `memory-daemon start` for a memory in files"
+        )
+    if not settings.team.enabled:
+        raise ConfigError(
+            f"{run.find_config_file()} does not set `team.enabled = true`: without it, whoever has"
+            " a key sees everything; use `memory-daemon start` for a memory of your own"
         )
     options = StartOptions(foreground=True, log_level=run.log_level, config=run.config_file)
     run.terminal.end_waiting()  # the log of the daemon follows

@@ -29,7 +29,9 @@ from agent_memory.interfaces.cli.late_commands import Place
                 "service", "service", "Start the daemon at login, through systemd or launchd."
             ),
             "serve-team": Place(
-                "daemon_control", "serve_team", "Serve a memory in PostgreSQL, in the foreground."
+                "daemon_control",
+                "serve_team",
+                "Serve the memory of a team in PostgreSQL, in the foreground.",
             ),
         },
         "Read": {

@@ -140,7 +140,7 @@ def audit(
 
 
 def _describe_entry(entry: AuditEntry) -> str:
-    who = entry.person or "-"
+    who = entry.person or ("operator" if entry.interface == "keys" else "-")
     times = f" x{entry.count}" if entry.count > 1 else ""
     what = " ".join(filter(None, (entry.interface, entry.method, entry.target)))
     key = f" ({entry.key})" if entry.key else ""

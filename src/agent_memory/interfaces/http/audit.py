@@ -10,10 +10,10 @@ import structlog
 
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
-from agent_memory.interfaces.permissions import WEBSOCKET
+from agent_memory.interfaces.permissions import API, WEBSOCKET
 
 # These are answered with what is stored, though they are posted; MCP enters its tools itself.
-ASKING = frozenset({"/stream/recall", "/mcp"})
+ASKING = frozenset({"/stream/recall", "/mcp", f"{API}/upstream/search/"})
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_PATH = 512
 

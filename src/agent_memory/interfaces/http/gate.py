@@ -276,7 +276,7 @@ class Gate:
                     NOBODY,
                     "http",
                     scope.get("method", permissions.WEBSOCKET),
-                    scope["path"],
+                    f"{scope['path']} from {_get_peer(scope)}",
                     HTTPStatus.UNAUTHORIZED,
                 )
             raise RequestRefused(
@@ -289,6 +289,11 @@ class Gate:
             raise RequestRefused(HTTPStatus.BAD_REQUEST, "Content-Length is not a number of bytes")
         if int(length) > self._most:
             raise too_large(self._most)
+
+
+def _get_peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else "this machine"
 
 
 def _headers(scope: Scope) -> Headers:

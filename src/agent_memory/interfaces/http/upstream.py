@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from pydantic import Field
 
 from agent_memory import __version__
+from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.upstream.model import hit_records, records
 from agent_memory.features.upstream.model.records import (
     MAX_CHANGES,
@@ -16,6 +17,7 @@ from agent_memory.features.upstream.model.records import (
     MAX_MACHINE_CHARS,
     MAX_RECORDS,
     RecordBatch,
+    SendOutcome,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.services.receiving import Sender
@@ -195,6 +197,8 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         def take() -> Object:
             batch, refused = _parse_batch(sent)
             outcome = services.exchange.receiving.take(batch, sender)
+            if services.audit is not None:
+                services.audit.note_acts("upstream", "forget", _list_forgotten(batch, outcome))
             return {
                 "taken": outcome.taken,
                 "known": outcome.known,
@@ -253,6 +257,16 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         return answers.render_json(records.encode_opened(opened))
 
     return routes
+
+
+def _list_forgotten(batch: RecordBatch, outcome: SendOutcome) -> dict[str, int]:
+    """Return what a batch asked to forget, with the status of each for the audit log."""
+    refused = {each.name for each in outcome.refused}
+    return {f"event {name}": 200 for name in batch.forgotten} | {
+        f"{memory.domain} {memory.id}": 403 if memory.id in refused else 200
+        for memory in batch.memories
+        if memory.status is MemoryStatus.TOMBSTONE
+    }
 
 
 def _find_person(request: Request) -> str:

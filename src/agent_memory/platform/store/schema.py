@@ -11,6 +11,7 @@ from agent_memory.platform.store.batches import Absent, Batch, Committed, Equals
 VERSION = 1
 _KEY = b"schema"
 _IDENTITY = b"identity"
+_TEAM = b"team"
 
 Migration = Callable[[OrderedStore], None]
 """Migrates a store from the previous version. It must be safe to run again: a crash may come
@@ -71,6 +72,16 @@ def read_header(get: Callable[[str, bytes], bytes | None]) -> tuple[int, str]:
     if raw is None:
         raise StorageFailed("the store has no schema version")
     return _number(raw), (name or b"").decode("ascii", "replace")
+
+
+def note_team(store: OrderedStore) -> None:
+    """Note in the store that a team uses it: what is in it is not for everyone who opens it."""
+    if not is_of_team(store):
+        store.submit([Batch((Put(families.META, _TEAM, b"1"),))]).result()
+
+
+def is_of_team(store: OrderedStore) -> bool:
+    return store.get(families.META, _TEAM) is not None
 
 
 def _number(raw: bytes) -> int:

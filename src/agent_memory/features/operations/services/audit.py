@@ -1,7 +1,7 @@
 """The audit log: entries are collected and stored in groups, so that requests do not wait."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -69,19 +69,29 @@ class AuditLog:
 
     def note_key(self, action: str, name: str) -> None:
         """Enter durably that a key was created or revoked."""
+        self.note_acts("keys", action, {name: 200})
+
+    def note_acts(self, interface: str, method: str, targets: Mapping[str, int]) -> None:
+        """Enter durably what the caller did to each target, with its status."""
         caller = access.get_caller()
-        entry = AuditEntry(
-            at_ms=self.clock.now(),
-            person="" if caller is None else caller.person,
-            key="",
-            interface="keys",
-            method=action,
-            target=name,
-            status=200,
-        )
-        stored = self.enter(entry, must=True)
-        if stored is not None:
-            stored.result()
+        stored = [
+            self.enter(
+                AuditEntry(
+                    at_ms=self.clock.now(),
+                    person="" if caller is None else caller.person,
+                    key="",
+                    interface=interface,
+                    method=method,
+                    target=target,
+                    status=status,
+                ),
+                must=True,
+            )
+            for target, status in targets.items()
+        ]
+        for future in stored:
+            if future is not None:
+                future.result()
 
     def list_entries(
         self, wanted: AuditFilter, *, limit: int, before: int | None = None
