@@ -54,6 +54,7 @@ def diagnose(
     if serving.health is not Health.PROBLEM:
         yield from _check_status(environ)
         yield from _check_jobs(environ)
+        yield from _check_remote(environ)
     yield from _check_spool(folders.data / "spool")
     yield from _check_agents(environ, folder)
 
@@ -223,6 +224,21 @@ def _check_jobs(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         elif job.get("is_paused"):
             advice = f"memory-daemon scheduler resume {name}"
             yield _warning("jobs", f"{name} is paused", advice)
+
+
+def _check_remote(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    status = _json(_run_launcher(("memory", "remote", "status", "--format", "json"), environ).out)
+    if not isinstance(status, dict) or not status.get("url"):
+        return
+    name = str(status.get("name", ""))
+    if not status.get("has_key"):
+        yield _warning("team", f"there is no key for {name}", "memory remote login")
+    elif error := status.get("last_error"):
+        yield _warning("team", f"nothing is exchanged with {name}: {error}", "memory remote status")
+    elif refused := status.get("refused"):
+        yield _warning("team", f"{name} refused {refused:,} records", "memory remote status")
+    else:
+        yield _fine("team", f"{name} answers")
 
 
 def _check_spool(folder: Path) -> Iterator[CheckResult]:

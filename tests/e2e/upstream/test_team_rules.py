@@ -26,7 +26,7 @@ def capture(laptop: Laptop, words: str) -> str:
 
 
 def test_recall_says_whose_a_memory_is_that_came_down(team: Team) -> None:
-    _, ada, bob = team
+    server, ada, bob = team
     capture(ada, "The heron gateway has two nodes")
     mine = capture(bob, "The heron gateway runs on port 9000")
     for laptop in (ada, bob):
@@ -37,6 +37,9 @@ def test_recall_says_whose_a_memory_is_that_came_down(team: Team) -> None:
     assert (theirs["origin"], theirs["person"]) == ("team", "ada")
     assert (own["origin"], own["person"]) == ("local", None)
     assert bob.memory.show(mine)["summary"].endswith("9000")
+    # The server has no clone of the project, and so no notes.
+    verified = server.home.run("memory-daemon", "admin", "verify")
+    assert verified.code == OK, verified
 
 
 def test_only_the_one_who_captured_a_memory_can_forget_it_for_all(team: Team) -> None:
@@ -92,6 +95,7 @@ def test_a_server_is_not_removed_while_a_forgetting_waits_for_it() -> None:
         laptop.sync()
         server.home.stop()
         assert laptop.memory("forget", "--event", "waits-1", "--yes").code == OK
+        assert "nothing is exchanged with team" in laptop.memory("doctor").text
         refused = laptop.memory("remote", "remove")
         assert refused.code == INVALID
         assert "1 record that you have forgotten would stay there" in refused.errors

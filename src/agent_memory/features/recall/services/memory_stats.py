@@ -9,6 +9,7 @@ from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import MAX_LIMIT, Query, SearchScope
 from agent_memory.features.memories.model import memories, tiers
 from agent_memory.features.memories.model.memories import MemoryOutline, MemoryStatus
+from agent_memory.features.memories.model.projects import NOWHERE
 from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.memories.ports import Notebook, Projects
 from agent_memory.features.memories.services.editing import MemoryEditor
@@ -118,13 +119,18 @@ class MemoryStatistics:
         if len(lost) > _SHOWN:
             problems.append(f"so are {len(lost) - _SHOWN} more")
         noted: set[MemoryKey] = set()
+        with_notes: set[Domain] = set()  # others have no repository on this machine
         for domain in chosen:
             for home in self.resolver.list_homes(domain):
-                noted |= self._list_noted(domain, home, problems)
+                if home != NOWHERE:
+                    with_notes.add(domain)
+                    noted |= self._list_noted(domain, home, problems)
         missing = [
             memory
             for key, memory in kept.items()
-            if key not in noted and not memory.is_pending  # a review comes before the notes
+            if key not in noted
+            and memory.domain in with_notes
+            and not memory.is_pending  # a review comes before the notes
         ]
         problems += [f"{each.id} is in no note yet: memory sync" for each in missing[:_SHOWN]]
         if len(missing) > _SHOWN:

@@ -50,6 +50,7 @@ from agent_memory.features.upstream.services.back_off import BackOff
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
 from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.kernel.errors import (
+    AgentMemoryError,
     FeatureUnavailable,
     InvalidInput,
     Overloaded,
@@ -142,7 +143,7 @@ class Forwarding:
                     self._send_forgotten(self.connect(settings), lambda: None)
                 except _FAILURES as exc:
                     error = str(exc)
-                    self.back_off.note_failure()
+                    self._note_failure(exc)
         left = self.ledger.list_forgotten(limit=_MOST_FORGOTTEN)
         waiting = sum(item.number > since.number for item in left)
         refused = [each for each in self.state.load().last_refused if each not in since.refused]
@@ -201,13 +202,16 @@ class Forwarding:
                 self._send_past(server, check)
             self._pull(server, check)
         except _FAILURES as exc:
-            self.back_off.note_failure()
-            self._save(last_error=str(exc)[:MAX_ERROR_CHARS], last_error_ms=self.clock.now())
+            self._note_failure(exc)
             if is_asked:
                 raise
         else:
             self.back_off.reset()
             self._save(last_error="", last_success_ms=self.clock.now())
+
+    def _note_failure(self, exc: AgentMemoryError) -> None:
+        self.back_off.note_failure()
+        self._save(last_error=str(exc)[:MAX_ERROR_CHARS], last_error_ms=self.clock.now())
 
     def _prepare(self, settings: RemoteSettings, server: TeamServer) -> None:
         """Begin with a server, and with each project that was chosen since."""
