@@ -62,6 +62,7 @@ from agent_memory.platform.ports import Clock
 
 BATCH_RECORDS = 200
 MAX_BEHIND = 200_000  # entries of the outbox that wait for a server which is away
+FORGETTING_SECONDS = 5.0  # for which a forgetting waits for an exchange that is under way
 _ENTRIES = 250
 _MOST_FORGOTTEN = 10_000  # counted
 _FAILURES = (RemoteUnavailable, Unauthorized, InvalidInput, Overloaded)
@@ -138,12 +139,7 @@ class Forwarding:
             and not self.state.load().only_receives
             and self.ledger.list_forgotten(limit=1)
         ):
-            with self.lock:
-                try:
-                    self._send_forgotten(self.connect(settings), lambda: None)
-                except _FAILURES as exc:
-                    error = str(exc)
-                    self._note_failure(exc)
+            error = self._try_forgettings(settings)
         left = self.ledger.list_forgotten(limit=_MOST_FORGOTTEN)
         waiting = sum(item.number > since.number for item in left)
         refused = [each for each in self.state.load().last_refused if each not in since.refused]
@@ -151,6 +147,19 @@ class Forwarding:
         return ForgettingNotice(
             asked=max(0, asked), waiting=waiting, refused=tuple(refused), error=error
         )
+
+    def _try_forgettings(self, settings: RemoteSettings) -> str:
+        """Send them, and return what went wrong. They are sent soon if an exchange is under way."""
+        if not self.lock.acquire(timeout=FORGETTING_SECONDS):
+            return "records are being exchanged"
+        try:
+            self._send_forgotten(self.connect(settings), lambda: None)
+        except _FAILURES as exc:
+            self._note_failure(exc)
+            return str(exc)
+        finally:
+            self.lock.release()
+        return ""
 
     def get_needed(self) -> int | None:
         """Return the last entry of the outbox that may be trimmed; None if all may."""
@@ -302,7 +311,8 @@ class Forwarding:
                 records, step = self.outgoing.read_past(step)
                 self._send(server, records, check)
                 self.state.save_backfill(step)
-            self._follow_outbox(server, check)  # what is new must not wait for the past
+                self._send_forgotten(server, check)  # what is new must not wait for the past
+                self._follow_outbox(server, check)
 
     def _send(self, server: TeamServer, records: Sequence[SharedRecord], check: Check) -> None:
         for some in _split(records):
