@@ -71,9 +71,24 @@ TENANT = Rule(
     lambda name: re.fullmatch(r"[A-Za-z0-9._-]{1,63}", name) is not None,
 )
 
+DATABASE_ADDRESS = Rule(
+    "empty, or an address of PostgreSQL, such as postgresql://me@db.example/memory",
+    lambda url: not url or url.startswith(("postgresql://", "postgres://")),
+)
+
 SERVER_ADDRESS = Rule(
     "empty, or an address that begins with https:// (http:// only for this machine)",
     lambda url: not url or url.startswith(("https://", "http://")),
+)
+
+SHARED_PROJECTS = Rule(
+    "a list of names of projects: letters, digits, dots, dashes and underscores, such as my-app;"
+    " `user` are your own memories",
+    # As those of domains: other names belong to no project.
+    lambda name: (
+        re.fullmatch(r"(?:project:)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", name.strip())
+        is not None
+    ),
 )
 
 SWITCH_OFF = ProjectOverride("switch it off", lambda users, own: users and own)
@@ -89,8 +104,8 @@ EXTEND = ProjectOverride("add some", lambda users, own: list(dict.fromkeys((*use
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
     """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `rule`, `by_hand`; `words`, for
-    a list that may be written as one line; `file`, for the path of a file; `project`, a
-    ProjectOverride."""
+    a list that may be written as one line; `file`, for the path of a file; `private`, for a value
+    that may hold a password and is not quoted; `project`, a ProjectOverride."""
     metadata = {"doc": doc, "applies": applies, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -127,7 +142,9 @@ class StorageSettings:
         "Address of a PostgreSQL database to use instead of `storage.path`, such as"
         " `postgresql://me@db.example/memory`; needs the extra `postgres`. It works only in"
         " config.toml: your data goes there.",
+        rule=DATABASE_ADDRESS,
         by_hand=True,
+        private=True,
     )
     tenant: str = setting(
         "default",
@@ -308,6 +325,7 @@ class UpstreamSettings:
         "Projects whose events, memories and facts go to your team's server; `user` are your own"
         " memories, which no other person gets. Empty: nothing leaves. It works only in"
         " config.toml.",
+        rule=SHARED_PROJECTS,
         by_hand=True,
     )
     recall: bool = personal(
@@ -606,6 +624,7 @@ class Key:
     by_hand: bool = False
     words: bool = False
     file: bool = False
+    private: bool = False
     project: ProjectOverride | None = None
 
     def expects(self) -> str:
@@ -885,7 +904,8 @@ def _check_value(key: Key, value: Any, where: str) -> Any:
     if key.words and isinstance(value, str):
         value = _split_words(key, value, where)
     if not _fits(key, value):
-        raise ConfigError(f"{where}: {key.name} must be {key.expects()}, not {_cut(repr(value))}")
+        found = "" if key.private else f", not {_cut(repr(value))}"
+        raise ConfigError(f"{where}: {key.name} must be {key.expects()}{found}")
     return value
 
 

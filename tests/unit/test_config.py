@@ -837,6 +837,10 @@ def values_of(key: Key) -> st.SearchStrategy[Any]:
         return st.floats(key.minimum, key.maximum)
     if key.rule is config.TENANT:
         return st.sampled_from(("default", "a", "team-7.eu_west"))
+    if key.rule is config.DATABASE_ADDRESS:
+        return st.sampled_from(["", "postgresql://me@db.example/memory"])
+    if key.rule is config.SHARED_PROJECTS:
+        return st.lists(st.sampled_from(["user", "my-app", "project:shop"]), max_size=3)
     if key.rule is config.SERVER_ADDRESS:
         return st.sampled_from(("", "https://memory.example", "http://localhost:8000"))
     if key.rule is config.FOLDERS:

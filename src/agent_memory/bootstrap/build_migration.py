@@ -50,6 +50,20 @@ def migrate(
     return report
 
 
+def refuse_same(source: Place, target: Place) -> None:
+    """Raise InvalidInput if both are the same place."""
+    if _name_place(source) == _name_place(target):
+        raise InvalidInput(f"--from and --to are the same: {_name_place(source)}")
+
+
+def _name_place(place: Place) -> str:
+    if isinstance(place, Path):
+        return str(place.resolve())
+    with loading_driver():
+        from agent_memory.platform.store import postgres
+    return postgres.name_place(place.url, place.tenant)
+
+
 def hide_password(url: str) -> str:
     """Return an address of a server without its password."""
     with loading_driver():  # late: it takes time to load

@@ -152,7 +152,7 @@ def build_upstream(
         merger=memory_merger,
     )
     return UpstreamFeature(
-        exchange=TeamExchange(forwarding, receiving, erasing),
+        exchange=TeamExchange(forwarding, receiving, erasing, wake_ups.on_team_news),
         recall=JointRecall(
             local=recall.recall,
             knowledge=knowledge.store,

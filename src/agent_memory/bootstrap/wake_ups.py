@@ -18,7 +18,8 @@ class WakeUps:
     |                           | team sync                                 |
     | a memory changes          | change feed, outbox, team sync            |
     | a fact changes            | outbox, team sync                         |
-    | another machine forgets   | team sync                                 |
+    | another machine forgets,  | team sync                                 |
+    | or the server is changed  |                                           |
     | segments are cut          | rollup, outbox                            |
     | the outbox has more       | outbox                                    |
     | nodes are rebuilt         | outbox, contents rebuild                  |

@@ -191,9 +191,14 @@ def _check_status(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     health = status.get("store") or {}
     if not health.get("writable", True):
         text = f"the store cannot be written: {health.get('reason', '')}"
-        yield _problem(
-            "store", text, "free some space or check the disk; the daemon tries again by itself"
-        )
+        advice = "free some space or check the disk; the daemon tries again by itself"
+        if health.get("lost"):
+            text = f"the database server cannot be used: {health.get('reason', '')}"
+            advice = (
+                "check that it runs and that this machine reaches it (storage.url); the daemon goes"
+                " on by itself"
+            )
+        yield _problem("store", text, advice)
     for fields in status.get("damages", []):
         damage = Damage(**fields)
         advice = "memory-daemon stop && memory-daemon admin verify --repair"

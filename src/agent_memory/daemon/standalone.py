@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from agent_memory.kernel.status import CheckResult, StoreRepair
 
 STOP_SECONDS = 15.0
+WAKE_SECONDS = 5.0
 
 
 class ProcessControl:
@@ -129,6 +131,22 @@ class ProcessControl:
             config_file=Path(record.settings_file or folders.config_file),
             foreground=record.foreground,
         )
+
+    def wake_team_sync(self) -> None:
+        from agent_memory.bootstrap import build_hooks
+
+        if runtime_files.find_lock_holder(config.folders(os.environ)) is None:
+            return
+        launcher = build_hooks.build_installing().launcher
+        words = ("memory", "remote", "status", "--format", "quiet")  # which wakes the job
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(  # noqa: S603  our own; no shell
+                [launcher.python, "-I", "-S", launcher.script, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=WAKE_SECONDS,
+                check=False,
+            )
 
     def build_installing(self) -> Installing:
         from agent_memory.bootstrap import build_hooks
@@ -218,6 +236,14 @@ class ProcessControl:
         folders = config.folders(os.environ)
         storage = config.load(os.environ, file=options.config).settings.storage
         tenant = options.tenant or storage.tenant
+
+        def to_place(place: StorePlace) -> build_migration.Place:
+            if isinstance(place, Path):
+                return place
+            return build_migration.ServerPlace(url=place, tenant=tenant)
+
+        source, target = to_place(options.source), to_place(options.target)
+        build_migration.refuse_same(source, target)
         data = {folders.data, *(it.parent for it in _list_paths(options))}
         for folder in sorted(data):
             _refuse_daemon(replace(folders, data=folder))
@@ -225,15 +251,10 @@ class ProcessControl:
         # A daemon that starts now waits for this lock.
         lock = runtime_files.lock(folders, 0.0, lambda: False)
 
-        def to_place(place: StorePlace) -> build_migration.Place:
-            if isinstance(place, Path):
-                return place
-            return build_migration.ServerPlace(url=place, tenant=tenant)
-
         try:
             report = build_migration.migrate(
-                to_place(options.source),
-                to_place(options.target),
+                source,
+                target,
                 folders.data / Path(storage.path or "db").expanduser(),
                 folders.data,
                 on_progress,
@@ -241,10 +262,11 @@ class ProcessControl:
             _forget_failed_start(folders)
         finally:
             runtime_files.unlock(lock)
-        target = options.target
         return MigrateResult(
             report=report,
-            target=target if isinstance(target, Path) else build_migration.hide_password(target),
+            target=target
+            if isinstance(target, Path)
+            else build_migration.hide_password(target.url),
             tenant=tenant,
             set_tenant=storage.tenant,
         )

@@ -54,7 +54,7 @@ class BearerGuard:
 
     async def identify(self, authorization: str | None) -> Identity:
         """Return who sends an authorization header. Raises Unauthorized."""
-        secret = _read_secret(authorization)
+        secret = self._read_secret(authorization)
         if self._tokens is not None and secret.count(".") == 2 and not secret.startswith("am_"):
             return await self._tokens.verify(secret)
         key = self(authorization)
@@ -62,7 +62,7 @@ class BearerGuard:
 
     def __call__(self, authorization: str | None) -> AccessKey:
         """Return the key of an authorization header. Raises Unauthorized if it is not valid."""
-        key = self._access.check(_read_secret(authorization))
+        key = self._access.check(self._read_secret(authorization))
         if key is None:
             raise Unauthorized("the key is unknown or revoked")
         if self._access.team and not key.person:
@@ -74,16 +74,15 @@ class BearerGuard:
             # It may be limited to a role and to projects, which only a team server enforces.
             raise Unauthorized(
                 "this key belongs to a person of a team, and this daemon serves none: set"
-                " team.enabled"
+                " team.enabled, and restart it"
             )
         return key
 
-
-def _read_secret(authorization: str | None) -> str:
-    scheme, _, secret = (authorization or "").partition(" ")
-    if scheme.lower() != "bearer" or not secret or len(secret) > MAX_BEARER_CHARS:
-        raise Unauthorized(
-            "a bearer key is needed (authorization: Bearer ...);"
-            " create one with `memory-daemon token create NAME`"
-        )
-    return secret.strip()
+    def _read_secret(self, authorization: str | None) -> str:
+        scheme, _, secret = (authorization or "").partition(" ")
+        if scheme.lower() == "bearer" and secret and len(secret) <= MAX_BEARER_CHARS:
+            return secret.strip()
+        advice = "create one with `memory-daemon token create NAME`"
+        if self._access.team:
+            advice = "ask an admin of your team for one, or use `memory remote login`"
+        raise Unauthorized(f"a bearer key is needed (authorization: Bearer ...); {advice}")

@@ -9,6 +9,7 @@ AgentMemoryError
 ├── ContentBlocked      the secrets filter refused the content
 ├── FeatureUnavailable  the feature is switched off or not installed
 ├── ConfigError         a setting is wrong; the message names file, line and the nearest known key
+│   └── NotConfigured   a setting that this needs is not set
 ├── WorkerFailed        a background job crashed or hung
 │   └── WorkerClosed    the worker is closed; the job was not started
 ├── IndexFailed         an index could not be read or written; it is rebuilt if necessary
@@ -65,6 +66,10 @@ class FeatureUnavailable(AgentMemoryError):
 
 class ConfigError(AgentMemoryError):
     """A setting is wrong."""
+
+
+class NotConfigured(ConfigError):
+    """A setting that this needs is not set."""
 
 
 class WorkerFailed(AgentMemoryError):

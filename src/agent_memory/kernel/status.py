@@ -35,6 +35,7 @@ class StoreHealth:
     readable: bool = True
     reason: str = ""
     final: bool = False  # only a new start of the daemon can help
+    lost: bool = False  # the database server does not answer: reads fail too, until it does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,11 @@
 """A team's server as a machine sees it: over HTTP from a real daemon, and in a simulation."""
 
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -245,17 +247,20 @@ class TestOverHttp:
         with closing(HttpTeamServer(real.url, key)) as server, pytest.raises(InvalidInput):
             server.send(RecordBatch(events=events))
 
-    def test_a_server_that_is_away_or_another_is_reported(self, real: TeamServerHome) -> None:
+    def test_a_server_that_is_away_or_another_is_reported(self) -> None:
         with (
             closing(HttpTeamServer("http://127.0.0.1:9", "k")) as nobody,
             pytest.raises(RemoteUnavailable),
         ):
             nobody.identify()
-        with (
-            closing(HttpTeamServer(f"{real.url}/elsewhere", real.web.key)) as wrong,
-            pytest.raises(NotFound),
-        ):
-            wrong.identify()
+        with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as other:
+            threading.Thread(target=other.serve_forever).start()
+            url = f"http://127.0.0.1:{other.server_port}"
+            try:
+                with closing(HttpTeamServer(url, "k")) as wrong, pytest.raises(NotFound):
+                    wrong.identify()
+            finally:
+                other.shutdown()
 
 
 def test_a_connection_that_new_settings_have_replaced_counts_as_unavailable() -> None:

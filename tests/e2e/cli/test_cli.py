@@ -521,7 +521,7 @@ class TestTokens:
         assert secret not in listed
         as_json = home.json("memory-daemon", "token", "list")
         (found,) = [each for each in as_json if each["name"] == name]
-        assert found.keys() == {"name", "created_ms", "person", "role", "projects"}
+        assert found.keys() == {"name", "created_ms", "person", "role", "projects", "refused"}
         for log in (home.data / "logs").iterdir():
             assert secret not in log.read_text()
         assert not has_stored(home.data, secret)
@@ -530,6 +530,7 @@ class TestTokens:
         made = home.json("memory-daemon", "token", "create", name)
         assert made["name"] == name
         assert made["token"].startswith("am_")
+        assert (made["person"], made["role"], made["projects"]) == (None, None, None)
 
     def test_a_key_opens_until_it_is_revoked(self, home: Home, name: str) -> None:
         secret = home.json("memory-daemon", "token", "create", name)["token"]

@@ -220,7 +220,9 @@ def test_ctrl_c_ends_it_and_it_goes_on(home: Home, server: PostgresServer) -> No
     with home.on_terminal("memory-daemon", "admin", "migrate", *arguments) as screen:
         screen.read_until("Copying rows")
         screen.interrupt()
+        screen.read_until("run the same command again to go on")
         assert screen.finish() == 130
+        assert re.search(r"Stopped after [\d,]+ rows?:", screen.text)
     assert migrate_all(home, source, server.url, "--tenant", "interrupted")["resumed"]
 
 
@@ -276,6 +278,12 @@ class TestRefusal:
             other.stop()
             used = migrate(other, other.data / "db", home.folder / "copy")
             assert_refused(used, INVALID, f"{home.folder / 'copy'} is not empty")
+        same = migrate(home, database, database / ".." / "db")
+        assert_refused(same, INVALID, f"--from and --to are the same: {database}")
+        same = migrate(home, server.url, with_password(server), "--tenant", "nobody")
+        assert_refused(same, INVALID, "--from and --to are the same: postgresql://", "nobody")
+        typo = migrate(home, database, "postgres//me@db.example/memory")
+        assert_refused(typo, USAGE, "--to is neither a folder nor an address of PostgreSQL")
         name = migrate(home, database, server.url, "--tenant", "a b")
         assert_refused(name, USAGE, "--tenant must be 1 to 63 letters")
 
@@ -285,7 +293,8 @@ class TestRefusal:
         for url, code in (
             (f"postgresql://me:{SECRET}@/x?host={tmp_path}", STORAGE),
             (f"postgresql://me@/x?host={tmp_path}&password={SECRET}", STORAGE),
-            (f"mysql://me:{SECRET}@localhost/x", 3),
+            (f"mysql://me:{SECRET}@localhost/x", USAGE),
+            (f"postgresql://me:{SECRET}@localhost/x?colour=red", 3),
         ):
             for words in ((), ("--format", "json")):
                 answer = migrate(home, home.data / "db", url, *words)

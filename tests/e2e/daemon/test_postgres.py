@@ -185,12 +185,28 @@ def test_an_address_that_is_none_or_does_not_answer_is_named(tmp_path: Path) -> 
     with Home() as home:
         home.configure('[storage]\nurl = "mysql://me:sesame@localhost/memory"\n')
         answer = home.fail_to_serve()
-        assert (answer.code, "storage.url is not an address" in answer.errors) == (CONFIG, True)
+        assert (
+            answer.code,
+            "storage.url must be empty, or an address of PostgreSQL" in answer.errors,
+        ) == (CONFIG, True)
         assert "sesame" not in answer.errors
         home.configure(f'[storage]\nurl = "postgresql://me:sesame@/x?host={tmp_path}"\n')
         answer = home.fail_to_serve()
         assert (answer.code, "does not answer" in answer.errors) == (STORAGE, True)
         assert "sesame" not in answer.errors + home.log()
+        answer = home.run("memory", "config", "set", "storage.url", "mysql://me:sesame@x/y")
+        assert (answer.code, "sesame" in answer.errors) == (CONFIG, False)
+
+
+def test_a_server_that_refuses_is_not_one_that_does_not_answer(server: PostgresServer) -> None:
+    with Home() as home:
+        url = server.url.replace("/memory?", "/memroy?")
+        assert url != server.url
+        home.configure(f'[storage]\nurl = "{url}"\n')
+        answer = home.fail_to_serve()
+        assert answer.code == STORAGE
+        assert "does not answer" not in answer.errors
+        assert "Create it with `createdb memroy`" in answer.errors
 
 
 class TestServeTeam:

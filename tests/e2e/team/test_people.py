@@ -10,6 +10,7 @@ from agent_memory.interfaces.permissions import HTTP
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import Home, wait_until
 from tests.memory_commands import CONFIG as CONFIG_ERROR
+from tests.memory_commands import assert_refused
 from tests.team_server import CONFIG, Caller, TeamServer
 
 FORBIDDEN, UNAUTHORIZED, CREATED = 403, 401, 201
@@ -76,10 +77,25 @@ def capture(caller: Caller, summary: str, domain: str) -> str:
     return caller.rest("POST", "/api/v1/memories/", json=body)
 
 
+def test_a_team_server_that_is_set_but_not_started_says_so() -> None:
+    with Home() as home:
+        home.serve()
+        home.configure(CONFIG)
+        answer = home.run("memory-daemon", "token", "create", "ada", "--person", "ada")
+        assert_refused(answer, CONFIG_ERROR, "started without it: `memory-daemon restart`")
+        words = ("capture", "decisions", "We have no organisation", "--domain", "org")
+        assert home.run("memory", *words).code == CONFIG_ERROR
+        body = {"namespace": "decisions", "summary": "We have none", "domain": "org"}
+        with TeamServer(home).over_socket() as client:
+            refused = client.post("/api/v1/memories/", json=body)
+        assert refused.status_code in (409, 422)
+        assert "organisation" in refused.text or "org" in refused.text
+
+
 class TestKeys:
     def test_nothing_is_admitted_without_a_key(self, server: TeamServer) -> None:
         nobody = server.caller("nobody", "")
-        nobody.get("/api/v1/search/", query="x")
+        assert "ask an admin of your team" in nobody.get("/api/v1/search/", query="x")
         assert nobody.status == UNAUTHORIZED
         assert nobody.search("x").startswith("UNAUTHENTICATED")  # though it is the same user
         nobody.get("/health")
@@ -89,6 +105,9 @@ class TestKeys:
         answer = server.home.run("memory-daemon", "token", "create", "program")
         assert answer.code != 0
         assert "--person" in answer.errors
+        words = ("token", "create", "eva", "--person", "eva", "--project", "shop")
+        made = server.home.run("memory-daemon", *words, "--format", "json").json()
+        assert (made["person"], made["role"], made["projects"]) == ("eva", "reader", ["shop"])
         assert not (server.home.data / "key").exists()
 
     @pytest.mark.usefixtures("ada")
@@ -98,6 +117,14 @@ class TestKeys:
             key for key in listed if key["name"] == "ada"
         ).items()
         assert "ada, writer of shop" in server.home.run("memory-daemon", "token", "list").text
+
+    def test_on_a_terminal_the_key_comes_with_what_it_may_do(self, server: TeamServer) -> None:
+        words = ("token", "create", "zoe", "--person", "zoe")
+        with server.home.on_terminal("memory-daemon", *words) as screen:
+            screen.read_until("am_")
+            assert screen.finish() == 0
+        shown = " ".join(screen.text.split())
+        assert "it cannot be shown again. It is zoe's, as reader, for all projects." in shown
 
     def test_a_revoked_key_ends(self, server: TeamServer) -> None:
         leaver = server.create("leaver")
@@ -132,6 +159,14 @@ class TestKeys:
             home.run("memory-daemon", "stop")
             home.configure(CONFIG.replace("true", "false"))
             own = TeamServer(home)
+            listed = home.run("memory-daemon", "token", "list")
+            assert "REFUSED: it is for a team server" in listed.text
+            (key,) = [
+                each
+                for each in home.run("memory-daemon", "token", "list", "--format", "json").json()
+                if each["name"] == "mole"
+            ]
+            assert key["refused"] is True
             mole = own.caller("mole", person.secret)
             mole.get("/api/v1/search/", query="x")
             assert mole.status == UNAUTHORIZED
@@ -328,8 +363,9 @@ class TestPrivate:
         carol = server.create("carol", "--role", "writer", "--project", "shop")
         assert "captured by another" in carol.rest("DELETE", place)
         assert carol.status == FORBIDDEN
-        root.rest("DELETE", place)
+        answer = root.rest("DELETE", place)
         assert root.status == 200
+        assert str(server.home.folder) not in answer
 
 
 class TestAudit:

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import grpc
@@ -9,6 +10,8 @@ import httpx
 import pytest
 import trustme
 
+from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
+from agent_memory.kernel.errors import RemoteUnavailable
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import SECONDS, Home
 from tests.team_server import CONFIG, TeamServer
@@ -74,6 +77,14 @@ def test_both_are_served_over_tls_alone(server: TeamServer, authority: trustme.C
     assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
     assert server.home.status()["grpc_addresses"] == [f"{EVERYWHERE}:{server.grpc_port}"]
     assert server.home.status()["warnings"] == []
+
+
+def test_a_laptop_says_that_it_does_not_trust_the_certificate(server: TeamServer) -> None:
+    url = f"https://localhost:{server.http_port}"
+    with closing(HttpTeamServer(url, "am_x", "")) as remote:
+        with pytest.raises(RemoteUnavailable, match="does not trust the certificate") as failure:
+            remote.identify("laptop")
+        assert "upstream.certificates" in str(failure.value)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,14 @@ import pytest
 
 from tests.command_runner import Home, wait_until
 from tests.http_client import Web
-from tests.memory_commands import CONFIG, INVALID, MISSING, OK, assert_refused
+from tests.memory_commands import (
+    CONFIG,
+    INVALID,
+    MISSING,
+    OK,
+    MemoryCommand,
+    assert_refused,
+)
 from tests.team_laptops import AT, Laptop, TeamServerHome, open_team
 
 RECORDS = "/api/v1/upstream/records/"
@@ -79,6 +86,37 @@ class TestForwarding:
         one.record("alone-1", "nobody asked for this to be sent", "shop")
         wait_until(lambda: find_event(server, "alone-1@ada") is not None, "it is sent")
 
+    def test_what_waits_is_only_what_is_shared(self, one: Laptop) -> None:
+        one.sync()
+        one.memory("config", "set", "upstream.certificates", "")  # which wakes the job
+        one.record("diary-2", "another thought about pelicans", "diary")
+        status = one.status()
+        assert (status["waiting"]["changes"], status["waiting"]["past_of"]) == (0, [])
+
+    def test_the_past_of_a_project_follows_at_once_when_it_is_chosen(
+        self, server: TeamServerHome, one: Laptop
+    ) -> None:
+        one.record("dock-1", "something about the dock", "dock")
+        one.share("shop", "work", "dock")
+        try:
+            wait_until(lambda: find_event(server, "dock-1@ada") is not None, "it is sent")
+        finally:
+            one.share("shop", "work")
+
+    def test_a_project_that_nobody_knows_is_named(self, one: Laptop) -> None:
+        one.record("quay-1", "the quay is closed on Mondays", "shop")
+        one.share("shop", "work", "shopp")
+        try:
+            wait_until(lambda: "shop" not in one.status()["unknown_projects"], "it is known")
+            assert "shopp" in one.status()["unknown_projects"]
+            text = one.memory.text("remote", "status")
+            assert "no project 'shopp' here yet; did you mean 'shop'?" in text
+        finally:
+            one.share("shop", "work")
+        for name in ("*", "my app é", "-dash"):
+            answer = one.memory("config", "set", "upstream.projects", "--", name)
+            assert_refused(answer, CONFIG, "must be a list of names of projects")
+
     def test_the_past_of_a_project_follows_when_it_is_chosen(
         self, server: TeamServerHome, one: Laptop
     ) -> None:
@@ -143,6 +181,17 @@ class TestRecall:
         one.sync()
         hit = ask_until_found(two, "heron queue")
         assert (hit["origin"], hit["person"], hit["id"]) == ("team", "ada", "heron-1@ada")
+        by_id = two.memory("show", hit["id"])
+        assert (by_id.code, "retries three times" in by_id.text) == (OK, True)
+        for name in (hit["id"], hit["uri"]):
+            why = two.memory("why", name)
+            assert (why.code, "is a record of team" in why.errors) == (CONFIG, True), why
+        two.memory("config", "set", "upstream.name", "acme")
+        try:
+            marked = "acme \N{MIDDLE DOT} ada"
+            wait_until(lambda: marked in two.memory.text("recall", "heron queue"), "it answers")
+        finally:
+            two.memory("config", "set", "upstream.name", "team")
         marked = "team \N{MIDDLE DOT} ada"
         wait_until(lambda: marked in two.memory.text("recall", "heron queue"), "it answers again")
         shown = two.memory("show", hit["uri"])
@@ -169,6 +218,21 @@ class TestRecall:
 
         wait_until(lambda: "team" in list_origins(), "the server answers over REST too")
 
+    def test_a_memory_of_the_server_is_opened_by_its_id(
+        self, server: TeamServerHome, two: Laptop
+    ) -> None:
+        two.home.run("memory-daemon", "scheduler", "pause", "team-sync")  # or it comes down
+        try:
+            words = ("capture", "decisions", "Terns nest in June", "--domain", "project")
+            operator = MemoryCommand(server.home, server.home.work)
+            captured = operator.json(*words)["memory_id"]
+            shown = two.memory("show", captured)
+            operator("forget", captured, "--yes")
+        finally:
+            two.home.run("memory-daemon", "scheduler", "resume", "team-sync")
+        assert (shown.code, "Terns nest in June" in shown.text) == (OK, True), shown
+        assert "note: from the server of your team: team" in shown.errors
+
     def test_recall_can_be_kept_on_this_machine(self, one: Laptop, two: Laptop) -> None:
         one.record("stork-1", "the stork index is rebuilt at night", "shop")
         one.sync()
@@ -192,8 +256,10 @@ class TestRecall:
             status = laptop.status()
             assert status["waiting"]["changes"] > 0
             assert "does not answer" in status["last_error"]
-            forgotten = laptop.memory.json("forget", "--event", "swan-1", "--yes")
-            assert forgotten["team"]["waiting"] == 1
+            assert laptop.memory.text("remote", "status", "--format", "quiet").startswith("error:")
+            forgotten = laptop.memory("forget", "--event", "swan-1", "--yes")
+            assert "it will be asked to forget 1 record when it answers" in forgotten.text
+            assert "forget 0 records" not in forgotten.text
             assert "wait" in laptop.memory.text("remote", "status").lower()
 
 
@@ -315,6 +381,22 @@ class TestCommands:
             assert answer.code != OK
             assert "does not accept the key" in answer.errors
             assert not (home.data / "remote-key").exists()
+
+    def test_a_key_that_could_not_be_checked_is_said_to_be_stored(self) -> None:
+        with Home() as home, socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))  # and does not listen
+            laptop = Laptop(home)
+            home.serve()
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            assert laptop.memory("remote", "add", url).code == OK
+            login = laptop.memory("remote", "login", given=b"am_some\n")
+            assert (login.code, "Logged in" in login.text) == (OK, False)
+            assert "Stored the key for team. It is checked when the server answers" in login.text
+            laptop.share("shop")
+            assert laptop.memory("remote", "sync").code != OK
+            status = laptop.status()
+            assert "does not answer" in status["last_error"]
+            assert (status["last_success_ms"], status["waiting"]["past_of"]) == (None, ["shop"])
 
     def test_neither_a_project_nor_a_variable_can_share(self, server: TeamServerHome) -> None:
         with Home() as home:

@@ -18,7 +18,7 @@ from agent_memory.features.memories.services.project_resolver import (
 )
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
-from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
+from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput, NotConfigured
 from agent_memory.kernel.ids import USER, Domain
 from agent_memory.platform.store.committer import CommittedStore
 from tests import git_repositories
@@ -299,7 +299,7 @@ class TestOtherDomains:
 
     def test_an_organisation_must_be_configured(self, machine: Machine) -> None:
         for domain in ("org", "org:acme"):
-            with pytest.raises(ConfigError, match=r"memories\.org"):
+            with pytest.raises(NotConfigured, match=r"memories\.org"):
                 machine.place(domain, machine.home)
         assert machine.workplaces.find_home(Domain("org:acme")) is None
 

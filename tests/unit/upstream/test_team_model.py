@@ -231,6 +231,9 @@ class TestAddresses:
             "memory.example",
             "https://memory.example?x=1",
             "https://[",
+            "https://memory exa mple",
+            "https://memory.exämple",
+            "http://localhost:8411/api/v1/",
         ],
     )
     def test_anything_else_is_refused_without_a_password_in_the_message(self, url: str) -> None:

@@ -154,6 +154,10 @@ class Control(Protocol):
 
     def find_daemon(self) -> RunningDaemon | None: ...
 
+    def wake_team_sync(self) -> None:
+        """Let a running daemon look at once which team's server and projects are set."""
+        ...
+
     def build_installing(self) -> Installing:
         """Build the service that edits the configuration of agents, which needs no daemon."""
         ...

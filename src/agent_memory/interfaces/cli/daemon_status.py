@@ -46,8 +46,8 @@ def _status_text(daemon: DaemonStatus, *, verbose: bool) -> str:
         f"PID: {daemon.pid}",
         f"Port: {daemon.grpc_port or 'none'}",
         f"Uptime: {rendering.duration(daemon.uptime_seconds)}",
-        f"Events stored: {daemon.events:,}",
-        f"Database size: {rendering.size(daemon.db_bytes)}",
+        f"Events stored: {f'{daemon.events:,}' if _is_counted(daemon) else 'unknown'}",
+        f"Database size: {rendering.size(daemon.db_bytes) if _is_counted(daemon) else 'unknown'}",
         *_store_lines(daemon),
         *([] if daemon.indexes is None else index_lines(daemon.indexes)),
         *([] if daemon.contents is None else [f"Contents: {describe_contents(daemon.contents)}"]),
@@ -85,14 +85,20 @@ def _summarizer_lines(summarizer: str) -> Iterator[str]:
         yield f"Summarizer: {summarizer}"
 
 
+def _is_counted(daemon: DaemonStatus) -> bool:
+    """Tell whether what is stored could be counted."""
+    return daemon.store.readable and not daemon.store.lost
+
+
 def _store_lines(daemon: DaemonStatus) -> Iterator[str]:
     """Describe what is wrong with the store, if anything."""
     health = daemon.store
     if not health.writable:
-        reads = "reads work" if health.readable else "reads fail too"
+        reads = "reads work" if _is_counted(daemon) else "reads fail too"
         failing = rendering.paint("STORE FAILING:", rendering.BAD)
+        what = "the database server cannot be used, " if health.lost else ""
         yield (
-            f"{failing} nothing is recorded, {reads}. Hook calls go to the spool if that can"
+            f"{failing} {what}nothing is recorded, {reads}. Hook calls go to the spool if that can"
             f" be written. The daemon keeps trying. Cause: {rendering.plain(health.reason)}"
         )
     for damage in daemon.damages:

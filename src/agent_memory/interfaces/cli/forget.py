@@ -155,13 +155,17 @@ def _tell_server(run: Invocation, mark: ForgettingMark) -> ForgettingNotice | No
 def _describe(notice: ForgettingNotice | None) -> Iterator[str]:
     if notice is None:
         return
-    asked = rendering.count(notice.asked, "record")
-    yield f"  Team's server: asked it and your other machines to forget {asked}"
+    if notice.asked:
+        asked = rendering.count(notice.asked, "record")
+        yield f"  Team's server: asked it and your other machines to forget {asked}"
     for refused in notice.refused:
         yield rendering.plain(f"    It keeps {refused.name}: {refused.reason}")
     if notice.waiting:
-        waiting = rendering.count(notice.waiting, "more waits", "more wait")
-        yield f"    {waiting} until it answers: {rendering.plain(notice.error) or 'log in first'}"
+        waiting = rendering.count(notice.waiting, "record")
+        reason = rendering.plain(notice.error) or "log in first"
+        yield f"  Team's server: it will be asked to forget {waiting} when it answers: {reason}"
+    if not notice.asked and not notice.waiting:
+        yield "  Team's server: nothing of this was shared with it"
 
 
 def _as_text(report: ForgettingReport) -> Iterator[str]:

@@ -118,6 +118,9 @@ Copy everything, conversations too:
     memory import everything.jsonl.gz --dry-run
 Read conversations as a document:
     memory export --conversations --since "last week" talks.md
+
+A team can have a server that its machines exchange events, memories and facts
+with: see `memory remote --help` and docs/howto/team.md.
 """,
     ),
     HelpTopic(

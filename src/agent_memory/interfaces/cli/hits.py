@@ -28,16 +28,17 @@ _SPACE = re.compile(r"\s+")
 _MARKUP = re.compile(r"[\\`*_\[\]<>#|~&]|^[-+](?=\s)|(?<=^\d)[.)]")
 
 
-def format_hits(hits: Sequence[Hit], detail: str, terminal: Terminal) -> Iterator[str]:
-    """Yield the lines of hits, with an empty line before each."""
+def format_hits(hits: Sequence[Hit], detail: str, terminal: Terminal, team: str) -> Iterator[str]:
+    """Yield the lines of hits, with an empty line before each. `team` is what the user calls the
+    team's server."""
     console = build_console(terminal)
     for number, hit in enumerate(hits, 1):
         yield ""
-        yield from _format_hit(number, hit, detail, terminal, console)
+        yield from _format_hit(number, hit, detail, terminal, console, team)
 
 
 def _format_hit(
-    number: int, hit: Hit, detail: str, terminal: Terminal, console: Console
+    number: int, hit: Hit, detail: str, terminal: Terminal, console: Console, team: str
 ) -> Iterator[str]:
     document = hit.document
     label = format_document_id(document)
@@ -53,7 +54,7 @@ def _format_hit(
         yield from _wrap(text, terminal, console)
     if detail == "minimal":
         return
-    yield f"{INDENT}{' | '.join(map(rendering.join_words, _about(hit)))}"
+    yield f"{INDENT}{' | '.join(map(rendering.join_words, _about(hit, team)))}"
     brief = rendering.is_on_screen() and detail != "full"
     for name, value in (
         ("URI", "" if brief else hit.uri),  # the id opens it, too
@@ -73,12 +74,12 @@ def _format_hit(
             yield f"{INDENT}{_cut_note(hit)}"
 
 
-def format_markdown(hit: Hit) -> str:
+def format_markdown(hit: Hit, team: str) -> str:
     """Return a hit as a section."""
     document = hit.document
     head = rendering.plain(format_summary(document))
     score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # a listing has no scores
-    about = " | ".join([*_about(hit), *score])
+    about = " | ".join([*_about(hit, team), *score])
     if document.status == MemoryStatus.PENDING:
         head = f"{head} {rendering.TO_REVIEW}"
     parts = [f"## {head}", about, f"`{rendering.plain(hit.uri or document.id)}`"]
@@ -173,10 +174,10 @@ def _wrap(text: Text, terminal: Terminal, console: Console) -> Iterator[str]:
         yield f"{INDENT}{captured.get()}"
 
 
-def _about(hit: Hit) -> Iterator[str]:
+def _about(hit: Hit, team: str) -> Iterator[str]:
     document = hit.document
     if hit.origin == TEAM:
-        yield rendering.plain(f"{TEAM} \N{MIDDLE DOT} {hit.person}" if hit.person else TEAM)
+        yield rendering.plain(f"{team} \N{MIDDLE DOT} {hit.person}" if hit.person else team)
     yield rendering.format_with_age(document.at_ms)
     memory = document.kind is DocumentKind.MEMORY
     for name, value in (

@@ -32,12 +32,14 @@ from agent_memory.interfaces.cli.filters import (
 )
 from agent_memory.interfaces.cli.paragraphs import Paragraphs
 from agent_memory.interfaces.cli.show import format_speaker
+from agent_memory.interfaces.cli.team_records import describe_origin, find_team_record
 from agent_memory.interfaces.wire.injections import (
     explanation_json,
     find_items,
     get_title,
     injections_json,
 )
+from agent_memory.kernel.errors import FeatureUnavailable, NotFound
 
 NO_RECORDS = "no records: a suggestion, guidance, or all forgotten since"
 TITLE_CHARS = 200
@@ -115,7 +117,16 @@ def why(run: Invocation, name: str, limit: int) -> None:
     what it supersedes. Then come the sessions that a hook gave it to. A segment or a session counts
     as given if a part of it was.
     """
-    explained = run.services.provenance.explain(name, resolve_location(run), limit=limit)
+    try:
+        explained = run.services.provenance.explain(name, resolve_location(run), limit=limit)
+    except NotFound:
+        found = find_team_record(run, name, 0)
+        if found is None:
+            raise
+        raise FeatureUnavailable(
+            f"this is a record of {describe_origin(run, found)}: `memory why` explains only what"
+            " is on this machine. `memory show` opens it"
+        ) from None
     run.show(
         explanation_json(explained),
         lambda: "\n".join(_explain(explained)),

@@ -16,7 +16,7 @@ from agent_memory.interfaces.cli.backend import MigrateOptions, MigrateResult, S
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.terminal import Advance, Terminal
 from agent_memory.interfaces.wire.errors import ERRORS
-from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.errors import Cancelled, StorageFailed
 
 DIFFERENT = ERRORS[StorageFailed].exit
 HASH_CHARS = 12
@@ -63,13 +63,22 @@ def migrate(run: Invocation, source: str, target: str, tenant: str | None) -> in
     if tenant is not None and not config.TENANT.holds(tenant):
         raise click.UsageError(f"--tenant must be {config.TENANT.words}")
     options = MigrateOptions(
-        source=_parse_place(run, source),
-        target=_parse_place(run, target),
+        source=_parse_place(run, "--from", source),
+        target=_parse_place(run, "--to", target),
         tenant=tenant,
         config=run.config_file,
     )
-    with _ProgressPhases(run.terminal) as phases:
-        done = run.backend.require_control().migrate(options, phases.advance)
+    phases = _ProgressPhases(run.terminal)
+    try:
+        with phases:
+            done = run.backend.require_control().migrate(options, phases.advance)
+    except (Cancelled, KeyboardInterrupt):  # the latter without a daemon
+        if phases.count is not None:
+            run.terminal.warn(
+                f"Stopped after {rendering.count(phases.count, 'row')}: run the same command again"
+                " to go on\n"
+            )
+        raise
     report = done.report
     own_db = config.folders(run.terminal.call.environ).data / "db"
     steps = list(_list_next_steps(done, own_db)) if report.same else []
@@ -95,6 +104,7 @@ class _ProgressPhases:
         self._bars = ExitStack()
         self._phase = ""
         self._show: Advance | None = None
+        self.count: int | None = None  # of rows that this phase has done
 
     def __enter__(self) -> Self:
         return self
@@ -110,13 +120,22 @@ class _ProgressPhases:
             self._show = self._bars.enter_context(
                 self._terminal.progress(f"{phase} rows", max(done, total) or None)
             )
+        self.count = done
         self._show(done)
 
 
-def _parse_place(run: Invocation, text: str) -> StorePlace:
+def _parse_place(run: Invocation, option: str, text: str) -> StorePlace:
     if not text:
         raise click.UsageError("--from and --to must not be empty")
-    return text if "://" in text else run.path(Path(text)).resolve()
+    if config.DATABASE_ADDRESS.holds(text):
+        return text
+    if "//" in text and not text.startswith(("/", "./", "../", "~")):
+        # Without the text: it may have a password.
+        raise click.UsageError(
+            f"{option} is neither a folder nor an address of PostgreSQL, such as"
+            " postgresql://me@db.example/memory"
+        )
+    return run.path(Path(text)).resolve()
 
 
 def _list_next_steps(done: MigrateResult, own_db: Path) -> Iterator[str]:

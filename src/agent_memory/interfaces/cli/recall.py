@@ -324,7 +324,9 @@ def show_answer(
     run.show(
         answer_json(answer, detail, whole=True),
         lambda: _as_text(run, answer, kinds, detail, hint),
-        markdown=lambda: "\n".join(map(format_markdown, answer.hits)),
+        markdown=lambda: "\n".join(
+            format_markdown(hit, run.loaded.settings.upstream.name) for hit in answer.hits
+        ),
         essential="\n".join(hit.document.id for hit in answer.hits),
         page=True,
     )
@@ -345,4 +347,5 @@ def _as_text(
     of = f"{count:,} of " if answer.total > count else ""
     found = f"Found {of}{rendering.count(max(answer.total, count), one, what)}:"
     head = found if answer.certain else "Nothing certain; closest:"
-    return "\n".join((head, *format_hits(answer.hits, detail, run.terminal)))
+    team = run.loaded.settings.upstream.name
+    return "\n".join((head, *format_hits(answer.hits, detail, run.terminal, team)))

@@ -162,6 +162,8 @@ def _report(run: Invocation, known: config.Key, changed: dict[str, Any], text: s
     """Show a change and when it takes effect. Offer a restart on a terminal."""
     path = run.find_config_file()
     control = run.backend.require_control()
+    if known.name.startswith("upstream."):
+        control.wake_team_sync()
     daemon = control.find_daemon() if known.applies == "restart" else None
     effect = _describe_effect(known, daemon, path)
     restart_needed = daemon is not None and _is_same_file(daemon.config_file, path)

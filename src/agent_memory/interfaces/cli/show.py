@@ -9,7 +9,6 @@ import click
 from agent_memory.features.index.model import documents
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event, EventType
-from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.services.editing import MemoryDetails
@@ -30,6 +29,7 @@ from agent_memory.interfaces.cli import bullets, rendering
 from agent_memory.interfaces.cli.capture import resolve_location, show_memory
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.query_toc import format_range
+from agent_memory.interfaces.cli.team_records import describe_origin, find_team_record
 from agent_memory.interfaces.wire.opened import render_opened
 from agent_memory.kernel.errors import NotFound
 
@@ -86,14 +86,11 @@ def show(run: Invocation, name: str, around: int, full: bool) -> None:
 
 
 def _open_from_team(run: Invocation, name: str, around: int) -> MemoryDetails | Opened | None:
-    """Open a URI of the team's server; None if there is no server, or the name is no URI."""
-    settings = run.services.exchange.forwarding.read_settings()
-    is_uri = name.startswith((documents.SCHEME, memories.SCHEME))
-    if not is_uri or not settings.is_complete or not settings.scope:
+    """Open a record of the team's server; None if there is none."""
+    found = find_team_record(run, name, around)
+    if found is None:
         return None
-    found = run.services.joint_recall.open(name, around=around)
-    whose = " \N{MIDDLE DOT} ".join(filter(None, (settings.name, found.person, found.machine)))
-    run.terminal.warn(f"note: from the server of your team: {rendering.plain(whose)}\n")
+    run.terminal.warn(f"note: from the server of your team: {describe_origin(run, found)}\n")
     match found.record:
         case Event():
             return OpenedEvent(event=found.record, before=found.before, after=found.after)

@@ -1,7 +1,7 @@
 """`memory remote`: the server of a team, which this machine exchanges records with."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from agent_memory.features.upstream.model.progress import RemoteSettings, Remote
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation, yes_option
+from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput, RemoteUnavailable
 
 MAX_KEY_BYTES = 4_096
@@ -56,9 +57,13 @@ def add_remote(run: Invocation, url: str, name: str) -> None:
     check_person(run, "choose a server for your records")
     own, address = run.loaded.settings.upstream, check_address(url)
     if own.url and own.url != address:
-        raise InvalidInput(f"there is a server already: {own.url}; `memory remote remove` first")
+        raise InvalidInput(
+            f"there is a server already: {own.url}. To use another one, remove it first:"
+            " `memory remote remove`"
+        )
     path = run.find_config_file()
     config_file.change_all(path, {"upstream.url": address, "upstream.name": name})
+    run.services.exchange.wake()
     projects = ", ".join(own.projects) or f"none yet: {CHOOSE}"
     run.show(
         {"url": address, "name": name, "projects": own.projects},
@@ -93,16 +98,28 @@ def login(run: Invocation, by_key: bool) -> None:
     settings = _require_server(run)
     key = "" if by_key else _log_in(run, settings)
     key = key or _obtain_key(run, settings)
-    person = ""
+    person, is_checked = "", True
     try:
         person = run.services.team_login.find_person(settings, key)
     except RemoteUnavailable as exc:
+        is_checked = False
         run.terminal.warn(f"warning: the key was not checked: {rendering.plain(str(exc))}\n")
     run.services.team_login.store_key(settings, key)
+    run.services.exchange.wake()
     as_whom = f" as {person}" if person else ""
     run.show(
-        {"name": settings.name, "url": settings.url, "person": person or None},
-        lambda: f"\N{CHECK MARK} Logged in to {rendering.plain(settings.name + as_whom)}",
+        {
+            "name": settings.name,
+            "url": settings.url,
+            "person": person or None,
+            "checked": is_checked,
+        },
+        lambda: (
+            f"\N{CHECK MARK} Logged in to {rendering.plain(settings.name + as_whom)}"
+            if is_checked
+            else f"Stored the key for {rendering.plain(settings.name)}. It is checked when the"
+            " server answers: `memory remote status` then says whose it is."
+        ),
     )
 
 
@@ -127,8 +144,8 @@ def list_remotes(run: Invocation) -> None:
 @invocation
 def remote_status(run: Invocation) -> None:
     """Show what waits, and when the last exchange succeeded or failed."""
-    status = run.services.exchange.forwarding.get_status()
-    run.show(_status_json(status), lambda: "\n".join(_describe_status(status)))
+    run.services.exchange.wake()  # settings may have changed since
+    _show_status(run)
 
 
 @remote_group.command("sync", examples=("memory remote sync",))
@@ -138,8 +155,7 @@ def sync_remote(run: Invocation) -> None:
     _require_server(run)
     with run.terminal.progress("Exchanging", None) as advance:
         run.services.exchange.sync_now(lambda: advance(0))
-    status = run.services.exchange.forwarding.get_status()
-    run.show(_status_json(status), lambda: "\n".join(_describe_status(status)))
+    _show_status(run)
 
 
 @remote_group.command("remove", examples=("memory remote remove", "memory remote remove --yes"))
@@ -170,6 +186,35 @@ def remove_remote(run: Invocation, yes: bool) -> None:
         {"removed": settings.url},
         lambda: f"\N{CHECK MARK} Removed {rendering.plain(settings.name)}",
     )
+
+
+def _show_status(run: Invocation) -> None:
+    status = run.services.exchange.forwarding.get_status()
+    known = run.services.projects.list_names()
+    unknown = sorted(status.settings.scope.projects - known)
+    run.show(
+        {**_status_json(status), "unknown_projects": unknown},
+        lambda: "\n".join((*_describe_status(status), *_describe_unknown(unknown, known))),
+        essential=rendering.plain(_summarize(status)),
+    )
+
+
+def _summarize(status: RemoteStatus) -> str:
+    """Return the state of the exchange in a word or two, or its error."""
+    if not status.settings.url:
+        return "no server"
+    if not status.settings.key:
+        return "not logged in"
+    if status.progress.last_error:
+        return f"error: {status.progress.last_error}"
+    waits = status.changes_waiting or status.forgettings_waiting or status.backfilling
+    return "waiting" if waits else "up to date"
+
+
+def _describe_unknown(unknown: Sequence[str], known: Collection[str]) -> Iterator[str]:
+    for name in unknown:
+        hint = spelling.suggest_nearest(name, sorted(known))
+        yield rendering.plain(f"  Note: no project {name!r} here yet{hint}")
 
 
 def _require_server(run: Invocation) -> RemoteSettings:
@@ -260,7 +305,9 @@ def _describe_status(status: RemoteStatus) -> Iterator[str]:
     shared = ", ".join(sorted(settings.scope.names)) or f"nothing: {CHOOSE}"
     yield f"  Shared: {rendering.plain(shared)}"
     waiting = [
-        rendering.count(status.changes_waiting, "change") if status.changes_waiting else "",
+        f"{rendering.count(status.changes_waiting, 'change')}{' or more' * status.more_waiting}"
+        if status.changes_waiting or status.more_waiting
+        else "",
         rendering.count(status.forgettings_waiting, "forgetting")
         if status.forgettings_waiting
         else "",

@@ -59,27 +59,64 @@ def create_token(
             role=Role(role or Role.READER),
             projects=frozenset(projects) if projects else None,
         )
-    secret = run.services.access.create(name, principal)
-    run.show({"name": name, "token": secret}, lambda: secret, essential=secret)
+    access = run.services.access
+    if run.loaded.settings.team.enabled and not access.team:
+        raise FeatureUnavailable(
+            "team.enabled is set, but the daemon was started without it: `memory-daemon restart`"
+            " first"
+        )
+    secret = access.create(name, principal)
+    if run.chosen_format == "text" and run.terminal.call.output_is_terminal:
+        run.terminal.warn(
+            f"Copy the key now: it cannot be shown again.{_describe_new(principal)}\n"
+        )
+    run.show(
+        {
+            "name": name,
+            "token": secret,
+            "person": principal.person or None,
+            "role": principal.role.value if principal.person else None,
+            "projects": None if principal.projects is None else sorted(principal.projects),
+        },
+        lambda: secret,
+        essential=secret,
+    )
+
+
+def _describe_new(principal: Principal) -> str:
+    if not principal.person:
+        return ""
+    of = "all projects"
+    if principal.projects is not None:
+        of = f"only {', '.join(sorted(principal.projects))}"
+    return rendering.plain(f" It is {principal.person}'s, as {principal.role}, for {of}.")
 
 
 @token.command("list", examples=("memory-daemon token list --format json",))
 @invocation
 def list_tokens(run: Invocation) -> None:
     """List the names of the keys, and when they were created."""
-    keys = run.services.access.list()
+    keys, team = run.services.access.list(), run.services.access.team
     width = max((len(key.name) for key in keys), default=0)
     run.show(
-        [key_json(key) for key in keys],
+        [{**key_json(key), "refused": bool(key.person) != team} for key in keys],
         lambda: (
             "\n".join(
                 f"{key.name:<{width}}  created {rendering.format_with_age(key.created_ms)}"
-                f"{_describe_holder(key)}"
+                f"{_describe_holder(key)}{_find_refusal(key, team)}"
                 for key in keys
             )
             or "No keys."
         ),
     )
+
+
+def _find_refusal(key: AccessKey, team: bool) -> str:
+    """Say why a key is refused here; empty if it counts."""
+    if bool(key.person) == team:
+        return ""
+    why = "it belongs to no person" if team else "it is for a team server"
+    return "  " + rendering.paint(f"REFUSED: {why}", rendering.BAD)
 
 
 def _describe_holder(key: AccessKey) -> str:

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from agent_memory.interfaces.grpc.admission import Confirm, GrpcCaller, Guard, TeamGuard
 from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.permissions import Permission
-from agent_memory.interfaces.wire.errors import ERRORS, get_codes
+from agent_memory.interfaces.wire.errors import ERRORS, describe_error, get_codes
 from agent_memory.kernel import access, tracing
 from agent_memory.kernel.access import Principal, Role
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
@@ -186,4 +186,4 @@ async def _abort(context: Context, method: MethodDescriptor, exc: AgentMemoryErr
     code = get_codes(exc).grpc
     if code == "INTERNAL":
         log.error("grpc.failed", method=method.name, error=str(exc))
-    await context.abort(grpc.StatusCode[code], str(exc) or type(exc).__doc__)
+    await context.abort(grpc.StatusCode[code], describe_error(exc))

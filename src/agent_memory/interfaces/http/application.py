@@ -33,7 +33,7 @@ from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.parameters import refuse_unknown
 from agent_memory.interfaces.setting_list import SettingsReader
-from agent_memory.interfaces.wire.errors import get_codes
+from agent_memory.interfaces.wire.errors import describe_error, get_codes
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.status import DaemonStatus
 
@@ -112,7 +112,7 @@ def _add_error_handlers(api: FastAPI) -> FastAPI:
 
 async def _on_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, AgentMemoryError)  # noqa: S101  # the handler is registered for it
-    return answers.render_json({"detail": _plain(str(error))}, get_codes(error).http)
+    return answers.render_json({"detail": _plain(describe_error(error))}, get_codes(error).http)
 
 
 async def _on_invalid_request(_request: Request, error: Exception) -> Response:

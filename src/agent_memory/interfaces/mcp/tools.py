@@ -32,6 +32,7 @@ from agent_memory.interfaces.wire.events import event_json
 from agent_memory.interfaces.wire.memories import (
     capture_json,
     counts_json,
+    hide_places,
     plan_json,
     sync_outcomes_json,
 )
@@ -308,8 +309,8 @@ def forget(request: RequestContext, tool_input: ForgetInput, on_progress: OnProg
             {"memory_id": memory.id, "uri": uris.from_urn(memory.urn)}
             for memory in dict.fromkeys(memories)
         ],
-        "found_in": list(report.proof.found_in),
-        "unreachable": list(report.unreachable),
+        "found_in": hide_places(report.proof.found_in),
+        "unreachable": hide_places(report.unreachable),
     }
 
 

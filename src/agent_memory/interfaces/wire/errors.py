@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent_memory.kernel import errors
+from agent_memory.kernel import access, errors
 from agent_memory.kernel.errors import AgentMemoryError
 
+STORE_FAILS = (
+    "the database of the server cannot be used now: try again later, or tell its operator, who sees"
+    " the reason with `memory-daemon status`"
+)
 USAGE_ERROR = "UsageError"  # the name of a wrong command line, which only commands know
 
 
@@ -25,6 +29,7 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.Forbidden: Codes(exit=1, grpc="PERMISSION_DENIED", http=403),
     errors.ContentBlocked: Codes(exit=12, grpc="FAILED_PRECONDITION", http=422, rpc=-32003),
     errors.FeatureUnavailable: Codes(exit=3, grpc="FAILED_PRECONDITION", http=409),
+    errors.NotConfigured: Codes(exit=3, grpc="FAILED_PRECONDITION", http=409),
     errors.ConfigError: Codes(exit=3, grpc="FAILED_PRECONDITION", http=500),
     errors.Overloaded: Codes(exit=1, grpc="RESOURCE_EXHAUSTED", http=503),
     errors.LlmFailed: Codes(exit=6, grpc="UNAVAILABLE", http=502),
@@ -45,13 +50,18 @@ def get_codes(error: AgentMemoryError) -> Codes:
     return next(ERRORS[kind] for kind in type(error).__mro__ if kind in ERRORS)
 
 
+def describe_error(error: AgentMemoryError) -> str:
+    """Return the message for a caller. People of a team do not learn from a failing store where it
+    is: the log and the commands on the server say so."""
+    caller = access.get_caller()
+    if isinstance(error, errors.StorageFailed) and caller not in (None, access.OWNER):
+        return STORE_FAILS
+    return str(error) or type(error).__doc__ or ""
+
+
 def error_json(error: AgentMemoryError) -> dict[str, Any]:
     codes = get_codes(error)
-    return {
-        "code": codes.rpc,
-        "name": codes.grpc.lower(),
-        "message": str(error) or type(error).__doc__,
-    }
+    return {"code": codes.rpc, "name": codes.grpc.lower(), "message": describe_error(error)}
 
 
 def command_error_json(

@@ -1,5 +1,6 @@
 """Memories on the wire: JSON of captures, syncs, consolidations and changes."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -28,6 +29,9 @@ from agent_memory.features.memories.services.undo import UndoPlan
 from agent_memory.features.memories.services.versions import MemoryVersion
 from agent_memory.features.recall.services.memory_stats import MemoryCounts
 from agent_memory.interfaces.wire.events import event_json
+from agent_memory.kernel import access
+
+_PATH = re.compile(r"(?<![\w:/])/[^\s:,;]+")
 
 PAGE = "page"  # the interface of memories that were written in the page
 WORDS_CHARS = 1_200  # shown of the words that a memory comes from
@@ -216,15 +220,23 @@ def forgetting_json(report: ForgettingReport) -> dict[str, Any]:
         "nodes": report.nodes,
         "versions": report.versions,
         "grips": report.grips,
-        "found_in": list(proof.found_in),
-        "unreachable": list(report.unreachable),
+        "found_in": hide_places(proof.found_in),
+        "unreachable": hide_places(report.unreachable),
         "searched": {
             "pieces": proof.needles,
             "files": proof.files,
             "bytes": proof.size_bytes,
-            "unreadable": list(proof.unreadable),
+            "unreadable": hide_places(proof.unreadable),
         },
     }
+
+
+def hide_places(texts: Sequence[str]) -> list[str]:
+    """Return texts without the files and folders in them if a person of a team asks: those of the
+    server are nothing to them."""
+    if access.get_caller() in (None, access.OWNER):
+        return list(texts)
+    return list(dict.fromkeys(_PATH.sub("the server", text) for text in texts))
 
 
 def review_json(result: ReviewResult) -> dict[str, Any]:

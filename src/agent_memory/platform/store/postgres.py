@@ -46,7 +46,7 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import FamilyStats, StoreStats
-from agent_memory.platform.store import families, tables
+from agent_memory.platform.store import families, server_refusals, tables
 from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
 from agent_memory.platform.store.database import DatabaseLost, Head, TransactionRefused
 from agent_memory.platform.store.plans import Place, Write
@@ -577,10 +577,13 @@ class PostgresDatabase(_TenantRows):
                     f"{self.path} has rolled back a transaction: {reason}"
                 ) from exc
             is_open = connection is not None and not connection.closed
+            advice = server_refusals.find_advice(code, reason)
             if is_open and code is not None and not code.startswith(_LOST_CODES):
-                raise StorageFailed(f"{self.path}: {reason}") from exc
+                raise StorageFailed(f"{self.path}: {reason}{advice}") from exc
             if connection is not None:
                 connection.close()
+            if server_refusals.is_answer(reason):
+                raise DatabaseLost(f"{self.path} refuses us: {reason}{advice}") from exc
             raise DatabaseLost(f"{self.path} does not answer: {reason}") from exc
 
 
@@ -639,6 +642,11 @@ class _Pool:
         with suppress(IndexError):
             while True:
                 self._idle.pop().close()
+
+
+def name_place(url: str, tenant: str) -> str:
+    """Name the database of an address and the tenant in it, without a password."""
+    return _describe(_parse(url), tenant)
 
 
 def hide_password(url: str) -> str:
@@ -782,7 +790,8 @@ def _parse(url: str) -> dict[str, Any]:
     except psycopg.Error:
         # Without the cause, which repeats the address with its password.
         raise ConfigError(
-            "storage.url is not an address of PostgreSQL, such as postgresql://me@db.example/memory"
+            "the address of the database is not one of PostgreSQL, such as"
+            " postgresql://me@db.example/memory"
         ) from None
 
 

@@ -207,7 +207,7 @@ class TransactedStore:
                 error: StorageFailed = exc
             except DatabaseLost as exc:
                 error = exc
-                self._become(StoreHealth(writable=False, reason=str(exc)))
+                self._become(StoreHealth(writable=False, lost=True, reason=str(exc)))
             except LeaseLost as exc:
                 reason = f"{exc}; this one stops"
                 self._become(StoreHealth(writable=False, readable=False, final=True, reason=reason))
@@ -219,7 +219,8 @@ class TransactedStore:
             if time.monotonic() - began >= limit:
                 break
             time.sleep(pause)
-        self._become(StoreHealth(writable=False, reason=str(error)))
+        lost = isinstance(error, DatabaseLost)
+        self._become(StoreHealth(writable=False, lost=lost, reason=str(error)))
         raise StorageUnwritable(
             f"the database does not answer; it may or may not have written this: {error}"
         ) from error

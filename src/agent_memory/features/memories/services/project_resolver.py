@@ -19,7 +19,7 @@ from agent_memory.features.memories.ports import Projects, Repositories
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel import access
 from agent_memory.kernel.access import OWNER
-from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
+from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput, NotConfigured
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
 USER_REPOSITORY = "user.git"
@@ -177,7 +177,7 @@ class ProjectResolver:
     def _resolve_org(self, name: str) -> MemoryLocation:
         shared = self.shared
         if not shared.org or not shared.repository:
-            raise ConfigError(
+            raise NotConfigured(
                 "no organisation is configured: set memories.org to its name and"
                 " memories.org_repository to a repository's path or address"
             )

@@ -102,6 +102,11 @@ class ProjectOverview:
         ]
         return self._count_memories(page), len(names)
 
+    def list_names(self) -> frozenset[str]:
+        """Return the names of all projects."""
+        known = frozenset(project.id for project in self.projects.list_all())
+        return known | self._count_sessions().keys()
+
     def list_others(self) -> Sequence[ProjectSummary]:
         """Return the memories that belong to no project: the user's and the organisation's."""
         own = [ProjectSummary(name=USER, domain=USER, remote=self.user_remote)]

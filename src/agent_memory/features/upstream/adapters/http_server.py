@@ -157,8 +157,7 @@ class HttpTeamServer:
             with self._client.stream(method, path, timeout=timeout, **content) as answer:
                 return self._read(answer)
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as exc:
-            reason = str(exc) or type(exc).__name__
-            raise RemoteUnavailable(f"{self._url.host} does not answer: {reason}") from exc
+            raise RemoteUnavailable(_describe_failure(self._url, exc)) from exc
         except RuntimeError as exc:
             if not self._client.is_closed:
                 raise
@@ -205,6 +204,23 @@ def _build_context(url: httpx.URL, certificates: str) -> ssl.SSLContext | bool:
         except (OSError, ssl.SSLError) as exc:
             raise ConfigError(f"upstream.certificates: cannot read {certificates}: {exc}") from exc
     return context
+
+
+def _describe_failure(url: httpx.URL, failure: Exception) -> str:
+    """Say why there is no answer. A certificate that is not trusted is no silence."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return (
+                f"this machine does not trust the certificate of {url.host}:"
+                f" {cause.verify_message or cause}. If your team has an authority of its own, name"
+                " its file: memory config set upstream.certificates FILE"
+            )
+        cause = cause.__cause__ or cause.__context__
+    reason = str(failure) or type(failure).__name__
+    if url.scheme == "http" and isinstance(failure, httpx.RemoteProtocolError):
+        reason += " (does its address begin with https://?)"
+    return f"{url.host} does not answer: {reason}"
 
 
 def _read_projects(answer: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -86,7 +86,8 @@ class RemoteStatus:
 
     settings: RemoteSettings
     progress: SyncProgress
-    changes_waiting: int = 0  # entries of the outbox; some may be of other projects
+    changes_waiting: int = 0  # entries of the outbox that are shared
+    more_waiting: bool = False  # than were counted
     forgettings_waiting: int = 0
     backfilling: tuple[str, ...] = ()
     retry_seconds: int = 0

@@ -13,6 +13,7 @@ class TeamExchange:
     forwarding: Forwarding
     receiving: Receiving
     erasing: Erasing
+    wake: Callable[[], None]  # the job that runs this, at once
 
     def run(self, check: Callable[[], None]) -> None:
         """Erase what others have forgotten, list changes for them, send and pull."""

@@ -65,6 +65,7 @@ MAX_BEHIND = 200_000  # entries of the outbox that wait for a server which is aw
 FORGETTING_SECONDS = 5.0  # for which a forgetting waits for an exchange that is under way
 _ENTRIES = 250
 _MOST_FORGOTTEN = 10_000  # counted
+_MOST_COUNTED = 2_000  # entries of the outbox, for the status
 _FAILURES = (RemoteUnavailable, Unauthorized, InvalidInput, Overloaded)
 
 Check = Callable[[], None]
@@ -172,18 +173,41 @@ class Forwarding:
         settings, progress = self.read_settings(), self.state.load()
         if progress.url != settings.url:
             progress = SyncProgress(url=settings.url)
-        waiting = 0 if progress.cursor is None else self.log.watermark() - progress.cursor
+        scope = SharedScope() if progress.only_receives else settings.scope
+        changes, more = self._count_changes(progress.cursor, scope)
         return RemoteStatus(
             settings=settings,
             progress=progress,
-            changes_waiting=max(0, waiting),
+            changes_waiting=changes,
+            more_waiting=more,
             forgettings_waiting=self._count_forgotten(),
-            backfilling=tuple(
-                each.name
-                for each in self.state.list_backfills()
-                if each.phase is not BackfillPhase.DONE
-            ),
+            backfilling=self._list_backfilling(progress, scope),
             retry_seconds=round(self.back_off.seconds_left()),
+        )
+
+    def _count_changes(self, cursor: int | None, scope: SharedScope) -> tuple[int, bool]:
+        """Return how many entries of the outbox wait that are shared, and whether there may be
+        more than were counted."""
+        count, read = 0, 0
+        if cursor is None or not scope:
+            return count, False
+        while read < _MOST_COUNTED:
+            entries = self.outbox.read(cursor, limit=_ENTRIES)
+            if not entries:
+                return count, False
+            count += self.outgoing.count([entry for _, entry in entries], scope)
+            cursor, read = entries[-1][0], read + len(entries)
+        return count, bool(self.outbox.read(cursor, limit=1))
+
+    def _list_backfilling(self, progress: SyncProgress, scope: SharedScope) -> tuple[str, ...]:
+        """Return the projects whose past is on its way, or begins with the next exchange."""
+        phases = {each.name: each.phase for each in self.state.list_backfills()}
+        if progress.cursor is None:  # a new server
+            return tuple(sorted(scope.names))
+        return tuple(
+            name
+            for name in sorted(scope.names)
+            if phases.get(name, BackfillPhase.EVENTS) is not BackfillPhase.DONE
         )
 
     def forget_server(self) -> None:
@@ -211,6 +235,8 @@ class Forwarding:
                 self._send_past(server, check)
             self._pull(server, check)
         except _FAILURES as exc:
+            if not self.state.load().url:  # of a new server, which has not answered yet
+                self._save(url=settings.url)
             self._note_failure(exc)
             if is_asked:
                 raise

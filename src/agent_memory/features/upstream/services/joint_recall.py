@@ -2,10 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
@@ -17,8 +18,9 @@ from agent_memory.features.index.model.queries import (
 )
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.knowledge.ports import KnowledgeStore
+from agent_memory.features.memories.model import memories
 from agent_memory.features.recall.services.recall import Recall
-from agent_memory.features.upstream.model import names
+from agent_memory.features.upstream.model import names, scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import TeamRecord
 from agent_memory.features.upstream.ports import ExchangeState, TakenRecords, TeamServer
@@ -26,6 +28,8 @@ from agent_memory.features.upstream.services.team_search import SEARCHED_KINDS
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     FeatureUnavailable,
+    InvalidInput,
+    NotFound,
     RemoteUnavailable,
 )
 from agent_memory.kernel.ids import USER, EventId, KnowledgeId, Millis
@@ -113,6 +117,20 @@ class JointRecall:
             raise FeatureUnavailable("there is no team's server to ask: see `memory remote status`")
         return self.connect(settings).open(uri, settings.scope, around=around)
 
+    def open_named(self, name: str, *, around: int) -> TeamRecord | None:
+        """Return a record by an id of a hit; None if there is no such record or no server. Raises
+        RemoteUnavailable."""
+        settings = self.read_settings()
+        if not settings.is_complete or not settings.scope:
+            return None
+        server = self.connect(settings)
+        for uri in _list_uris(name, settings):
+            try:
+                return server.open(uri, settings.scope, around=around)
+            except (NotFound, InvalidInput):
+                continue
+        return None
+
     def _await(
         self, future: "Future[RecallResult]", began: float, name: str
     ) -> tuple[RecallResult | None, str]:
@@ -193,6 +211,19 @@ class JointRecall:
                 return fact is not None
             case _:
                 return False
+
+
+def _list_uris(name: str, settings: RemoteSettings) -> Iterator[str]:
+    """Yield what an id of a hit may stand for: the id of a memory does not name its project."""
+    try:
+        reference = memories.parse_reference(name)
+    except InvalidInput:
+        area = documents.EVENTS if "@" in name else documents.FACTS
+        yield documents.format_uri(area, name)
+        return
+    if reference.namespace is not None and reference.index is not None:
+        for domain in map(scopes.build_domain, sorted(settings.scope.names)):
+            yield memories.build_urn(domain, reference.namespace, reference.hex, reference.index)
 
 
 def _is_shared(settings: RemoteSettings, query: Query) -> bool:

@@ -60,6 +60,21 @@ class OutgoingRecords:
         records += self._collect_tombstones(gone, scope)
         return records
 
+    def count(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> int:
+        """Return how many records `collect` would find. Nothing changes."""
+        unique = list(dict.fromkeys(entries))
+        places = [entry.at for entry in unique if isinstance(entry, EventChanged)]
+        count = sum(scope.admits_event(event) for event in self.log.get_at(places))
+        for entry in unique:
+            if isinstance(entry, MemoryChanged) and scope.admits_domain(entry.key.domain):
+                memory = self.memories.get(entry.key)
+                count += memory is not None and not memory.is_pending
+        names = [entry.id for entry in unique if isinstance(entry, FactChanged)]
+        facts = self.knowledge.get(Fact, names)
+        count += sum(fact is not None and scope.admits_fact(fact) for fact in facts)
+        gone = [name for name, fact in zip(names, facts, strict=True) if fact is None]
+        return count + len(self.ledger.find_sent_facts(gone))
+
     def read_past(self, step: ProjectBackfill) -> tuple[list[SharedRecord], ProjectBackfill]:
         """Return the next records of a backfill, and the step after them."""
         scope = SharedScope(frozenset({step.name}))
