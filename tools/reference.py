@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from agent_memory import config
+from agent_memory.interfaces import permissions as rights
 from agent_memory.interfaces.cli import runner
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.wire.errors import USAGE_ERROR, get_codes
@@ -43,6 +44,11 @@ or `cli.default_format` set to `json`, the last line of standard error is JSON:
 `name` is an error of the table, `{USAGE_ERROR}` for a command line that is not valid, or
 `{command_client.DAEMON_ERROR}` if no daemon could be started or reached. With `-v`, `causes` lists
 what led to it. With `--format yaml`, the error is YAML.
+"""
+ROLES = """\
+What each role may call on a [team server](../howto/team.md#people-and-keys). A writer may call what
+a reader may, and an admin everything here. What is not listed answers 403. The last column says
+whether a key that is limited to projects may call it; it then sees and writes only those.
 """
 ACTS = {
     "live": "at once",
@@ -142,6 +148,30 @@ def failures() -> str:
     )
 
 
+def permissions() -> str:
+    parts = [
+        "# Permissions\n",
+        NOTE,
+        ROLES,
+    ]
+    for title, rows in (
+        ("REST, streams and WebSocket", {" ".join(key): it for key, it in rights.HTTP.items()}),
+        ("gRPC", rights.GRPC),
+        ("MCP", rights.MCP),
+    ):
+        parts.append(f"## {title}\n")
+        parts.append(
+            table(
+                ("call", "least role", "key of some projects"),
+                [
+                    (f"`{name}`", permission.role.value, "yes" if permission.scoped else "no")
+                    for name, permission in rows.items()
+                ],
+            )
+        )
+    return "\n".join(parts)
+
+
 def table(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     cells = [[str(cell).replace("|", "\\|") for cell in line] for line in lines]
@@ -152,6 +182,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "settings.md": settings,
     "commands.md": commands,
     "errors.md": failures,
+    "permissions.md": permissions,
 }
 
 
