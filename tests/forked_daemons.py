@@ -23,7 +23,8 @@ from typing import Self
 
 from agent_memory.bootstrap import build_server_store
 from agent_memory.daemon import daemon, doctor, serving, standalone
-from agent_memory.interfaces.cli import remote
+from agent_memory.interfaces.cli import completing, remote
+from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.http import application
 
 COMMAND_SECONDS = 60.0
@@ -151,6 +152,7 @@ class ForkServer:
 
 def main() -> None:
     """Answer requests, one per line: fork a process, or return the exit code of one."""
+    completing.attach_sources(PROGRAMS)  # which loads every command
     living: set[int] = set()
     for line in sys.stdin.buffer:
         request = json.loads(line)

@@ -37,7 +37,7 @@ def test_a_password_is_left_out(url: str) -> None:
 
 
 def test_what_is_no_address_is_refused_without_repeating_it() -> None:
-    with pytest.raises(ConfigError, match="not an address") as refusal:
+    with pytest.raises(ConfigError, match="not one of PostgreSQL") as refusal:
         hide_password("mysql://me:sesame@localhost/x")
     assert refusal.value.__cause__ is None
     assert refusal.value.__suppress_context__
