@@ -5,6 +5,7 @@ A model of 135M parameters says little that is true: what is checked is structur
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -229,7 +230,8 @@ def test_a_model_that_cannot_be_loaded_is_told_and_a_signal_ends_one_that_can(
         assert list_kinds(events) == ["started", "failed"]
         told, _, last = events[-1].failed.error.partition(": ")
         assert told == "llama-server did not start with tiny.gguf (exit code 1)"
-        assert "error" in last or "failed" in last, f"what it said last is missing: {last}"
+        # The end of its output may be missing: it does not always write it before it exits.
+        assert re.search("error|failed|invalid", last), f"what it said last is missing: {last}"
         assert not found.status().llama_server_running
         model.unlink()
         model.symlink_to(packaged_model())
