@@ -452,6 +452,7 @@ def test_a_silent_server_holds_up_neither_recall_nor_a_hook() -> None:
         assert "only this machine" not in hooked.text + hooked.errors
 
 
+@pytest.mark.rocksdb("restores a copy of the data folder")
 class TestRestoredServer:
     def test_machines_send_again_what_the_server_has_lost(self) -> None:
         with open_team(1) as (server, (laptop,)):
