@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -82,7 +83,10 @@ def test_start_returns_when_it_serves_and_leaves_nothing_of_the_caller_in_the_da
     assert os.getsid(pid) == pid
     process = Path(f"/proc/{pid}")
     assert process.joinpath("cwd").readlink() == Path("/")
-    targets = {int(each.name): str(each.readlink()) for each in (process / "fd").iterdir()}
+    targets = {}
+    for each in (process / "fd").iterdir():
+        with suppress(FileNotFoundError):  # the daemon has closed it meanwhile
+            targets[int(each.name)] = str(each.readlink())
     assert str(home.work) not in targets.values()
     assert {targets[fd] for fd in (0, 1, 2)} == {"/dev/null"}
     assert "Umask:\t0077" in process.joinpath("status").read_text()
@@ -539,6 +543,7 @@ def test_a_file_in_place_of_the_data_folder_is_told_of(home: Home) -> None:
         assert answer.errors.count("\n") == 1
 
 
+@pytest.mark.rocksdb("has a file in its place")
 def test_a_file_in_place_of_the_database_is_told_of(home: Home) -> None:
     home.data.mkdir(parents=True)
     (home.data / DATABASE).write_text("")
@@ -623,6 +628,7 @@ def test_a_database_that_another_daemon_has_open_is_told_of(running: Home, home:
 # Failed starts.
 
 
+@pytest.mark.rocksdb("has a file in its place")
 def test_after_a_failed_start_commands_hold_back_and_a_start_by_hand_does_not(home: Home) -> None:
     obstacle = home.data / DATABASE
     home.data.mkdir(parents=True)

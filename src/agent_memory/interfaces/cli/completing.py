@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # loading them takes longer than the rest of a completion
 
 NEWEST = 500  # memories that are looked through
 SESSIONS = 40
+WORD = f"{__name__}.word"  # what was typed of the value, for sources that look it up
 HELP_CHARS = 60
 _STATUSES = frozenset(MemoryStatus) - {MemoryStatus.TOMBSTONE}
 
@@ -69,9 +70,14 @@ def list_domains(ctx: click.Context) -> Iterator[Offer]:
 
 
 def list_sessions(ctx: click.Context) -> Iterator[Offer]:
-    page = _require_services(ctx).journal.list_sessions(JournalScope(), limit=SESSIONS)
+    journal = _require_services(ctx).journal
+    page = journal.list_sessions(JournalScope(), limit=SESSIONS)
     for entry in page.sessions:
         yield entry.session_id, rendering.excerpt(entry.title, HELP_CHARS)
+    titled = {entry.session_id for entry in page.sessions}
+    for name in journal.find_sessions(ctx.meta[WORD], limit=SESSIONS):
+        if name not in titled:
+            yield name, ""
 
 
 def list_run_sessions(ctx: click.Context) -> Iterator[Offer]:
@@ -170,6 +176,7 @@ def _complete(
     head, comma, word = "", "", incomplete
     if isinstance(param.type, CommaList):
         head, comma, word = incomplete.rpartition(",")
+    ctx.meta[WORD] = word
     given = set(head.split(","))
     values = ctx.params.get(param.name or "")
     if isinstance(values, tuple) and not comma:  # of an argument that takes several

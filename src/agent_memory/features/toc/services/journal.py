@@ -126,6 +126,11 @@ class WorkJournal:
         found.sort(key=lambda entry: entry.end_ms, reverse=True)
         return SessionPage(sessions=tuple(found[:limit]), more=count > limit)
 
+    def find_sessions(self, prefix: str, *, limit: int) -> list[SessionId]:
+        """Return the sessions whose ids begin so, also those that have no segment yet."""
+        found = self.finder.find_sessions(prefix, limit=limit)
+        return [name for name in found if get_main_session(name) == name]
+
     def read_session(self, session_id: SessionId) -> SessionEntry | None:
         """Return a session with its subagents, or None if it has no segment."""
         names = [session_id, *self.finder.find_sessions(f"{session_id}/", limit=_SUBAGENTS)]
