@@ -108,6 +108,12 @@ class Principal:
         """The domain of memories that only they see."""
         return Domain(f"{USER}:{self.person}") if self.person else USER
 
+    @property
+    def description(self) -> str:
+        """Who they are and what they may do, such as `ada, writer of shop`."""
+        of = "" if self.projects is None else f" of {', '.join(sorted(self.projects))}"
+        return f"{self.person}, {self.role}{of}"
+
     def sees_project(self, name: str) -> bool:
         """Return whether they see records of this project; an empty name is none."""
         return self.projects is None or name in self.projects

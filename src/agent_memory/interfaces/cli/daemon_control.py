@@ -83,8 +83,8 @@ def serve_team(run: Invocation) -> int:
         )
     if not settings.team.enabled:
         raise ConfigError(
-            f"{run.find_config_file()} does not set `team.enabled = true`: without it, whoever has"
-            " a key sees everything; use `memory-daemon start` for a memory of your own"
+            f"{run.find_config_file()} does not set `team.enabled = true`: without it, every key"
+            " shows everything; use `memory-daemon start` for a memory of your own"
         )
     options = StartOptions(foreground=True, log_level=run.log_level, config=run.config_file)
     run.terminal.end_waiting()  # the log of the daemon follows

@@ -120,10 +120,7 @@ def _find_refusal(key: AccessKey, team: bool) -> str:
 
 
 def _describe_holder(key: AccessKey) -> str:
-    if not key.person:
-        return ""
-    of = "" if key.projects is None else f" of {', '.join(sorted(key.projects))}"
-    return f"  {key.person}, {key.role}{of}"
+    return f"  {key.principal.description}" if key.person else ""
 
 
 @token.command("revoke", examples=("memory-daemon token revoke dashboard",))

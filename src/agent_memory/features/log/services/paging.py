@@ -1,9 +1,9 @@
-"""Paging: read long lists of events, page by page."""
+"""Read long lists of events page by page, and follow the outbox without a gap."""
 
 from collections.abc import Callable, Iterator
 
 from agent_memory.features.log.model.events import Event, EventPage
-from agent_memory.features.log.ports import EventLog
+from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
 
 _PAGE = 1_000  # a page ends earlier where texts are long
@@ -32,3 +32,10 @@ def _iter_pages(
         if page.next is None:
             return
         after = page.next
+
+
+def has_all_after(outbox: Outbox, cursor: int, watermark: int) -> bool:
+    """Tell whether the outbox still has every entry after this one."""
+    oldest = outbox.read(0, limit=1)
+    first = oldest[0][0] if oldest else watermark + 1
+    return first <= cursor + 1

@@ -47,7 +47,7 @@ class Access:
             raise InvalidInput(
                 f"there is a key {name!r} already: revoke it first, or choose a name"
             )
-        self.on_change("create", _describe(key))
+        self.on_change("create", f"{name} ({principal.description})" if principal.person else name)
         return secret
 
     def create_for_machine(self, principal: Principal, machine: str) -> str:
@@ -78,13 +78,6 @@ class Access:
     def check(self, secret: str) -> AccessKey | None:
         """Return the key that a secret belongs to, if any."""
         return access.find_key(secret, self.keys.list_keys())
-
-
-def _describe(key: AccessKey) -> str:
-    if not key.person:
-        return key.name
-    of = "" if key.projects is None else f" of {', '.join(sorted(key.projects))}"
-    return f"{key.name} ({key.person}, {key.role}{of})"
 
 
 def _name_login(person: str, machine: str) -> str:

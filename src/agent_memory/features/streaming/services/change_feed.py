@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged, MemoryChanged, OutboxEntry
 from agent_memory.features.log.ports import EventLog, Outbox
+from agent_memory.features.log.services import paging
 from agent_memory.features.memories.model.memories import Area, Memory
 from agent_memory.features.memories.ports import Memories
 from agent_memory.kernel import access
@@ -167,9 +168,7 @@ class ChangeFeed:
 
     def has_all_after(self, after: int) -> bool:
         """Tell whether the outbox still has everything after this entry."""
-        oldest = self._outbox.read(0, limit=1)
-        first = oldest[0][0] if oldest else self._log.watermark() + 1
-        return first <= after + 1
+        return paging.has_all_after(self._outbox, after, self._log.watermark())
 
     def read_since(
         self, after: int, up_to: int, wanted: RecordFilter

@@ -398,7 +398,7 @@ class StoredUpstream:
         }
 
     def _get_origins(self, places: Sequence[bytes]) -> list[Origin | None]:
-        """Return who sent what is at these places; None for what came from nobody."""
+        """Return the origins that are stored under these keys; None where no person is known."""
         rows = self._store.get_many(_FAMILY, places)
         records = (None if row is None else codec.unpack(row, _OriginRecord) for row in rows)
         return [

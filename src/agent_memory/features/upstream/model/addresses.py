@@ -22,7 +22,7 @@ def check_address(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError(f"the address of a server begins with https://: {_FORM}")
     if not _HOST.fullmatch(host) or not address.isascii():
-        raise ConfigError(f"the host of that address is none: {_FORM}")
+        raise ConfigError(f"that address has no valid host: {_FORM}")
     if "@" in parts.netloc:
         raise ConfigError("an address has no name or password: use `memory remote login`")
     if parts.path or parts.query or parts.fragment or len(address) > MAX_CHARS or port == 0:

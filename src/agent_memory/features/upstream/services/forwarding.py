@@ -13,6 +13,7 @@ from typing import NamedTuple
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog, Outbox
+from agent_memory.features.log.services import paging
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import merging, scopes
@@ -296,9 +297,8 @@ class Forwarding:
         """Tell whether entries after the cursor were trimmed, or the store was restored."""
         if cursor == watermark:
             return False
-        oldest = self.outbox.read(0, limit=1)
-        first = oldest[0][0] if oldest else watermark + 1
-        return first > cursor + 1 or cursor > watermark
+        is_whole = paging.has_all_after(self.outbox, cursor, watermark)
+        return cursor > watermark or not is_whole
 
     def _send_forgotten(self, server: TeamServer, check: Check) -> None:
         while items := self.ledger.list_forgotten(limit=BATCH_RECORDS):

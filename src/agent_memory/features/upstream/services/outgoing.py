@@ -44,6 +44,18 @@ class OutgoingRecords:
 
     def collect(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> list[SharedRecord]:
         """Return the records behind entries of the outbox as they are now, if they are shared."""
+        records, gone = self._find(entries, scope)
+        return [*records, *self._collect_tombstones(gone, scope)]
+
+    def count(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> int:
+        """Return how many records `collect` would find. Nothing changes."""
+        records, gone = self._find(entries, scope)
+        return len(records) + len(self.ledger.find_sent_facts(gone))
+
+    def _find(
+        self, entries: Sequence[OutboxEntry], scope: SharedScope
+    ) -> tuple[list[SharedRecord], list[KnowledgeId]]:
+        """Return the shared records behind entries, and the facts that are gone."""
         unique = list(dict.fromkeys(entries))
         places = [entry.at for entry in unique if isinstance(entry, EventChanged)]
         records: list[SharedRecord] = [
@@ -57,23 +69,7 @@ class OutgoingRecords:
         facts = self.knowledge.get(Fact, names)
         records += (fact for fact in facts if fact is not None and scope.admits_fact(fact))
         gone = [name for name, fact in zip(names, facts, strict=True) if fact is None]
-        records += self._collect_tombstones(gone, scope)
-        return records
-
-    def count(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> int:
-        """Return how many records `collect` would find. Nothing changes."""
-        unique = list(dict.fromkeys(entries))
-        places = [entry.at for entry in unique if isinstance(entry, EventChanged)]
-        count = sum(scope.admits_event(event) for event in self.log.get_at(places))
-        for entry in unique:
-            if isinstance(entry, MemoryChanged) and scope.admits_domain(entry.key.domain):
-                memory = self.memories.get(entry.key)
-                count += memory is not None and not memory.is_pending
-        names = [entry.id for entry in unique if isinstance(entry, FactChanged)]
-        facts = self.knowledge.get(Fact, names)
-        count += sum(fact is not None and scope.admits_fact(fact) for fact in facts)
-        gone = [name for name, fact in zip(names, facts, strict=True) if fact is None]
-        return count + len(self.ledger.find_sent_facts(gone))
+        return records, gone
 
     def read_past(self, step: ProjectBackfill) -> tuple[list[SharedRecord], ProjectBackfill]:
         """Return the next records of a backfill, and the step after them."""

@@ -9,6 +9,7 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.model.outbox import FactChanged, MemoryChanged
 from agent_memory.features.log.ports import EventLog, Outbox
+from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus, get_family
 from agent_memory.features.memories.ports import Memories
@@ -138,22 +139,19 @@ class Receiving:
         return ChangePage(
             changes=tuple(found),
             next=str(place),
-            people=self._find_people(found, sender),
+            people=self._find_people(found),
             more=more,
             receipt=receipt,
         )
 
-    def _find_people(self, changes: Sequence[TeamChange], sender: Sender) -> People:
-        """Return whom memories and facts come from, by their names on the sender's machine."""
+    def _find_people(self, changes: Sequence[TeamChange]) -> People:
+        """Return whom memories and facts of projects come from. Private ones are the caller's."""
         memories = [each for each in changes if isinstance(each, Memory) and each.domain != USER]
         facts = [each.id for each in changes if isinstance(each, Fact)]
         people: dict[MemoryKey | KnowledgeId, str] = {
-            each.key: sender.person
-            for each in changes
-            if isinstance(each, Memory) and each.domain == USER
+            memory.key: person
+            for memory, person in zip(memories, self.taken.find_people(memories), strict=True)
         }
-        for memory, person in zip(memories, self.taken.find_people(memories), strict=True):
-            people[memory.key] = person
         for name, origin in zip(facts, self.taken.get_fact_origins(facts), strict=True):
             people[name] = "" if origin is None else origin.person
         return people
@@ -184,7 +182,11 @@ class Receiving:
             watermark = self.log.watermark()
             if before is not None and before == watermark:
                 return
-            if before is None or before > watermark or self._has_gap(before, watermark):
+            if (
+                before is None
+                or before > watermark
+                or not paging.has_all_after(self.outbox, before, watermark)
+            ):
                 if not self._list_all(before, watermark, check):
                     continue
                 before = watermark
@@ -200,11 +202,6 @@ class Receiving:
             ]
             self._note_facts([record.fact for record in records if record.fact is not None])
             self.changes.append(records, before=before, cursor=entries[-1][0])
-
-    def _has_gap(self, cursor: int, watermark: int) -> bool:
-        oldest = self.outbox.read(0, limit=1)
-        first = oldest[0][0] if oldest else watermark + 1
-        return first > cursor + 1
 
     def _list_all(self, before: int | None, watermark: int, check: Callable[[], None]) -> bool:
         """List every memory, fact and forgetting, from the present entry of the outbox on."""
