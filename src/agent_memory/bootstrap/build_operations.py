@@ -199,6 +199,8 @@ def build_scheduler(
         wake_ups.on_segments_cut()
 
     def process_outbox(check: Check) -> None:
+        if upstream.exchange.forwarding.is_active():
+            wake_ups.on_team_news()
         if tasks.process_outbox(check):
             wake_ups.on_outbox_left()
         if recall.indexes.has_backlog():

@@ -205,7 +205,7 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
             platform, scheduler, log, toc, index, memories, knowledge, recall, answers, hooks
         ),
     )
-    wake_ups.connect(scheduler, changes, hooks.handling, upstream.exchange.forwarding.is_active)
+    wake_ups.connect(scheduler, changes, hooks.handling)
     if platform.sharing is not None:
         _follow_others(platform.sharing, log, memories, wake_ups)
     platform.watchers.append(wake_ups.on_store_health)

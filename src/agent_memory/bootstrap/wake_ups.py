@@ -1,7 +1,5 @@
 """What wakes which background job, and in which order."""
 
-from collections.abc import Callable
-
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.operations.ports import Scheduler
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
@@ -14,15 +12,15 @@ class WakeUps:
 
     | what happens              | what is woken, in this order              |
     |---------------------------|-------------------------------------------|
-    | an event is recorded      | change feed, segment cutting, outbox,     |
-    |                           | team sync                                 |
-    | a memory changes          | change feed, outbox, team sync            |
-    | a fact changes            | outbox, team sync                         |
+    | an event is recorded      | change feed, segment cutting, outbox      |
+    | a memory changes          | change feed, outbox                       |
+    | a fact changes            | outbox                                    |
     | another machine forgets,  | team sync                                 |
     | or the server is changed  |                                           |
     | segments are cut          | rollup, outbox                            |
     | the outbox has more       | outbox                                    |
     | nodes are rebuilt         | outbox, contents rebuild                  |
+    | the outbox job begins     | team sync, if there is a server           |
     | the outbox is processed   | contents rebuild, if one is due; backlog  |
     |                           | embedding, if there is any                |
     | another daemon writes     | change feed, segment cutting, outbox      |
@@ -30,40 +28,30 @@ class WakeUps:
     | the store is mended       | spooled hooks, every job                  |
 
     Services are built before the scheduler that runs them, so they get these methods first and
-    `connect` comes last. What hooks change in between is not lost: `connect` wakes every job. The
-    team sync is woken only where there is a server to sync with.
+    `connect` comes last. What hooks change in between is not lost: `connect` wakes every job.
+
+    What is called for each event does as little as possible: the committer's thread waits for it.
     """
 
     def __init__(self) -> None:
         self._scheduler: Scheduler | None = None
         self._changes: ChangeFeed | None = None
         self._hooks: HookHandling | None = None
-        self._has_server: Callable[[], bool] = lambda: False
 
-    def connect(
-        self,
-        scheduler: Scheduler,
-        changes: ChangeFeed,
-        hooks: HookHandling,
-        has_server: Callable[[], bool],
-    ) -> None:
+    def connect(self, scheduler: Scheduler, changes: ChangeFeed, hooks: HookHandling) -> None:
         self._scheduler, self._changes, self._hooks = scheduler, changes, hooks
-        self._has_server = has_server
         self._wake(*CRONS)
 
     def on_event_recorded(self) -> None:
         self._wake_followers()
         self._wake(SEGMENTS, OUTBOX)
-        self._wake_team()
 
     def on_memory_changed(self) -> None:
         self._wake_followers()
         self._wake(OUTBOX)
-        self._wake_team()
 
     def on_fact_changed(self) -> None:
         self._wake(OUTBOX)
-        self._wake_team()
 
     def on_team_news(self) -> None:
         self._wake(TEAM)
@@ -96,10 +84,6 @@ class WakeUps:
         if self._scheduler is not None:
             for name in jobs:
                 self._scheduler.wake(name)
-
-    def _wake_team(self) -> None:
-        if self._has_server():
-            self._wake(TEAM)
 
     def _wake_followers(self) -> None:
         if self._changes is not None:
