@@ -13,7 +13,7 @@ GROUP_BATCHES = 1024
 GROUP_BYTES = 8 << 20
 PENDING_BYTES = 256 << 20
 # Callers often come in crowds, each waiting for its answer. After a group of several, the next one
-# waits a moment while it grows. A single caller never waits.
+# waits until as many are there again, or no one comes for a moment. A single caller never waits.
 CROWD = 4
 GATHER_PAUSE = 0.002
 GATHER_SECONDS = 0.015
@@ -56,7 +56,8 @@ class SubmissionQueue:
         self._wake = threading.Condition()
         self._waiting: deque[Submission] = deque()
         self._waiting_bytes = 0
-        self._crowd = 0
+        self._crowd = 0  # how many are expected to come
+        self._wanted = 1  # as many waiting submissions wake up the thread
         self._closing = False
 
     def put(self, submission: Submission) -> None:
@@ -73,7 +74,8 @@ class SubmissionQueue:
                 )
             self._waiting.append(submission)
             self._waiting_bytes += submission.size
-            self._wake.notify()
+            if len(self._waiting) >= self._wanted:
+                self._wake.notify()
 
     def take_group(self, timeout: float | None = None) -> list[Submission] | None:
         """Wait for submissions and take up to one group.
@@ -84,9 +86,8 @@ class SubmissionQueue:
             self._wake.wait_for(lambda: self._waiting or self._closing, timeout)
             if not self._waiting:
                 return None if self._closing else []
-        if self._crowd >= CROWD and not self._closing:
-            self._gather()
-        with self._wake:
+            if self._crowd >= CROWD:
+                self._gather()
             group: list[Submission] = []
             batches = size = 0
             while self._waiting and batches < GROUP_BATCHES and size < GROUP_BYTES:
@@ -123,6 +124,12 @@ class SubmissionQueue:
     def _gather(self) -> None:
         """Wait while more arrive: all of them share one flush and two thread switches."""
         seen, until = 0, time.monotonic() + GATHER_SECONDS
-        while seen < len(self._waiting) and time.monotonic() < until:
+        self._wanted = self._crowd
+        while (
+            seen < len(self._waiting) < self._wanted
+            and not self._closing
+            and time.monotonic() < until
+        ):
             seen = len(self._waiting)
-            time.sleep(GATHER_PAUSE)
+            self._wake.wait(GATHER_PAUSE)
+        self._wanted = 1
