@@ -21,12 +21,13 @@ def committer() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[SubmissionQueue]:
-    """A queue that gathers without end, after a group of as many as make a crowd."""
+    """A queue that gathers without end, and expects half of its first group: no one came since."""
     monkeypatch.setattr(submissions, "GATHER_PAUSE", ENDLESS)
     monkeypatch.setattr(submissions, "GATHER_SECONDS", ENDLESS)
     found = SubmissionQueue(lambda: None)
-    put(found, CROWD)
-    assert len(found.take_group() or ()) == CROWD
+    put(found, 2 * CROWD)
+    assert len(found.take_group() or ()) == 2 * CROWD
+    assert found.take_group(timeout=0.0) == []
     yield found
     found.close()
 

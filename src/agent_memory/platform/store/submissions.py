@@ -13,7 +13,7 @@ GROUP_BATCHES = 1024
 GROUP_BYTES = 8 << 20
 PENDING_BYTES = 256 << 20
 # Callers often come in crowds, each waiting for its answer. After a group of several, the next one
-# waits until as many are there again, or no one comes for a moment. A single caller never waits.
+# waits until all are there again, or no one comes for a moment. A single caller never waits.
 CROWD = 4
 GATHER_PAUSE = 0.002
 GATHER_SECONDS = 0.015
@@ -56,6 +56,7 @@ class SubmissionQueue:
         self._wake = threading.Condition()
         self._waiting: deque[Submission] = deque()
         self._waiting_bytes = 0
+        self._taken = 0  # the size of the last group
         self._crowd = 0  # how many are expected to come
         self._wanted = 1  # as many waiting submissions wake up the thread
         self._closing = False
@@ -83,6 +84,10 @@ class SubmissionQueue:
         Returns an empty list after the timeout, and None once the queue is closed and empty.
         """
         with self._wake:
+            # The last group was answered just now: its callers come again, beside those who came
+            # meanwhile. A single writer among them, such as a job, does not end the crowd.
+            self._crowd = max(self._taken + len(self._waiting), self._crowd // 2)
+            self._taken = 0
             self._wake.wait_for(lambda: self._waiting or self._closing, timeout)
             if not self._waiting:
                 return None if self._closing else []
@@ -96,8 +101,7 @@ class SubmissionQueue:
                 batches += len(submission.batches)
                 size += submission.size
             self._waiting_bytes -= size
-            # A single writer among them, such as a job, does not end the crowd.
-            self._crowd = max(len(group), self._crowd // 2)
+            self._taken = len(group)
             return group
 
     def fail_waiting(self, exc: Exception) -> None:
