@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import uvloop
 
-from agent_memory.interfaces.grpc.server import MAX_MESSAGE_BYTES
+from agent_memory.interfaces.grpc.messages import MAX_MESSAGE_BYTES
 from agent_memory.proto import memory_pb2 as pb
 
 

@@ -1,6 +1,5 @@
 """Build what the interfaces are given: the services of commands, HTTP, MCP and gRPC."""
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -53,6 +52,7 @@ from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServ
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.setting_list import SettingsReader
+from agent_memory.interfaces.shared_cleaning import SharedCleaning
 from agent_memory.kernel.status import DaemonStatus
 
 
@@ -223,9 +223,7 @@ class GrpcInterface:
         owners = socket_owners.choose(uid)
         if owners is not None:
             platform.closing.callback(owners.close)
-        self.same_user = SameUserGuard(
-            self._bearer, owners, uid, lambda forget: asyncio.get_running_loop().call_soon(forget)
-        )
+        self._same_user = SameUserGuard(self._bearer, owners, uid)
 
     def build(self, control: DaemonControl) -> GrpcServer:
         """Build the server. An agent that can reach loopback must not approve its own tools, so
@@ -236,9 +234,10 @@ class GrpcInterface:
         if self._auditor is not None:
             guard = key_guard = TeamGuard(self._bearer, self._auditor)
         elif self._platform.settings.grpc.require_key:
-            guard = self.same_user
+            guard = self._same_user
         memory = MemoryService(
             ingest=features.log.ingest,
+            cleaning=SharedCleaning(features.log.ingest, bridge),
             timeline=features.log.timeline,
             contents=features.toc.contents,
             recall=features.upstream.recall,
@@ -261,12 +260,11 @@ class GrpcInterface:
         )
         return GrpcServer(
             {
-                MEMORY_SERVICE.full_name: memory.build_handler(),
-                CHECKPOINT_SERVICE.full_name: checkpoints.build_handler(),
-                AGENT_SERVICE.full_name: agents.build_handler(),
-                DAEMON_SERVICE.full_name: daemon.build_handler(),
-            },
-            self.same_user.serve_at,
+                MEMORY_SERVICE.full_name: memory.build_methods(),
+                CHECKPOINT_SERVICE.full_name: checkpoints.build_methods(),
+                AGENT_SERVICE.full_name: agents.build_methods(),
+                DAEMON_SERVICE.full_name: daemon.build_methods(),
+            }
         )
 
 

@@ -6,6 +6,7 @@ Loading this module takes half of a start, so the daemon answers hooks before it
 import asyncio
 import contextlib
 import os
+import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -105,12 +106,12 @@ class Serving:
         self._create_first_key()
         self._grpc.listen_on_socket(self._sockets / "grpc.sock")
         settings = self._settings.grpc
-        certificate = self._load_grpc_certificate()
+        tls = self._load_grpc_tls()
         asks = settings.require_key or self._settings.team.enabled
-        refusal = GRPC_WITHOUT_TLS if certificate is None else None if asks else GRPC_WITHOUT_KEYS
+        refusal = GRPC_WITHOUT_TLS if tls is None else None if asks else GRPC_WITHOUT_KEYS
         hosts = listening.resolve_hosts("grpc.host", settings.host, refusal=refusal)
         with self._tolerating_busy_ports("grpc"):
-            self._grpc.listen(hosts, settings.port, certificate)
+            self._grpc.listen(hosts, settings.port, tls)
         self._listen_http()
         await self._grpc.start()
         commands.open(
@@ -194,16 +195,15 @@ class Serving:
     def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
         """Report the store's health on the loop that answers health checks."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            asyncio.run_coroutine_threadsafe(self._grpc.report_health(health.writable), loop)
+            loop.call_soon_threadsafe(self._grpc.report_health, health.writable)
 
-    def _load_grpc_certificate(self) -> tuple[bytes, bytes] | None:
-        """Return the certificate of gRPC and its private key, or None. Raises ConfigError."""
+    def _load_grpc_tls(self) -> ssl.SSLContext | None:
+        """Load the certificate of gRPC, if there is one. Raises ConfigError."""
         settings = self._settings.grpc
-        if listening.load_tls(settings.tls_cert, settings.tls_key, "grpc") is None:
-            return None
-        self._warn_of_open_key("grpc", settings.tls_key)
-        chain, key = (listening.key_file(file) for file in (settings.tls_cert, settings.tls_key))
-        return chain.read_bytes(), key.read_bytes()
+        tls = listening.load_tls(settings.tls_cert, settings.tls_key, "grpc", protocol="h2")
+        if tls is not None:
+            self._warn_of_open_key("grpc", settings.tls_key)
+        return tls
 
     def _warn_of_open_key(self, section: str, path: str) -> None:
         if listening.key_file(path).stat().st_mode & 0o077:

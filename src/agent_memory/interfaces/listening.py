@@ -70,8 +70,11 @@ def bind_path(path: Path) -> socket.socket:
     return listener
 
 
-def load_tls(certificate: str, key: str, section: str = "http") -> ssl.SSLContext | None:
-    """Load the files of the TLS settings of a section; return None if both are empty."""
+def load_tls(
+    certificate: str, key: str, section: str = "http", protocol: str = "http/1.1"
+) -> ssl.SSLContext | None:
+    """Load the files of the TLS settings of a section; return None if both are empty. `protocol`
+    is the name that clients ask for (ALPN)."""
     if not certificate and not key:
         return None
     files = {f"{section}.tls_cert": certificate, f"{section}.tls_key": key}
@@ -85,7 +88,7 @@ def load_tls(certificate: str, key: str, section: str = "http") -> ssl.SSLContex
             raise ConfigError(f"{name}: cannot read {path}: {exc.strerror}") from exc
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([protocol])
     try:
         # With no password set, OpenSSL would ask for one at the terminal.
         context.load_cert_chain(key_file(certificate), key_file(key), password="")

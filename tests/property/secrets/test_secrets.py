@@ -131,6 +131,15 @@ class Ingesting:
         cleaner = kind(mode="redact", report=self._told.append)
         self._ingest = Ingest(log=log, secrets=cleaner, on_record=lambda: None)
 
+    def outcomes(self, events: Sequence[Event]) -> tuple[list[Event | str], list[Incident]]:
+        """Clean them together."""
+        self._told.clear()
+        results = [
+            str(result) if isinstance(result, ContentBlocked) else result
+            for result in self._ingest.clean_all(events)
+        ]
+        return list(results), list(self._told)
+
     def outcome(self, event: Event) -> tuple[Event | str, list[Incident]]:
         self._told.clear()
         try:
@@ -201,12 +210,8 @@ def test_the_quick_checks_of_the_scanner_change_no_finding(text: str) -> None:
     assert found(CLEANER, text) == found(THOROUGH, text)
 
 
-@unhurried
-@given(text=texts, metadata=metadata)
-def test_an_event_is_cleaned_as_its_text_and_each_value_would_be_alone(
-    ways: tuple[Ingesting, Ingesting], text: str, metadata: dict[str, str]
-) -> None:
-    event = Event(
+def build_event(text: str, metadata: dict[str, str]) -> Event:
+    return Event(
         event_id=EventId("e"),
         session_id=SessionId("s"),
         at_ms=Millis(1),
@@ -215,8 +220,29 @@ def test_an_event_is_cleaned_as_its_text_and_each_value_would_be_alone(
         text=text,
         metadata=metadata,
     )
+
+
+@unhurried
+@given(text=texts, metadata=metadata)
+def test_an_event_is_cleaned_as_its_text_and_each_value_would_be_alone(
+    ways: tuple[Ingesting, Ingesting], text: str, metadata: dict[str, str]
+) -> None:
+    event = build_event(text, metadata)
     quick, thorough = ways
     assert quick.outcome(event) == thorough.outcome(event)
+
+
+@unhurried
+@given(parts=st.lists(st.tuples(texts, metadata), max_size=12))
+def test_events_are_cleaned_together_as_each_would_be_alone(
+    ways: tuple[Ingesting, Ingesting], parts: list[tuple[str, dict[str, str]]]
+) -> None:
+    events = [build_event(*part) for part in parts]
+    quick, thorough = ways
+    together, reported = quick.outcomes(events)
+    alone = [thorough.outcome(event) for event in events]
+    assert together == [result for result, _ in alone]
+    assert reported == [incident for _, incidents in alone for incident in incidents]
 
 
 @unhurried

@@ -1,15 +1,16 @@
 """Who may call over TCP, as the guard of memory.* decides it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+import socket
+import struct
+from pathlib import Path
 
 import pytest
 import uvloop
 
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.services.access import Access
-from agent_memory.interfaces.grpc.admission import GrpcCaller, SameUserGuard, parse_peer
+from agent_memory.interfaces.grpc.admission import CallOrigin, GrpcCaller, SameUserGuard
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.kernel.access import Address, SocketOwner
 from agent_memory.kernel.errors import Unauthorized
@@ -51,18 +52,20 @@ def keys() -> BearerGuard:
 
 @pytest.fixture
 def guard(keys: BearerGuard, table: Table) -> SameUserGuard:
-    made = SameUserGuard(keys, table, OWN_UID)
-    made.serve_at("127.0.0.1", 50051)
-    made.serve_at("::1", 50051)
-    return made
+    return SameUserGuard(keys, table, OWN_UID)
 
 
 def _unexpected(health: StoreHealth) -> None:
     raise AssertionError(health.reason)
 
 
+def tcp(port: int, *, established: bool = True) -> CallOrigin:
+    peer = Address.parse("127.0.0.1", port)
+    return CallOrigin(peer=peer, own=SERVER, is_established=lambda: established)
+
+
 def caller(port: int = 7, authorization: str | None = None) -> GrpcCaller:
-    return GrpcCaller(authorization=authorization, peer=f"ipv4:127.0.0.1:{port}")
+    return GrpcCaller(authorization=authorization, origin=tcp(port))
 
 
 def test_a_row_of_the_same_user_is_enough(guard: SameUserGuard, table: Table) -> None:
@@ -83,15 +86,14 @@ def test_no_row_or_anothers_is_not(
 
 def test_without_a_table_there_is_no_proof(keys: BearerGuard) -> None:
     guard = SameUserGuard(keys, None, OWN_UID)
-    guard.serve_at("127.0.0.1", 50051)
     with pytest.raises(Unauthorized):
         guard(caller())
-    assert guard(caller(authorization="Bearer am_right")) is None
+    guard(caller(authorization="Bearer am_right"))
 
 
 def test_a_key_is_checked_and_the_table_is_not(guard: SameUserGuard, table: Table) -> None:
     table.rows[7] = SocketOwner(OWN_UID, 1)
-    assert guard(caller(authorization="Bearer am_right")) is None
+    guard(caller(authorization="Bearer am_right"))
     for wrong in ("Bearer am_wrong", "Bearer", ""):
         with pytest.raises(Unauthorized) as refused:
             guard(caller(authorization=wrong))
@@ -99,85 +101,79 @@ def test_a_key_is_checked_and_the_table_is_not(guard: SameUserGuard, table: Tabl
     assert table.asked == []
 
 
-def test_a_connection_is_confirmed_once_and_its_port_again(
-    guard: SameUserGuard, table: Table
-) -> None:
+def test_a_connection_is_looked_up_once(guard: SameUserGuard, table: Table) -> None:
     table.rows[7] = SocketOwner(OWN_UID, 1)
-    confirm = guard(caller())
-    assert confirm is not None
-    assert guard(caller()) is not None  # not before it was
-    confirm()
-    assert guard(caller()) is None
-    table.rows[7] = SocketOwner(OWN_UID, 2)  # another connection from the same port
-    assert guard(caller()) is not None
-    table.rows[7] = SocketOwner(OTHER_UID, 1)  # and another's is looked up all the same
+    origin = tcp(7)
+    for _ in range(3):
+        guard(GrpcCaller(authorization=None, origin=origin))
+    assert len(table.asked) == 1
+    table.rows[7] = SocketOwner(OTHER_UID, 2)  # another connection from the same port
     with pytest.raises(Unauthorized):
         guard(caller())
 
 
-@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_calls_that_wait_together_share_a_lookup_and_a_later_one_does_not(
-    keys: BearerGuard, table: Table, run: Callable[[Coroutine[Any, Any, None]], None]
-) -> None:
-    admitted: list[bool] = []
-
-    async def hand_over() -> None:
-        loop = asyncio.get_running_loop()
-        guard = SameUserGuard(keys, table, OWN_UID, loop.call_soon)
-        guard.serve_at("127.0.0.1", 50051)
-        done = loop.create_future()
-
-        def check() -> None:
-            try:
-                guard(caller())
-                admitted.append(True)
-            except Unauthorized:
-                admitted.append(False)
-            if len(admitted) == 3:
-                done.set_result(None)
-
-        def pass_port_on() -> None:
-            table.rows[7] = SocketOwner(OTHER_UID, 2)
-            loop.call_soon(check)  # a call of the connection that has the port now
-
-        for step in (check, pass_port_on, check):
-            loop.call_soon(step)
-        await done
-
+def test_a_row_does_not_count_if_our_end_is_gone(guard: SameUserGuard, table: Table) -> None:
+    """It may be another connection that has the port now."""
     table.rows[7] = SocketOwner(OWN_UID, 1)
-    run(hand_over())
-    assert admitted == [True, True, False]
-    assert len(table.asked) == 2
+    with pytest.raises(Unauthorized):
+        guard(GrpcCaller(authorization=None, origin=tcp(7, established=False)))
+    assert len(table.asked) == 1
 
 
-def test_how_many_are_remembered_is_bounded(guard: SameUserGuard, table: Table) -> None:
-    for port in range(1, 3000):
-        table.rows[port] = SocketOwner(OWN_UID, port)
-        confirm = guard(caller(port))
-        assert confirm is not None
-        confirm()
-    assert guard(caller(2999)) is None
-    assert guard(caller(1)) is not None
+def test_ends_that_are_unknown_prove_nothing(guard: SameUserGuard, table: Table) -> None:
+    for origin in (CallOrigin(), CallOrigin(peer=SERVER), CallOrigin(own=SERVER)):
+        with pytest.raises(Unauthorized):
+            guard(GrpcCaller(authorization=None, origin=origin))
+    assert table.asked == []
 
 
-@pytest.mark.parametrize(
-    ("name", "address"),
-    [
-        ("ipv4:127.0.0.1:5", ("127.0.0.1", 5)),
-        ("ipv6:%5B::1%5D:5", ("::1", 5)),
-        ("ipv6:[::1]:65535", ("::1", 65535)),
-        ("ipv6:%5B::ffff:127.0.0.1%5D:5", ("127.0.0.1", 5)),
-        ("unix:/run/grpc.sock", None),
-        ("unix:", None),
-        ("ipv4:127.0.0.1", None),
-        ("ipv4:127.0.0.1:", None),
-        ("ipv4:127.0.0.1:0", None),
-        ("ipv4:127.0.0.1:65536", None),
-        ("ipv4:127.0.0.1:\N{ARABIC-INDIC DIGIT FIVE}", None),
-        ("ipv4:localhost:5", None),
-        ("dns:127.0.0.1:5", None),
-        ("", None),
-    ],
-)
-def test_peers(name: str, address: tuple[str, int] | None) -> None:
-    assert parse_peer(name) == (None if address is None else Address.parse(*address))
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_a_connection_shows_both_ends_and_whether_it_is_open(
+    family: socket.AddressFamily,
+) -> None:
+    host = "::1" if family == socket.AF_INET6 else "127.0.0.1"
+
+    async def accept() -> tuple[CallOrigin, tuple[str, int], bool, bool]:
+        loop = asyncio.get_running_loop()
+        made: asyncio.Future[CallOrigin] = loop.create_future()
+
+        class Accepting(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                made.set_result(CallOrigin.of_transport(transport))
+
+        server = await loop.create_server(Accepting, host, 0)
+        with socket.create_connection(server.sockets[0].getsockname()[:2]) as client:
+            origin = await made
+            client_end = client.getsockname()[:2]
+            before = origin.is_established()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        after = origin.is_established()  # the loop has not heard of the reset yet
+        server.close()
+        return origin, client_end, before, after
+
+    origin, client_end, before, after = uvloop.run(accept())
+    assert origin.peer == Address.parse(*client_end)
+    assert origin.own is not None
+    assert str(origin.own.host) == host
+    assert (before, after) == (True, False)
+    assert not origin.uses_socket
+
+
+def test_the_unix_socket_is_known(tmp_path: Path) -> None:
+    async def accept() -> CallOrigin:
+        loop = asyncio.get_running_loop()
+        made: asyncio.Future[CallOrigin] = loop.create_future()
+
+        class Accepting(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                made.set_result(CallOrigin.of_transport(transport))
+
+        path = str(tmp_path / "s")
+        server = await loop.create_unix_server(Accepting, path)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            origin = await made
+        server.close()
+        return origin
+
+    assert uvloop.run(accept()).uses_socket

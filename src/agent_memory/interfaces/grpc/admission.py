@@ -1,44 +1,70 @@
 """Decide who may call over TCP: with a bearer key, or as the daemon's own user."""
 
-from collections import OrderedDict
+import asyncio
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from http import HTTPStatus
-from urllib.parse import unquote
 
 from agent_memory.features.operations.ports import SocketOwners
 from agent_memory.interfaces import permissions
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.permissions import Permission
-from agent_memory.kernel.access import NOBODY, OWNER, Address, Principal, SocketOwner
+from agent_memory.kernel.access import NOBODY, OWNER, Address, Principal
 from agent_memory.kernel.errors import Forbidden, Unauthorized
 
-_UNIX = "unix:"
-_REMEMBERED = 1024  # connections whose later calls need no confirmation
+_TCP_INFO = getattr(socket, "TCP_INFO", None)
+_ESTABLISHED = 1
+
+
+@dataclass(slots=True)
+class CallOrigin:
+    """Where a connection comes from: the Unix socket, which only its owner can open, or both ends
+    over TCP, if they are known.
+
+    `uid` is the user of the program at the other end, once that is proven. It lives as long as the
+    connection does, and so does this.
+    """
+
+    uses_socket: bool = False
+    peer: Address | None = None
+    own: Address | None = None
+    is_established: Callable[[], bool] = lambda: False
+    uid: int | None = None
+
+    @classmethod
+    def of_transport(cls, transport: asyncio.BaseTransport) -> "CallOrigin":
+        connection = transport.get_extra_info("socket")
+        if connection.family == socket.AF_UNIX:
+            return cls(uses_socket=True)
+        ends = (transport.get_extra_info(name) for name in ("peername", "sockname"))
+        peer, own = (None if end is None else Address.parse(end[0], end[1]) for end in ends)
+        return cls(peer=peer, own=own, is_established=partial(_is_established, connection))
+
+
+def _is_established(connection: socket.socket) -> bool:
+    """Ask the kernel for the state of our end: the event loop learns of a reset later."""
+    try:
+        return (
+            _TCP_INFO is not None
+            and connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 1)[0] == _ESTABLISHED
+        )
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcCaller:
-    """The `authorization` of a call, and its peer as gRPC names it."""
+    """The `authorization` of a call, and where it comes from."""
 
     authorization: str | None
-    peer: str
-
-    @property
-    def uses_socket(self) -> bool:
-        """Return whether the call came over the Unix socket, which only its owner can open."""
-        return self.peer.startswith(_UNIX)
+    origin: CallOrigin
 
 
-Confirm = Callable[[], None]
-Guard = Callable[[GrpcCaller], Confirm | None]
-"""Raise Unauthorized unless this caller may make the call.
-
-If it returns a function, the decision is about the connection that is open now, and holds only if
-the call came on that connection: call the function once that is proven.
-"""
+Guard = Callable[[GrpcCaller], object]
+"""Raise Unauthorized unless this caller may make the call."""
 
 
 class KeyGuard:
@@ -69,7 +95,7 @@ class TeamGuard:
 
         Raises Unauthorized and Forbidden.
         """
-        if caller.uses_socket:
+        if caller.origin.uses_socket:
             return "socket", OWNER, permissions.MANAGE
         try:
             identity = await self._keys.identify(caller.authorization)
@@ -95,89 +121,34 @@ class TeamGuard:
 class SameUserGuard:
     """A guard that admits programs of the daemon's own user and asks all others for a key.
 
-    The user is looked up for every call: a cached decision could outlive its connection, and the
-    next program to get the port would inherit it. Calls of one connection share a lookup only if
-    they had all arrived before it: those that the event loop was about to hand over.
-
-    A call can also outlive its connection: another user sends it and resets the connection, and the
-    owner's next connection gets that port before the call is checked. So the first call of each
-    connection, identified by the inode of its socket, must be confirmed. Later calls need not be:
-    calls are checked in the order of arrival, so one that came before this connection would have
-    been checked before its first call.
+    The user is looked up by the addresses of the connection, once. Another user can reset theirs,
+    and a program of the owner can get its port before the lookup. So a lookup counts only if our
+    end is still established after it: then the other end is the one that was found.
     """
 
-    def __init__(
-        self,
-        keys: BearerGuard,
-        owners: SocketOwners | None,
-        uid: int,
-        defer: Callable[[Callable[[], None]], object] | None = None,
-    ) -> None:
-        """`defer` runs a function after the checks of the calls that have arrived by now, and
-        before those of later ones. Without it no call shares a lookup."""
+    def __init__(self, keys: BearerGuard, owners: SocketOwners | None, uid: int) -> None:
         self._keys = keys
         self._owners = owners
         self._uid = uid
-        self._defer = defer
-        self._shared: dict[str, SocketOwner | None] = {}  # by peer
-        self._own: list[Address] = []
-        self._confirmed: OrderedDict[str, int] = OrderedDict()  # by peer, the inode
 
-    def serve_at(self, host: str, port: int) -> None:
-        """Add an address on which the server listens."""
-        self._own.append(Address.parse(host, port))
-
-    def __call__(self, caller: GrpcCaller) -> Confirm | None:
+    def __call__(self, caller: GrpcCaller) -> None:
         # Check every key that is sent, even by the same user: a revoked one must not seem to work.
         if caller.authorization is not None:
             self._keys(caller.authorization)
-            return None
-        owner = self._look_up(caller.peer)
-        if owner is None or owner.uid != self._uid:
+            return
+        origin = caller.origin
+        if origin.uid is None:
+            origin.uid = self._find_uid(origin)
+        if origin.uid != self._uid:
             raise Unauthorized(
                 "a bearer key is needed, because this connection is not known to belong to the"
                 " daemon's own user: send `authorization: Bearer KEY` with the key in the file"
                 " `key` of the data folder, or with one from `memory-daemon token create NAME`;"
                 " the daemon's Unix socket needs none"
             )
-        if self._confirmed.get(caller.peer) == owner.inode:
+
+    def _find_uid(self, origin: CallOrigin) -> int | None:
+        if self._owners is None or origin.peer is None or origin.own is None:
             return None
-        return partial(self._remember, caller.peer, owner.inode)
-
-    def _remember(self, peer: str, inode: int) -> None:
-        self._confirmed[peer] = inode
-        self._confirmed.move_to_end(peer)
-        if len(self._confirmed) > _REMEMBERED:
-            self._confirmed.popitem(last=False)
-
-    def _look_up(self, peer: str) -> SocketOwner | None:
-        if peer in self._shared:
-            return self._shared[peer]
-        if self._defer is None:
-            return self._owner(peer)
-        if not self._shared:
-            self._defer(self._shared.clear)  # before the lookup: a later call must not share it
-        owner = self._shared[peer] = self._owner(peer)
-        return owner
-
-    def _owner(self, name: str) -> SocketOwner | None:
-        peer = parse_peer(name)
-        if self._owners is None or peer is None:
-            return None
-        for own in self._own:
-            if own.host.version == peer.host.version:
-                return self._owners.find_owner(peer, own)
-        return None
-
-
-@lru_cache(_REMEMBERED)
-def parse_peer(name: str) -> Address | None:
-    """Return the address in `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`, or None."""
-    kind, _, rest = name.partition(":")
-    host, _, port = unquote(rest).rpartition(":")
-    if kind not in ("ipv4", "ipv6") or not (port.isascii() and port.isdigit()):
-        return None
-    try:
-        return Address.parse(host.removeprefix("[").removesuffix("]"), int(port))
-    except ValueError:
-        return None
+        owner = self._owners.find_owner(origin.peer, origin.own)
+        return None if owner is None or not origin.is_established() else owner.uid

@@ -11,6 +11,7 @@ from agent_memory.features.runs.services.runs import ActiveRun, Runs
 from agent_memory.interfaces import run_wire
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
+from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.proto import kontekst_pb2 as pb
@@ -25,7 +26,7 @@ class AgentService:
     guard: Guard
     observer: Observer
 
-    def build_handler(self) -> handlers.Handler:
+    def build_methods(self) -> Methods:
         return handlers.build_service(
             DESCRIPTOR,
             unary={},

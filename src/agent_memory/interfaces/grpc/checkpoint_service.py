@@ -17,6 +17,7 @@ from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
+from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.proto import checkpoints_pb2 as pb
@@ -31,7 +32,7 @@ class CheckpointService:
     guard: Guard | None
     observer: Observer
 
-    def build_handler(self) -> handlers.Handler:
+    def build_methods(self) -> Methods:
         return handlers.build_service(
             DESCRIPTOR,
             unary={

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
+from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.status import DaemonStatus
 from agent_memory.platform.ports import ModelServer
@@ -31,7 +32,7 @@ class DaemonService:
     guard: Guard
     observer: Observer
 
-    def build_handler(self) -> handlers.Handler:
+    def build_methods(self) -> Methods:
         return handlers.build_service(
             DESCRIPTOR,
             unary={"GetStatus": self.get_status, "Shutdown": self.shutdown},

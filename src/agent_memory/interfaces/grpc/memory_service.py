@@ -1,10 +1,11 @@
 """memory.MemoryService: events, table of contents, search and jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.operations.services.jobs import Jobs
@@ -14,7 +15,9 @@ from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
+from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.shared_cleaning import SharedCleaning
 from agent_memory.interfaces.wire.events import outcomes_to_proto, page_to_proto, parse_event
 from agent_memory.interfaces.wire.operations import job_to_proto
 from agent_memory.interfaces.wire.search import answer_to_proto, parse_request
@@ -31,6 +34,7 @@ MESSAGES_IN_FLIGHT = 8  # of one stream: enough to keep the committer busy, and 
 @dataclass(frozen=True, slots=True)
 class MemoryService:
     ingest: Ingest
+    cleaning: SharedCleaning
     timeline: Timeline
     contents: Contents
     recall: JointRecall
@@ -40,7 +44,7 @@ class MemoryService:
     guard: Guard | None
     observer: Observer
 
-    def build_handler(self) -> handlers.Handler:
+    def build_methods(self) -> Methods:
         return handlers.build_service(
             DESCRIPTOR,
             unary={
@@ -64,10 +68,7 @@ class MemoryService:
     async def ingest_event(self, request: pb.IngestEventRequest) -> pb.IngestEventResponse:
         if not request.HasField("event"):
             raise InvalidInput("event is required")
-        event = parse_event(request.event)
-        clean = await self.bridge.run_if_long(
-            lambda: self.ingest.clean(event), count_scanned(event.text, event.metadata)
-        )
+        clean = await self.cleaning.clean(parse_event(request.event))
         (created,) = await self.bridge.wait(self.ingest.submit([clean]))
         return pb.IngestEventResponse(event_id=clean.event_id, created=created)
 
@@ -188,7 +189,7 @@ class MemoryService:
                 f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
             )
         results = await self.bridge.run_if_long(
-            lambda: [self._read(message) for message in request.events],
+            lambda: self._read(request.events),
             sum(count_scanned(each.text, each.metadata) for each in request.events),
         )
         events = [result for result in results if not isinstance(result, str)]
@@ -198,12 +199,21 @@ class MemoryService:
         ]
         return _Submitted(events=names, created=self.ingest.submit(events))
 
-    def _read(self, message: pb.Event) -> Clean | str:
-        """Return the event, or the reason for refusing it."""
-        try:
-            return self.ingest.clean(parse_event(message))
-        except (InvalidInput, ContentBlocked) as exc:
-            return str(exc)
+    def _read(self, messages: Sequence[pb.Event]) -> list[Clean | str]:
+        """Return each event, or the reason for refusing it."""
+        parsed = [_try_parse(message) for message in messages]
+        cleaned = iter(
+            self.ingest.clean_all([event for event in parsed if not isinstance(event, str)])
+        )
+        results = [event if isinstance(event, str) else next(cleaned) for event in parsed]
+        return [str(result) if isinstance(result, ContentBlocked) else result for result in results]
+
+
+def _try_parse(message: pb.Event) -> Event | str:
+    try:
+        return parse_event(message)
+    except InvalidInput as exc:
+        return str(exc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,99 @@
+"""What a call asks for, and the methods that answer it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TypeAlias
+
+from agent_memory.interfaces.grpc.admission import CallOrigin
+from agent_memory.interfaces.grpc.messages import ENCODINGS, IDENTITY
+from agent_memory.interfaces.grpc.statuses import Status, StatusError
+
+CONTENT_TYPE = b"application/grpc"
+
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+_TIME_UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+_MAX_TIME_DIGITS = 8
+
+
+class NotGrpc(Exception):
+    """The request is HTTP, but not a gRPC call. Answer with this status."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status.phrase)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class CallHead:
+    """The headers of a call, and the connection that it came on."""
+
+    headers: Mapping[bytes, bytes]
+    origin: CallOrigin
+
+    @classmethod
+    def parse(cls, headers: Headers, origin: CallOrigin) -> "CallHead":
+        """Parse the headers. Raises NotGrpc."""
+        head = cls(dict(headers), origin)
+        if head.headers.get(b":method") != b"POST":
+            raise NotGrpc(HTTPStatus.METHOD_NOT_ALLOWED)
+        if not head.headers.get(b"content-type", b"").startswith(CONTENT_TYPE):
+            raise NotGrpc(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        return head
+
+    @property
+    def path(self) -> bytes:
+        """The method, as `/service/method`."""
+        return self.headers.get(b":path", b"")
+
+    @property
+    def authorization(self) -> str | None:
+        return self._get_text(b"authorization")
+
+    @property
+    def traceparent(self) -> str | None:
+        return self._get_text(b"traceparent")
+
+    def read_timeout(self) -> float | None:
+        """Return the seconds that the caller waits. Raises StatusError."""
+        value = self.headers.get(b"grpc-timeout")
+        if value is None:
+            return None
+        number, unit = value[:-1], _TIME_UNITS.get(value[-1:])
+        if unit is None or not number.isdigit() or len(number) > _MAX_TIME_DIGITS:
+            raise StatusError(Status.INTERNAL, "`grpc-timeout` is not up to 8 digits and a unit")
+        return int(number) * unit
+
+    def read_encoding(self) -> bytes:
+        """Return how messages are compressed. Raises StatusError."""
+        encoding = self.headers.get(b"grpc-encoding", IDENTITY)
+        if encoding != IDENTITY and encoding not in ENCODINGS:
+            raise StatusError(
+                Status.UNIMPLEMENTED,
+                f"cannot decompress {encoding.decode('latin-1')!r}: use"
+                f" {' or '.join(name.decode() for name in ENCODINGS)}",
+            )
+        return encoding
+
+    def _get_text(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryMethod:
+    """A method with one request and one answer. `answer` raises StatusError."""
+
+    answer: Callable[[bytes, CallHead], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMethod:
+    """A method with streams of requests and answers. `answer` raises StatusError."""
+
+    answer: Callable[[AsyncIterator[bytes], CallHead], AsyncIterator[bytes]]
+
+
+Method: TypeAlias = UnaryMethod | StreamMethod
+Methods: TypeAlias = Mapping[bytes, Method]  # by their paths

@@ -1,0 +1,51 @@
+"""Removing secrets from events that arrive at the same time, together."""
+
+import asyncio
+from collections.abc import Sequence
+
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
+from agent_memory.interfaces.bridge import MAX_INLINE_SCAN_CHARS, Bridge
+
+
+class SharedCleaning:
+    """Cleans the events that arrive in one turn of the event loop with one quick check.
+
+    A check gives up the GIL several times, which costs more than the check itself while other
+    threads want it. The first event of a turn is checked at once: it may be the only one.
+    """
+
+    def __init__(self, ingest: Ingest, bridge: Bridge) -> None:
+        self._ingest = ingest
+        self._bridge = bridge
+        self._waiting: list[tuple[Event, asyncio.Future[Clean]]] = []
+        self._turn = 0.0
+
+    async def clean(self, event: Event) -> Clean:
+        """Return the event without its secrets. Raises ContentBlocked."""
+        if count_scanned(event.text, event.metadata) > MAX_INLINE_SCAN_CHARS:
+            return await self._bridge.run(lambda: self._ingest.clean(event))
+        loop = asyncio.get_running_loop()
+        if loop.time() != self._turn:  # the loop's clock stands still while events arrive together
+            self._turn = loop.time()
+            return self._ingest.clean(event)
+        waiter: asyncio.Future[Clean] = loop.create_future()
+        self._waiting.append((event, waiter))
+        if len(self._waiting) == 1:
+            loop.call_soon(self._clean_waiting)
+        return await waiter
+
+    def _clean_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        outcomes: Sequence[Clean | Exception]
+        try:
+            outcomes = self._ingest.clean_all([event for event, _ in waiting])
+        except Exception as exc:
+            outcomes = [exc for _ in waiting]
+        for (_, waiter), outcome in zip(waiting, outcomes, strict=True):
+            if waiter.done():
+                continue  # its caller was cancelled
+            if isinstance(outcome, Exception):
+                waiter.set_exception(outcome)
+            else:
+                waiter.set_result(outcome)
