@@ -12,10 +12,22 @@ LEAST_WORK = 0.002  # seconds
 JOB_REST = 39.0  # times as long as it worked, a job rests while someone waits
 BACKLOG_REST = 19.0  # the embedder with a backlog: it slows down other processes too
 IMPORT_REST = 4.0  # an import: its user waits for it, if not for each event
-LONGEST_REST = 2.0
-TICK = 0.004
+LONGEST_REST = 15.0  # one step of the table of contents may take 0.4 s of CPU
+TICK = 0.02  # how soon a resting thread notices that no one waits any more
 
 _Seconds = Callable[[], float]
+
+_delegated = threading.local()
+
+
+def charge(seconds: float) -> None:
+    """Count CPU time that another process spent for this thread as work of this thread."""
+    _delegated.seconds = getattr(_delegated, "seconds", 0.0) + seconds
+
+
+def measure_work() -> float:
+    """Return the CPU time of this thread, and of what other processes did for it."""
+    return time.thread_time() + getattr(_delegated, "seconds", 0.0)
 
 
 class _Request(NamedTuple):
@@ -70,8 +82,8 @@ class Pacer:
     """Slows down one background thread while the foreground is busy.
 
     It then rests `rest` times as long as it has worked, so that the rest of the time is left to the
-    requests, but work that waits is done in the end, however busy the daemon is. By default only
-    the CPU time of the thread counts as work, not what it waits for another process or the disk.
+    requests, but work that waits is done in the end, however busy the daemon is. By default CPU
+    time counts as work, also of a worker process, but not waiting for a process or the disk.
     """
 
     def __init__(
@@ -80,7 +92,7 @@ class Pacer:
         rest: float,
         *,
         quiet: float = QUIET_SECONDS,
-        worked: _Seconds = time.thread_time,
+        worked: _Seconds = measure_work,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._foreground = foreground

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.kernel.errors import WorkerFailed
+from agent_memory.platform import foreground
 from agent_memory.platform.ports import Worker
 from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
@@ -47,6 +48,14 @@ def worker() -> Iterator[ProcessWorker]:
     made = ProcessWorker()
     yield made
     made.close()
+
+
+def test_the_cpu_time_of_a_call_counts_as_work_of_its_caller(worker: ProcessWorker) -> None:
+    burn = "import time\nwhile time.thread_time() < 0.1: pass"
+    worker.call(len, "", timeout_seconds=LONG)  # it has started
+    before = foreground.measure_work()
+    worker.call(exec, burn, timeout_seconds=LONG)
+    assert 0.05 < foreground.measure_work() - before < LONG
 
 
 @pytest.fixture(params=["process", "inline"])

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
 from agent_memory.platform.priority import NICENESS, ThreadPriority, set_priority
@@ -36,16 +37,19 @@ def _serve(priority: ThreadPriority, channel: socket.socket) -> None:
             function, arguments = messages.receive(channel)
         except EOFError:
             return
+        began = time.thread_time()
         try:
             answer = True, function(*arguments)
         except Exception as exc:
             answer = False, exc
         except BaseException:
             os._exit(1)  # an exit of the function is a crash, on every thread
+        seconds = time.thread_time() - began
         try:
-            messages.send(channel, answer)
+            messages.send(channel, (*answer, seconds))
         except (TypeError, AttributeError, ValueError, pickle.PicklingError) as exc:
-            messages.send(channel, (False, TypeError(f"the result cannot be sent back: {exc}")))
+            unsent = TypeError(f"the result cannot be sent back: {exc}")
+            messages.send(channel, (False, unsent, seconds))
 
 
 def _die_with_parent(channel: socket.socket) -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar, cast
 import structlog
 
 from agent_memory.kernel.errors import WorkerClosed, WorkerFailed
+from agent_memory.platform import foreground
 from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker import messages
 
@@ -65,7 +66,7 @@ class ProcessWorker:
             job = getattr(function, "__name__", repr(function))
             try:
                 messages.send(channel, (function, arguments), deadline)
-                succeeded, result = messages.receive(channel, deadline)
+                succeeded, result, seconds = messages.receive(channel, deadline)
             except TimeoutError as exc:
                 self._end(child, lane)
                 log.warning("worker.hung", job=job, seconds=timeout_seconds)
@@ -75,6 +76,7 @@ class ProcessWorker:
                 code = child.process.returncode
                 log.warning("worker.crashed", job=job, code=code)
                 raise WorkerFailed(f"the worker ended in {job} (code {code})") from exc
+            foreground.charge(seconds)
             if not succeeded:
                 raise cast(Exception, result)
             return cast(T, result)
