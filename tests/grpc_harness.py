@@ -7,18 +7,22 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import uvloop
 from jh2.config import H2Configuration
 from jh2.connection import H2Connection
-from jh2.events import ConnectionTerminated, StreamEnded
+from jh2.events import ConnectionTerminated, DataReceived, StreamEnded
+from jh2.hyperframe.frame import SettingsFrame
 
 from agent_memory.interfaces.grpc.calls import Method
 from agent_memory.interfaces.grpc.connection import ServedCalls
+from agent_memory.interfaces.grpc.http2 import Http2
 from agent_memory.interfaces.grpc.server import GrpcServer
 
 SERVICE = "test.Service"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SECONDS = 30.0
 
 
@@ -42,7 +46,7 @@ class RunningServer:
 
 
 @contextmanager
-def serving(methods: Mapping[str, Method], *, tls: Any = None) -> Iterator[RunningServer]:
+def serving(methods: Mapping[str, Method], *, path: Path | None = None) -> Iterator[RunningServer]:
     loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -50,7 +54,9 @@ def serving(methods: Mapping[str, Method], *, tls: Any = None) -> Iterator[Runni
     async def start() -> GrpcServer:
         paths = {f"/{SERVICE}/{name}".encode(): method for name, method in methods.items()}
         server = GrpcServer({SERVICE: paths})
-        server.listen(["127.0.0.1"], 0, tls)
+        server.listen(["127.0.0.1"], 0)
+        if path is not None:
+            server.listen_on_socket(path)
         await server.start()
         return server
 
@@ -69,17 +75,26 @@ def serving(methods: Mapping[str, Method], *, tls: Any = None) -> Iterator[Runni
         loop.close()
 
 
+class _Http2Client(H2Connection):  # type: ignore[misc]  # has no types
+    # After the server's goodbye the library would read no answers that are still to come.
+    _receive_goaway_frame = Http2._receive_goaway_frame  # noqa: SLF001
+
+
 class BareClient:
     """Speaks HTTP/2 over a socket, without knowing gRPC."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, settings: bool = True) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), SECONDS)
-        self.http2 = H2Connection(
+        self.http2 = _Http2Client(
             H2Configuration(validate_outbound_headers=False, validate_inbound_headers=False)
         )
         self.http2.initiate_connection()
         self.events: list[Any] = []
-        self.flush()
+        if settings:
+            self.flush()
+        else:
+            self.http2.clear_outbound_data_buffer()
+            self.socket.sendall(PREFACE + SettingsFrame(0).serialize())
 
     def __enter__(self) -> Self:
         return self
@@ -94,6 +109,11 @@ class BareClient:
         self, method: str, headers: Mapping[str, str] | None = None, *, end: bool = False
     ) -> int:
         """Open a stream to a method of the test service. Headers replace the usual ones."""
+        stream_id = self._open(method, headers, end=end)
+        self.flush()
+        return stream_id
+
+    def _open(self, method: str, headers: Mapping[str, str] | None, *, end: bool) -> int:
         usual = {
             ":method": "POST", ":scheme": "http", ":authority": "localhost",
             ":path": f"/{SERVICE}/{method}", "content-type": "application/grpc", "te": "trailers",
@@ -104,6 +124,19 @@ class BareClient:
         )
         self.flush()
         return stream_id
+
+    def add(self, method: str, body: bytes, headers: Mapping[str, str] | None = None) -> int:
+        """Prepare a whole call, to be sent with the next `flush`."""
+        stream_id = self._open(method, headers, end=False)
+        self.http2.send_data(stream_id, body, end_stream=True)
+        return stream_id
+
+    def count_data(self, stream_id: int) -> int:
+        return sum(
+            len(event.data)
+            for event in self.events
+            if isinstance(event, DataReceived) and event.stream_id == stream_id
+        )
 
     def send(self, stream_id: int, data: bytes, *, end: bool = False) -> None:
         self.http2.send_data(stream_id, data, end_stream=end)

@@ -40,8 +40,8 @@ class SharedCleaning:
         outcomes: Sequence[Clean | Exception]
         try:
             outcomes = self._ingest.clean_all([event for event, _ in waiting])
-        except Exception as exc:
-            outcomes = [exc for _ in waiting]
+        except Exception:  # of one of them
+            outcomes = [self._try_clean(event) for event, _ in waiting]
         for (_, waiter), outcome in zip(waiting, outcomes, strict=True):
             if waiter.done():
                 continue  # its caller was cancelled
@@ -49,3 +49,9 @@ class SharedCleaning:
                 waiter.set_exception(outcome)
             else:
                 waiter.set_result(outcome)
+
+    def _try_clean(self, event: Event) -> Clean | Exception:
+        try:
+            return self._ingest.clean(event)
+        except Exception as exc:
+            return exc

@@ -2,27 +2,32 @@
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.interfaces.grpc.calls import CallHead, UnaryMethod
+from agent_memory.interfaces.grpc.calls import CallHead, Method, StreamMethod, UnaryMethod
 from agent_memory.interfaces.grpc.messages import add_prefix
-from tests.grpc_harness import SECONDS, BareClient, RunningServer, serving
+from tests.command_runner import wait_until
+from tests.grpc_harness import PREFACE, SECONDS, BareClient, RunningServer, serving
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\0\0\0\4\0\0\0\0\0"
-# `/test.Service/Echo` with POST and a content type, as literals without indexing.
-HEADERS = b"".join(
-    b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
-    for name, value in [
-        (b":method", b"POST"),
-        (b":path", b"/test.Service/Echo"),
-        (b"content-type", b"application/grpc"),
-    ]
-)
+
+
+def encode_headers(method: bytes) -> bytes:
+    """Encode a call of a method, as literals without indexing."""
+    headers = {
+        b":method": b"POST",
+        b":path": b"/test.Service/" + method,
+        b"content-type": b"application/grpc",
+    }
+    return b"".join(
+        b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+        for name, value in headers.items()
+    )
+
 
 frames = st.builds(
     lambda kind, flags, stream, payload: (
@@ -32,7 +37,8 @@ frames = st.builds(
     st.sampled_from([0, 1, 4, 5, 8, 0x20, 0x24, 0xFF]),
     st.sampled_from([0, 1, 2, 3, 5, 7, 2**31 - 1]),
     st.one_of(
-        st.just(HEADERS),
+        st.just(encode_headers(b"Echo")),
+        st.just(encode_headers(b"Each")),
         st.just(add_prefix(b"hello")),
         st.binary(max_size=64),
         st.just(bytes(8)),
@@ -46,9 +52,15 @@ async def echo(message: bytes, _head: CallHead) -> bytes:
     return message
 
 
+async def answer_each(messages: AsyncIterator[bytes], _head: CallHead) -> AsyncIterator[bytes]:
+    async for message in messages:
+        yield message
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    with serving({"Echo": UnaryMethod(echo)}) as running:
+    methods: dict[str, Method] = {"Echo": UnaryMethod(echo), "Each": StreamMethod(answer_each)}
+    with serving(methods) as running:
         yield running
 
 
@@ -73,3 +85,5 @@ def test_a_connection_with_any_frames(
         other.send(stream_id, add_prefix(b"still there"), end=True)
         assert other.read_headers(stream_id)["grpc-status"] == "0"
     assert server.errors == []
+    wait_until(lambda: server.calls.running == 0, "every call has ended")
+    assert server.calls.held == 0

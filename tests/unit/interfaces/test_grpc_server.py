@@ -1,18 +1,22 @@
 """The gRPC server, with real gRPC clients and with clients that break the rules."""
 
 import asyncio
+import contextlib
 import gzip
 import socket
+import struct
 import threading
 from collections.abc import AsyncIterator, Iterator
 from http import HTTPStatus
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import grpc
 import pytest
 from jh2.errors import ErrorCodes
-from jh2.events import StreamReset
+from jh2.events import ConnectionTerminated, StreamReset
+from jh2.hyperframe.frame import GoAwayFrame
 
 from agent_memory.interfaces.grpc import connection, messages
 from agent_memory.interfaces.grpc.calls import CallHead, Method, StreamMethod, UnaryMethod
@@ -192,13 +196,15 @@ class TestUnaryCalls:
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert f"{ECHO_LIMIT:,}" in (error.details() or "")
 
-    def test_so_is_one_that_unpacks_to_more(self, channel: grpc.Channel) -> None:
+    def test_a_message_that_unpacks_to_more_than_the_limit_is_refused(
+        self, channel: grpc.Channel
+    ) -> None:
         error = refused(
             unary(channel, "Echo"), bytes(ECHO_LIMIT + 1), compression=grpc.Compression.Gzip
         )
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
-    def test_and_an_answer(self, channel: grpc.Channel) -> None:
+    def test_an_answer_over_the_limit_is_refused(self, channel: grpc.Channel) -> None:
         error = refused(unary(channel, "Grow"), b"%d" % (ECHO_LIMIT + 1))
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
@@ -269,6 +275,18 @@ class TestStreams:
         assert list(answers) == [b"done"]
         assert sent < 100
 
+    def test_a_stream_that_ends_inside_a_message_fails(self, bare: BareClient) -> None:
+        stream_id = bare.begin("Each")
+        bare.send(stream_id, messages.add_prefix(b"whole") + b"\0\0\0", end=True)
+        assert bare.read_headers(stream_id)["grpc-status"] == str(int(Status.INTERNAL))
+
+    def test_compressed_messages_of_a_stream_are_read(self, channel: grpc.Channel) -> None:
+        parts = [bytes([number]) * 100_000 for number in range(20)]
+        answers = stream(channel, "Each")(
+            iter(parts), compression=grpc.Compression.Gzip, timeout=SECONDS
+        )
+        assert list(answers) == parts
+
     def test_a_cancelled_stream_closes_its_method(
         self, channel: grpc.Channel, methods: Methods
     ) -> None:
@@ -287,6 +305,8 @@ class TestOtherClients:
         [
             ({":method": "GET"}, HTTPStatus.METHOD_NOT_ALLOWED),
             ({"content-type": "application/json"}, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+            ({"content-type": "application/grpc-web"}, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+            ({"content-type": "application/grpc+json"}, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
         ],
     )
     def test_what_is_not_grpc_gets_a_status_of_http(
@@ -316,8 +336,8 @@ class TestOtherClients:
         ("body", "status"),
         [
             (b"", Status.UNIMPLEMENTED),
-            (b"\0\0\0\0", Status.UNIMPLEMENTED),
-            (messages.add_prefix(b"a")[:-1], Status.UNIMPLEMENTED),
+            (b"\0\0\0\0", Status.INTERNAL),
+            (messages.add_prefix(b"a")[:-1], Status.INTERNAL),
             (messages.add_prefix(b"a") * 2, Status.UNIMPLEMENTED),
             (b"\1\0\0\0\3abc", Status.INTERNAL),  # compressed, it does not say how
         ],
@@ -342,6 +362,132 @@ class TestOtherClients:
         bare.http2.end_stream(stream_id)
         bare.flush()
         assert bare.read_headers(stream_id)["grpc-status"] == "0"
+
+    @pytest.mark.parametrize("kind", ["application/grpc+proto", "application/grpc;charset=utf-8"])
+    def test_content_types_of_grpc_are_accepted(self, bare: BareClient, kind: str) -> None:
+        stream_id = bare.begin("Echo", {"content-type": kind})
+        bare.send(stream_id, messages.add_prefix(b"a"), end=True)
+        assert bare.read_headers(stream_id)["grpc-status"] == "0"
+
+    @pytest.mark.parametrize("timeout", [None, "0n", "100u"])
+    def test_a_call_that_ends_before_it_begins_leaves_nothing(
+        self, bare: BareClient, server: RunningServer, timeout: str | None
+    ) -> None:
+        for method in ("Wait", "Each"):
+            headers = {} if timeout is None else {"grpc-timeout": timeout}
+            stream_id = bare.add(method, messages.add_prefix(b"a"), headers)
+            if timeout is None:
+                bare.http2.reset_stream(stream_id, ErrorCodes.CANCEL)
+        bare.flush()
+        wait_until(lambda: server.calls.running == 0, "all calls have ended")
+        assert server.calls.held == 0
+
+    def test_a_refused_call_that_is_reset_at_once_leaves_the_others_alone(
+        self, bare: BareClient, methods: Methods
+    ) -> None:
+        waiting = bare.begin("Wait")
+        bare.send(waiting, messages.add_prefix(b"kept"), end=True)
+        methods.begun.get(timeout=SECONDS)
+        bare.http2.reset_stream(bare.add("Nothing", b""), ErrorCodes.CANCEL)
+        bare.flush()
+        methods.may_go_on.set()
+        assert bare.read_headers(waiting)["grpc-status"] == "0"
+
+    def test_a_ping_for_every_answer_is_no_flood(
+        self, bare: BareClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connection, "MAX_CONTROL_FRAMES", 20)
+        monkeypatch.setattr(connection, "CONTROL_FRAMES_PER_SECOND", 0)
+        for _ in range(100):
+            stream_id = bare.begin("Echo")
+            bare.send(stream_id, messages.add_prefix(b"a"), end=True)
+            assert bare.read_headers(stream_id)["grpc-status"] == "0"
+            bare.http2.ping(b"measure.")
+            bare.flush()
+
+    def test_a_client_without_settings_has_the_windows_of_the_protocol(
+        self, server: RunningServer
+    ) -> None:
+        with BareClient(server.server.port, settings=False) as client:
+            client.http2.increment_flow_control_window(1 << 30)
+            stream_id = client.begin("Grow")
+            client.send(stream_id, messages.add_prefix(b"1000000"), end=True)
+            received = 0
+            while received < 65_535:
+                assert client.receive()
+                received = client.count_data(stream_id)
+            other = client.begin("Nothing")
+            client.read_headers(other)  # whatever was to come before has come
+            assert client.count_data(stream_id) == 65_535
+
+    def test_a_goodbye_of_the_client_leaves_its_calls_their_answers(
+        self, bare: BareClient, methods: Methods
+    ) -> None:
+        stream_id = bare.begin("Wait")
+        bare.send(stream_id, messages.add_prefix(b"kept"), end=True)
+        methods.begun.get(timeout=SECONDS)
+        bare.socket.sendall(GoAwayFrame(0).serialize())
+        methods.may_go_on.set()
+        assert bare.read_headers(stream_id)["grpc-status"] == "0"
+        bare.wait_for_end()
+
+    def test_compressed_messages_wait_compressed(
+        self, bare: BareClient, server: RunningServer, methods: Methods
+    ) -> None:
+        bomb = b"\1" + messages.add_prefix(gzip.compress(bytes(8 << 20)))[1:]
+        stream_id = bare.begin("Ignore", {"grpc-encoding": "gzip"})
+        methods.begun.get(timeout=SECONDS)
+        bare.send(stream_id, bomb[:10_000])
+        bare.send(stream_id, bomb[10_000:] + bomb)
+        bare.read_headers(bare.begin("Nothing"))
+        assert server.calls.held == 2 * len(bomb)
+
+    def test_unpacked_messages_count(
+        self, bare: BareClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connection, "MAX_HELD_BYTES", 1 << 20)
+        bomb = b"\1" + messages.add_prefix(gzip.compress(bytes(2 << 20)))[1:]
+        stream_id = bare.begin("Echo", {"grpc-encoding": "gzip"})
+        bare.send(stream_id, bomb, end=True)
+        assert bare.read_headers(stream_id)["grpc-status"] == str(int(Status.RESOURCE_EXHAUSTED))
+
+    def test_requests_that_are_never_whole_give_way(
+        self, bare: BareClient, channel: grpc.Channel, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connection, "MAX_CALLS", 3)
+        for _ in range(3):
+            bare.begin("Echo")
+        bare.read_headers(bare.begin("Nothing"))
+        error = refused(unary(channel, "Echo"), b"")
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        monkeypatch.setattr(connection, "REQUEST_SECONDS", 0)
+        refused(unary(channel, "Echo"), b"")
+        assert unary(channel, "Echo")(b"served", timeout=SECONDS) == b"served"
+
+    def test_the_owners_socket_is_served_beyond_the_limits(
+        self, methods: Methods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connection, "MAX_CALLS", 0)
+        with (
+            serving(methods.by_name, path=tmp_path / "grpc.sock"),
+            grpc.insecure_channel(f"unix:{tmp_path}/grpc.sock", options=OPTIONS) as channel,
+        ):
+            assert unary(channel, "Echo")(b"mine", timeout=SECONDS) == b"mine"
+
+    def test_a_frame_over_the_limit_is_refused_before_it_is_whole(self, bare: BareClient) -> None:
+        bare.socket.sendall(b"\xff\xff\xff\0\0\0\0\0\1")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(8):
+                bare.socket.sendall(bytes(64 << 10))
+        assert bare.wait_for_end() is not None
+
+    def test_unknown_settings_are_not_kept(self, bare: BareClient, server: RunningServer) -> None:
+        for start in range(100, 60_000, 2_000):
+            body = b"".join(struct.pack(">HI", code, 1) for code in range(start, start + 2_000))
+            bare.socket.sendall(struct.pack(">I", len(body))[1:] + b"\4\0\0\0\0\0" + body)
+        bare.read_headers(bare.begin("Nothing"))
+        (served,) = server.calls.connections
+        assert len(served._http2.remote_settings) < 20  # noqa: SLF001
 
     def test_http_1_is_turned_away(self, server: RunningServer) -> None:
         with socket.create_connection(("127.0.0.1", server.server.port), SECONDS) as client:
@@ -378,7 +524,8 @@ class TestOtherClients:
         except ConnectionError:
             pass
         farewell = bare.wait_for_end()
-        assert farewell is None or farewell.error_code == ErrorCodes.ENHANCE_YOUR_CALM
+        assert farewell is not None
+        assert farewell.error_code == ErrorCodes.ENHANCE_YOUR_CALM
         with BareClient(server.server.port) as other:
             assert other.read_headers(other.begin("Nothing"))["grpc-status"] == "12"
 
@@ -399,16 +546,42 @@ class TestStopping:
         assert call.result() == b"kept"
         stopping.result(SECONDS)
 
+    def test_a_slow_reader_gets_the_rest_of_its_answer(
+        self, server: RunningServer, bare: BareClient
+    ) -> None:
+        bare.http2.increment_flow_control_window(4 << 20)
+        stream_id = bare.begin("Grow")
+        bare.send(stream_id, messages.add_prefix(b"3000000"), end=True)
+        bare.receive()
+        stopping = asyncio.run_coroutine_threadsafe(server.server.stop(SECONDS), server.loop)
+        wait_until(lambda: not _accepts(server.server.port), "it accepts no more")
+        while bare.receive():
+            bare.http2.ping(b"12345678")  # it sends, too, to the end
+            with contextlib.suppress(ConnectionError):
+                bare.flush()
+        assert bare.count_data(stream_id) == 3_000_000 + messages.PREFIX_BYTES
+        bare.socket.close()
+        stopping.result(SECONDS)
+
+    def test_a_connection_that_is_closing_does_not_hold_it_up(
+        self, server: RunningServer, bare: BareClient, channel: grpc.Channel
+    ) -> None:
+        assert unary(channel, "Echo")(b"", timeout=SECONDS) == b""
+        bare.socket.sendall(b"\0\0\0\0\0\0\0\0\0")  # DATA on no stream
+        bare.wait_for(ConnectionTerminated)
+        server.run(server.server.stop(SECONDS))
+
     def test_an_idle_client_does_not_hold_it_up(
         self, server: RunningServer, channel: grpc.Channel
     ) -> None:
         assert unary(channel, "Echo")(b"", timeout=SECONDS) == b""
         server.run(server.server.stop(1e6))
 
-    def test_nor_one_that_does_not_answer(
+    def test_a_client_that_does_not_answer_does_not_hold_it_up(
         self, server: RunningServer, bare: BareClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(connection, "DRAIN_SECONDS", 0.05)
+        monkeypatch.setattr(connection, "CLOSE_SECONDS", 0.05)
         bare.read_headers(bare.begin("Nothing"))
         server.run(server.server.stop(1e6))
 

@@ -41,14 +41,16 @@ class CallOrigin:
             return cls(uses_socket=True)
         ends = (transport.get_extra_info(name) for name in ("peername", "sockname"))
         peer, own = (None if end is None else Address.parse(end[0], end[1]) for end in ends)
-        return cls(peer=peer, own=own, is_established=partial(_is_established, connection))
+        return cls(peer=peer, own=own, is_established=partial(_is_established, transport))
 
 
-def _is_established(connection: socket.socket) -> bool:
+def _is_established(transport: asyncio.BaseTransport) -> bool:
     """Ask the kernel for the state of our end: the event loop learns of a reset later."""
+    connection: socket.socket = transport.get_extra_info("socket")
     try:
         return (
             _TCP_INFO is not None
+            and not transport.is_closing()
             and connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 1)[0] == _ESTABLISHED
         )
     except OSError:

@@ -10,6 +10,7 @@ from agent_memory.interfaces.grpc.messages import ENCODINGS, IDENTITY
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
 
 CONTENT_TYPE = b"application/grpc"
+_CONTENT_TYPES = (CONTENT_TYPE + b"+proto", CONTENT_TYPE + b";")  # or these at its beginning
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -38,7 +39,8 @@ class CallHead:
         head = cls(dict(headers), origin)
         if head.headers.get(b":method") != b"POST":
             raise NotGrpc(HTTPStatus.METHOD_NOT_ALLOWED)
-        if not head.headers.get(b"content-type", b"").startswith(CONTENT_TYPE):
+        content_type = head.headers.get(b"content-type", b"")
+        if content_type != CONTENT_TYPE and not content_type.startswith(_CONTENT_TYPES):
             raise NotGrpc(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         return head
 

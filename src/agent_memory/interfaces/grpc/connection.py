@@ -8,20 +8,17 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import structlog
-from jh2.config import H2Configuration
-from jh2.connection import H2Connection
 from jh2.errors import ErrorCodes
 from jh2.events import (
     ConnectionTerminated,
     DataReceived,
     PingAckReceived,
     PingReceived,
-    PriorityUpdated,
     RemoteSettingsChanged,
     RequestReceived,
     StreamEnded,
@@ -30,46 +27,46 @@ from jh2.events import (
 )
 from jh2.exceptions import ProtocolError
 from jh2.hyperframe.frame import GoAwayFrame
-from jh2.settings import SettingCodes, Settings
 
 from agent_memory.interfaces.grpc.admission import CallOrigin
 from agent_memory.interfaces.grpc.calls import (
     CONTENT_TYPE,
     CallHead,
     Headers,
+    Method,
     Methods,
     NotGrpc,
     StreamMethod,
     UnaryMethod,
 )
+from agent_memory.interfaces.grpc.http2 import CONNECTION_WINDOW, STREAM_WINDOW, Http2
 from agent_memory.interfaces.grpc.messages import (
     ENCODINGS,
     IDENTITY,
     MAX_MESSAGE_BYTES,
     PREFIX_BYTES,
+    Message,
     MessageReader,
     add_prefix,
 )
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
+from agent_memory.kernel.errors import InvalidInput
 
 log = structlog.get_logger()
 
 MAX_CALLS = 4096  # at once, on all connections
-MAX_STREAMS = 256  # at once, on one connection: clients queue the others
 MAX_HELD_BYTES = 256 << 20  # of requests that are not answered yet, on all connections
 HANDSHAKE_SECONDS = 20.0
+REQUEST_SECONDS = 30.0  # for a request to be whole, if others are refused meanwhile
 DRAIN_SECONDS = 1.0  # for a client to confirm that it opens no more streams
+CLOSE_SECONDS = 2.0  # for a client to read what was sent last, and to close
 
 # Frames that cost us work and carry no call (cancelled calls, pings, settings): so many at once,
-# and so many a second. A client that sends more is disconnected.
+# and so many a second. A client that sends more is disconnected. Each frame of an answer allows one
+# more: clients measure the connection with a ping for each.
 MAX_CONTROL_FRAMES = 2_000
 CONTROL_FRAMES_PER_SECOND = 500
 
-_STREAM_WINDOW = 1 << 20
-_CONNECTION_WINDOW = 16 << 20
-_FRAME_BYTES = 128 << 10
-_HEADER_BYTES = 64 << 10
-_CLOSED_STREAMS = 4096  # whose late frames are recognized
 _LAST_STREAM = 2**31 - 1
 _DRAINING = b"draining"
 
@@ -79,32 +76,7 @@ _HEAD: Headers = [
     (b"grpc-accept-encoding", b",".join((IDENTITY, *ENCODINGS))),
 ]
 _OK: Headers = [(b"grpc-status", b"0")]
-
-# gRPC reads a few headers by name and forwards none. What breaks the rules of HTTP/2 in them cannot
-# be taken for another request, so it is not looked for.
-_CONFIGURATION = H2Configuration(
-    client_side=False,
-    validate_inbound_headers=False,
-    normalize_inbound_headers=False,
-    validate_outbound_headers=False,
-    normalize_outbound_headers=False,
-)
-_SETTINGS = {
-    SettingCodes.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
-    SettingCodes.MAX_HEADER_LIST_SIZE: _HEADER_BYTES,
-    SettingCodes.INITIAL_WINDOW_SIZE: _STREAM_WINDOW,
-    SettingCodes.MAX_FRAME_SIZE: _FRAME_BYTES,
-}
-
-
-class _Http2(H2Connection):  # type: ignore[misc]  # has no types
-    MAX_CLOSED_STREAMS = _CLOSED_STREAMS
-
-    def __init__(self) -> None:
-        super().__init__(_CONFIGURATION)
-        self.local_settings = Settings(client=False, initial_values=_SETTINGS)
-        self.max_inbound_frame_size = _FRAME_BYTES
-        self.decoder.max_header_list_size = _HEADER_BYTES
+_ONE_MESSAGE = StatusError(Status.UNIMPLEMENTED, "send exactly one message")
 
 
 @dataclass(slots=True)
@@ -116,20 +88,27 @@ class ServedCalls:
     held: int = 0  # bytes of requests
     connections: "set[Connection]" = field(default_factory=set)
 
+    def expire_requests(self) -> None:
+        """End the calls whose requests are not whole after a while: others need their places."""
+        for connection in self.connections:
+            connection.expire_requests()
+
 
 class _Call:
     """A call from its headers to its status."""
 
     __slots__ = (
-        "arrived", "credit", "deadline", "failure", "has_begun", "head", "held", "input_ended",
-        "is_gone", "messages", "reader", "stream_id", "task",
+        "arrived", "began", "credit", "deadline", "failure", "has_begun", "head", "held",
+        "input_ended", "is_gone", "messages", "method", "reader", "stream_id", "task",
     )  # fmt: skip
 
-    def __init__(self, stream_id: int, head: CallHead, reader: MessageReader) -> None:
+    def __init__(self, stream_id: int, head: CallHead, method: Method) -> None:
         self.stream_id = stream_id
         self.head = head
-        self.reader = reader
-        self.messages: deque[bytes] = deque()
+        self.method = method
+        self.reader = MessageReader(head.read_encoding())
+        self.began = time.monotonic()
+        self.messages: deque[Message] = deque()
         self.arrived: asyncio.Future[None] | None = None  # while the method waits for a message
         self.held = 0
         self.credit = 0  # bytes that the client may send again
@@ -152,7 +131,7 @@ class Connection(asyncio.Protocol):
         self._shared = shared
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        self._http2 = _Http2()
+        self._http2 = Http2()
         self._calls: dict[int, _Call] = {}
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # until it is made
         self._origin = CallOrigin()
@@ -162,6 +141,7 @@ class Connection(asyncio.Protocol):
         self._is_paused = False
         self._will_flush = False
         self._is_draining = False
+        self._is_closing = False
         self._control_room = float(MAX_CONTROL_FRAMES)
         self._control_at = time.monotonic()
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -172,7 +152,6 @@ class Connection(asyncio.Protocol):
             WindowUpdated: self._resume_writers,
             RemoteSettingsChanged: self._accept_settings,
             PingReceived: self._count_control_frame,
-            PriorityUpdated: self._count_control_frame,
             PingAckReceived: self._confirm_draining,
             ConnectionTerminated: self._leave,
         }
@@ -185,7 +164,7 @@ class Connection(asyncio.Protocol):
         self._shared.connections.add(self)
         self._handshake = self._loop.call_later(HANDSHAKE_SECONDS, self._transport.abort)
         self._http2.initiate_connection()
-        self._http2.increment_flow_control_window(_CONNECTION_WINDOW)
+        self._http2.increment_flow_control_window(CONNECTION_WINDOW)
         self._flush()
 
     def connection_lost(self, _exc: Exception | None) -> None:
@@ -197,6 +176,8 @@ class Connection(asyncio.Protocol):
         self._resume_writers()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_closing:
+            return  # reading on lets the client have what was sent last
         try:
             for event in self._http2.receive_data(data):
                 if (handle := self._handlers.get(type(event))) is not None:
@@ -230,6 +211,8 @@ class Connection(asyncio.Protocol):
 
         Its answer to the ping comes after all streams that it opened before it learned of this.
         """
+        if self._is_closing or self._transport.is_closing():
+            return
         if self._handshake is not None:
             self._close()
             return
@@ -248,6 +231,14 @@ class Connection(asyncio.Protocol):
         if tasks:
             await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
         self._close()
+        await asyncio.wait([self.closed], timeout=DRAIN_SECONDS)
+        self._transport.abort()
+
+    def expire_requests(self) -> None:
+        oldest = time.monotonic() - REQUEST_SECONDS
+        for call in list(self._calls.values()):
+            if call.task is None and call.began < oldest:
+                self._fail(call, StatusError(Status.DEADLINE_EXCEEDED, "the request is not whole"))
 
     # What the client sends.
 
@@ -260,12 +251,13 @@ class Connection(asyncio.Protocol):
                 raise StatusError(
                     Status.UNIMPLEMENTED, f"there is no method {head.path.decode('latin-1')}"
                 )
-            if self._shared.running >= MAX_CALLS:
+            if self._shared.running >= MAX_CALLS and not self._origin.uses_socket:
+                self._shared.expire_requests()
                 raise StatusError(
                     Status.RESOURCE_EXHAUSTED, f"more than {MAX_CALLS:,} calls at once: try later"
                 )
             timeout = head.read_timeout()
-            call = _Call(stream_id, head, MessageReader(head.read_encoding()))
+            call = _Call(stream_id, head, method)
         except NotGrpc as exc:
             self._send_end(stream_id, [(b":status", b"%d" % exc.status)])
             return
@@ -277,27 +269,25 @@ class Connection(asyncio.Protocol):
         if timeout is not None:
             call.deadline = self._loop.call_later(timeout, self._expire, call)
         if isinstance(method, StreamMethod):
-            self._start(call, self._answer_stream(call, method))
+            self._start(call)
 
     def _receive_body(self, event: Any) -> None:
         length: int = event.flow_controlled_length
         self._uncredited += length
-        if self._uncredited > _CONNECTION_WINDOW // 2:
+        if self._uncredited > CONNECTION_WINDOW // 2:
             self._http2.increment_flow_control_window(self._uncredited)
             self._uncredited = 0
         call = self._calls.get(event.stream_id)
         if call is None or call.failure is not None:
             return
         call.credit += length
-        call.held += length
-        self._shared.held += length
+        if not length:
+            self._count_control_frame()
         try:
-            if self._shared.held > MAX_HELD_BYTES:
-                raise StatusError(
-                    Status.RESOURCE_EXHAUSTED,
-                    f"the daemon holds {MAX_HELD_BYTES:,} bytes of requests: try later",
-                )
+            self._hold(call, length)
             call.messages.extend(call.reader.feed(event.data))
+            if len(call.messages) > 1 and isinstance(call.method, UnaryMethod):
+                raise _ONE_MESSAGE
         except StatusError as exc:
             self._fail(call, exc)
             return
@@ -311,13 +301,15 @@ class Connection(asyncio.Protocol):
             return
         call.input_ended = True
         call.wake()
-        method = self._shared.methods[call.head.path]
-        if not isinstance(method, UnaryMethod) or call.failure is not None:
+        if call.failure is not None:
             return
-        if len(call.messages) == 1 and not call.reader.is_inside_message:
-            self._start(call, self._answer_unary(call, method))
-        else:
-            self._fail(call, StatusError(Status.UNIMPLEMENTED, "send exactly one whole message"))
+        if call.reader.is_inside_message:
+            self._fail(call, StatusError(Status.INTERNAL, "the last message is not whole"))
+        elif isinstance(call.method, UnaryMethod):
+            if call.messages:
+                self._start(call)
+            else:
+                self._fail(call, _ONE_MESSAGE)
 
     def _abandon_call(self, event: Any) -> None:
         self._count_control_frame()
@@ -341,22 +333,29 @@ class Connection(asyncio.Protocol):
         self._close_if_drained()
 
     def _leave(self, _event: Any) -> None:
-        """Close: the client has announced that it will. `jh2` sends nothing more then."""
-        self._flush()
-        self._transport.close()
+        """Close once the calls are answered: the client opens no more."""
+        self._is_draining = True
+        self._close_if_drained()
 
     # Answering.
 
-    def _start(self, call: _Call, answering: Coroutine[Any, Any, None]) -> None:
-        call.task = self._loop.create_task(self._run(call, answering))
+    def _start(self, call: _Call) -> None:
+        call.task = self._loop.create_task(self._run(call))
+        # A task that is cancelled before its first step does not run at all.
+        call.task.add_done_callback(lambda _: self._end(call, call.failure))
 
-    async def _run(self, call: _Call, answering: Coroutine[Any, Any, None]) -> None:
+    async def _run(self, call: _Call) -> None:
         """Answer a call, and end it with its status."""
         failure: StatusError | None = None
         try:
-            await answering
+            if isinstance(call.method, UnaryMethod):
+                await self._answer_unary(call, call.method)
+            else:
+                await self._answer_stream(call, call.method)
         except StatusError as exc:
             failure = exc
+        except InvalidInput as exc:
+            failure = StatusError(Status.INVALID_ARGUMENT, str(exc))
         except asyncio.CancelledError:
             failure = StatusError(Status.CANCELLED, "the call was cancelled")
         except ProtocolError:
@@ -367,7 +366,8 @@ class Connection(asyncio.Protocol):
         self._end(call, call.failure or failure)
 
     async def _answer_unary(self, call: _Call, method: UnaryMethod) -> None:
-        await self._send_message(call, await method.answer(call.messages[0], call.head))
+        message = self._decode(call, call.messages[0])
+        await self._send_message(call, await method.answer(message, call.head))
 
     async def _answer_stream(self, call: _Call, method: StreamMethod) -> None:
         answers = method.answer(self._iterate_messages(call), call.head)
@@ -379,9 +379,11 @@ class Connection(asyncio.Protocol):
         while True:
             while call.messages:
                 message = call.messages.popleft()
-                self._release(call, PREFIX_BYTES + len(message))
+                held = call.held
+                content = self._decode(call, message)
                 self._extend_window(call)
-                yield message
+                yield content
+                self._release(call, PREFIX_BYTES + len(message.content) + call.held - held)
             if call.input_ended:
                 return
             call.arrived = self._loop.create_future()
@@ -405,6 +407,7 @@ class Connection(asyncio.Protocol):
                 await self._wait_for_room()
                 continue
             http2.send_data(stream_id, body[start : start + room])
+            self._control_room += 1
             start += room
             if start < len(body):
                 self._flush()  # which may pause writing
@@ -426,14 +429,13 @@ class Connection(asyncio.Protocol):
         self._release(call, call.held)
         if call.deadline is not None:
             call.deadline.cancel()
-        if not call.is_gone and not self._transport.is_closing():
+        if not call.is_gone and not self._is_closing:
             trailers = _OK if failure is None else failure.to_headers()
-            with contextlib.suppress(ProtocolError):  # the client has left meanwhile
-                self._send_end(
-                    call.stream_id,
-                    trailers if call.has_begun else [*_HEAD, *trailers],
-                    input_ended=call.input_ended,
-                )
+            self._send_end(
+                call.stream_id,
+                trailers if call.has_begun else [*_HEAD, *trailers],
+                input_ended=call.input_ended,
+            )
             # A single caller waits for this alone. Those of a crowd share one system call.
             if self._calls:
                 self._flush_soon()
@@ -443,10 +445,10 @@ class Connection(asyncio.Protocol):
             self._close_if_drained()
 
     def _send_end(self, stream_id: int, headers: Headers, *, input_ended: bool = False) -> None:
-        """Send the last headers of a stream. A client that is not done need not go on."""
-        self._http2.send_headers(stream_id, headers, end_stream=True)
-        if not input_ended:
-            with contextlib.suppress(ProtocolError):  # it is done: the event comes next
+        """Send the last headers of a stream, and reset it if the client is still sending."""
+        with contextlib.suppress(ProtocolError):  # the client has left, or has ended the stream
+            self._http2.send_headers(stream_id, headers, end_stream=True)
+            if not input_ended:
                 self._http2.reset_stream(stream_id, ErrorCodes.NO_ERROR)
 
     def _fail(self, call: _Call, failure: StatusError) -> None:
@@ -473,11 +475,29 @@ class Connection(asyncio.Protocol):
     def _extend_window(self, call: _Call) -> None:
         """Let the client send more, unless the method has yet to read what is there."""
         waiting = call.held if call.messages else 0
-        if not call.input_ended and waiting < _STREAM_WINDOW <= 2 * call.credit:
+        if not call.input_ended and waiting < STREAM_WINDOW <= 2 * call.credit:
             with contextlib.suppress(ProtocolError, KeyError):  # the stream has ended
                 self._http2.increment_flow_control_window(call.credit, call.stream_id)
             call.credit = 0
             self._flush_soon()
+
+    def _hold(self, call: _Call, size: int) -> None:
+        """Count bytes of a request. Raises StatusError if there are too many of all callers."""
+        call.held += size
+        self._shared.held += size
+        if self._shared.held > MAX_HELD_BYTES and not self._origin.uses_socket:
+            self._shared.expire_requests()
+            raise StatusError(
+                Status.RESOURCE_EXHAUSTED,
+                f"the daemon holds {MAX_HELD_BYTES:,} bytes of requests: try later",
+            )
+
+    def _decode(self, call: _Call, message: Message) -> bytes:
+        """Return the content of a message. Raises StatusError."""
+        content = call.reader.decode(message)
+        if message.is_compressed:
+            self._hold(call, len(content))
+        return content
 
     def _release(self, call: _Call, size: int) -> None:
         released = min(call.held, size)
@@ -498,7 +518,7 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         self._will_flush = False
         data = self._http2.data_to_send()
-        if data and not self._transport.is_closing():
+        if data and not self._is_closing and not self._transport.is_closing():
             self._transport.write(data)
 
     # Ending.
@@ -513,9 +533,17 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def _close(self, error: ErrorCodes = ErrorCodes.NO_ERROR) -> None:
-        if self._transport.is_closing():
+        """Say goodbye, and let the client close: it may still read what was sent last."""
+        if self._is_closing or self._transport.is_closing():
             return
-        with contextlib.suppress(ProtocolError):  # it has said so already
+        with contextlib.suppress(ProtocolError):  # the library has said it, after an error
             self._http2.close_connection(error)
         self._flush()
-        self._transport.close()
+        self._is_closing = True
+        for call in list(self._calls.values()):
+            self._drop(call)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+        self._loop.call_later(CLOSE_SECONDS, self._transport.abort)

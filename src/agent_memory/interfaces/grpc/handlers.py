@@ -2,27 +2,27 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard, TeamGuard
 from agent_memory.interfaces.grpc.calls import CallHead, Method, Methods, StreamMethod, UnaryMethod
+from agent_memory.interfaces.grpc.messages import parse_request
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
 from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.permissions import Permission
 from agent_memory.interfaces.wire.errors import ERRORS, describe_error, get_codes
 from agent_memory.kernel import access, tracing
 from agent_memory.kernel.access import Principal, Role
-from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
+from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.tracing import Interface, TraceContext
 
 log = structlog.get_logger()
 
-M = TypeVar("M", bound=Message)
 Unary = Callable[[Any], Awaitable[Message]]
 Stream = Callable[[AsyncIterator[Any]], AsyncIterator[Message]]
 
@@ -60,7 +60,7 @@ def _unary(
                 admitted = await _authorize(head, guard, method)
             elif guard is not None:
                 _admit(head, guard)
-            response = await call(_parse(request_class, raw))
+            response = await call(parse_request(request_class, raw))
             outcome = OK
             return response.SerializeToString()
         except AgentMemoryError as exc:
@@ -88,7 +88,7 @@ def _stream(
                     admitted = await _authorize(head, guard, method)
                 elif guard is not None:
                     _admit(head, guard)
-                async for message in call(_parse(request_class, part) async for part in raw):
+                async for message in call(parse_request(request_class, part) async for part in raw):
                     yield message.SerializeToString()
             outcome = OK
         except AgentMemoryError as exc:
@@ -145,16 +145,6 @@ def _admit(head: CallHead, guard: Guard) -> None:
 
 def _read_caller(head: CallHead) -> GrpcCaller:
     return GrpcCaller(authorization=head.authorization, origin=head.origin)
-
-
-def _parse(request_class: type[M], raw: bytes) -> M:
-    try:
-        return request_class.FromString(raw)
-    except DecodeError as exc:
-        raise InvalidInput(
-            f"the request is not a {request_class.DESCRIPTOR.full_name}: it is damaged, or a string"
-            " of it is not valid UTF-8"
-        ) from exc
 
 
 def _translate(method: MethodDescriptor, exc: AgentMemoryError) -> StatusError:

@@ -7,6 +7,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2 as pb
 
 from agent_memory.interfaces.grpc.calls import CallHead, Methods, StreamMethod, UnaryMethod
+from agent_memory.interfaces.grpc.messages import parse_request
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Health"].full_name
@@ -44,7 +45,7 @@ class HealthService:
         self._changed = asyncio.Event()
 
     async def _check(self, raw: bytes, _head: CallHead) -> bytes:
-        state = self._states.get(pb.HealthCheckRequest.FromString(raw).service)
+        state = self._states.get(parse_request(pb.HealthCheckRequest, raw).service)
         if state is None:
             raise StatusError(Status.NOT_FOUND, "there is no such service")
         return _serialize(_States(status=state))
@@ -54,7 +55,7 @@ class HealthService:
         return _serialize(pb.HealthListResponse(statuses=statuses))
 
     async def _watch(self, requests: AsyncIterator[bytes], _head: CallHead) -> AsyncIterator[bytes]:
-        request = pb.HealthCheckRequest.FromString(await anext(requests, b""))
+        request = parse_request(pb.HealthCheckRequest, await anext(requests, b""))
         last = None
         while True:
             changed = self._changed

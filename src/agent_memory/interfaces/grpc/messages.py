@@ -2,8 +2,13 @@
 
 import struct
 import zlib
+from typing import NamedTuple, TypeVar
+
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as Protobuf
 
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
+from agent_memory.kernel.errors import InvalidInput
 
 MAX_MESSAGE_BYTES = 16 << 20  # above our own limits, so that our error messages apply
 IDENTITY = b"identity"
@@ -13,12 +18,33 @@ _PREFIX = struct.Struct(">BI")  # whether it is compressed, and its length
 PREFIX_BYTES = _PREFIX.size
 
 
+P = TypeVar("P", bound=Protobuf)
+
+
+def parse_request(kind: type[P], content: bytes) -> P:
+    """Raise InvalidInput if the content is not such a request."""
+    try:
+        return kind.FromString(content)
+    except DecodeError as exc:
+        raise InvalidInput(
+            f"the request is not a {kind.DESCRIPTOR.full_name}: it is damaged, or a string"
+            " of it is not valid UTF-8"
+        ) from exc
+
+
 def add_prefix(message: bytes) -> bytes:
     return _PREFIX.pack(0, len(message)) + message
 
 
+class Message(NamedTuple):
+    """A message as it came."""
+
+    is_compressed: bool
+    content: bytes
+
+
 class MessageReader:
-    """Cuts the body of a request into messages, and decompresses them."""
+    """Cuts the body of a request into messages. Each is decompressed when it is needed."""
 
     __slots__ = ("_buffer", "_encoding")
 
@@ -30,15 +56,15 @@ class MessageReader:
     def is_inside_message(self) -> bool:
         return bool(self._buffer)
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes) -> list[Message]:
         """Return the messages that are complete now. Raises StatusError."""
         buffer = self._buffer
         if not buffer and len(data) >= PREFIX_BYTES:
             compressed, length = _PREFIX.unpack_from(data)
             if length == len(data) - PREFIX_BYTES:  # as of almost every unary call
-                return [self._decode(compressed, data[PREFIX_BYTES:])]
+                return [Message(compressed != 0, data[PREFIX_BYTES:])]
         buffer += data
-        messages: list[bytes] = []
+        messages: list[Message] = []
         start = 0
         while len(buffer) - start >= PREFIX_BYTES:
             compressed, length = _PREFIX.unpack_from(buffer, start)
@@ -47,17 +73,16 @@ class MessageReader:
             end = start + PREFIX_BYTES + length
             if end > len(buffer):
                 break
-            message = bytes(memoryview(buffer)[start + PREFIX_BYTES : end])
-            messages.append(self._decode(compressed, message))
+            content = bytes(memoryview(buffer)[start + PREFIX_BYTES : end])
+            messages.append(Message(compressed != 0, content))
             start = end
         del buffer[:start]
         return messages
 
-    def _decode(self, compressed: int, message: bytes) -> bytes:
-        if len(message) > MAX_MESSAGE_BYTES:
-            raise _refuse_size(f"{len(message):,} bytes")
-        if not compressed:
-            return message
+    def decode(self, message: Message) -> bytes:
+        """Return the content of a message. Raises StatusError."""
+        if not message.is_compressed:
+            return message.content
         bits = ENCODINGS.get(self._encoding)
         if bits is None:
             raise StatusError(
@@ -65,7 +90,7 @@ class MessageReader:
             )
         inflating = zlib.decompressobj(wbits=bits)
         try:
-            content = inflating.decompress(message, MAX_MESSAGE_BYTES + 1)
+            content = inflating.decompress(message.content, MAX_MESSAGE_BYTES + 1)
         except zlib.error as exc:
             raise StatusError(Status.INTERNAL, f"a message cannot be decompressed: {exc}") from exc
         if len(content) > MAX_MESSAGE_BYTES:

@@ -8,6 +8,7 @@ from google.protobuf.descriptor import FileDescriptor
 from grpc_reflection.v1alpha import reflection_pb2 as pb
 
 from agent_memory.interfaces.grpc.calls import CallHead, Methods, StreamMethod
+from agent_memory.interfaces.grpc.messages import parse_request
 from agent_memory.interfaces.grpc.statuses import Status
 
 # v1 is v1alpha renamed, message for message. Only the latter has descriptors here.
@@ -30,7 +31,7 @@ class ReflectionService:
         self, requests: AsyncIterator[bytes], _head: CallHead
     ) -> AsyncIterator[bytes]:
         async for raw in requests:
-            request = pb.ServerReflectionRequest.FromString(raw)
+            request = parse_request(pb.ServerReflectionRequest, raw)
             try:
                 response = self._describe(request)
             except KeyError:
@@ -49,9 +50,7 @@ class ReflectionService:
             case "file_by_filename":
                 return _describe_file(self._pool.FindFileByName(request.file_by_filename))
             case "file_containing_symbol":
-                return _describe_file(
-                    self._pool.FindFileContainingSymbol(request.file_containing_symbol)
-                )
+                return _describe_file(self._find_file(request.file_containing_symbol))
             case "file_containing_extension":
                 extension = request.file_containing_extension
                 message = self._pool.FindMessageTypeByName(extension.containing_type)
@@ -77,6 +76,17 @@ class ReflectionService:
                 error_code=Status.INVALID_ARGUMENT, error_message="the request asks for nothing"
             )
         )
+
+    def _find_file(self, symbol: str) -> FileDescriptor:
+        """Find the file of a symbol, which may be a method too. Raises KeyError."""
+        try:
+            return self._pool.FindFileContainingSymbol(symbol)
+        except KeyError:
+            service, _, method = symbol.rpartition(".")
+            found = self._pool.FindServiceByName(service)
+            if method not in found.methods_by_name:
+                raise
+            return found.file
 
 
 def _describe_file(file: FileDescriptor) -> pb.ServerReflectionResponse:
