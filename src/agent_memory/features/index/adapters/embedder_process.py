@@ -9,16 +9,20 @@ the other cores.
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
-from agent_memory.features.index.adapters.bge import THREADS, Bge
+from agent_memory.features.index.adapters.bge_model import MODEL, THREADS, UNRELATED
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed, WorkerFailed
 from agent_memory.platform.foreground import BACKLOG_REST, HOOK_SECONDS, Foreground, Pacer
 from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
+
+if TYPE_CHECKING:
+    from agent_memory.features.index.adapters.bge import Bge
 
 LANES = (ThreadPriority.NORMAL, ThreadPriority.LOW, ThreadPriority.IDLE)
 QUESTION_SECONDS = 30.0
@@ -33,8 +37,8 @@ log = structlog.get_logger()
 class EmbedderProcess:
     """Bge in a process that starts on `load` or first use, and again after a crash."""
 
-    model = Bge.model
-    unrelated = Bge.unrelated
+    model = MODEL
+    unrelated = UNRELATED
 
     def __init__(self, foreground: Foreground | None = None) -> None:
         self._worker = ProcessWorker(LANES)
@@ -91,7 +95,7 @@ class EmbedderProcess:
         try:
             return self._worker.call(function, *arguments, timeout_seconds=seconds, lane=lane)
         except WorkerFailed as exc:
-            raise EmbedderFailed(f"{Bge.model}: {exc}") from exc
+            raise EmbedderFailed(f"{MODEL}: {exc}") from exc
 
 
 def _split(texts: Sequence[str]) -> Iterator[list[int]]:
@@ -115,16 +119,28 @@ def _split(texts: Sequence[str]) -> Iterator[list[int]]:
 # These run in the process.
 
 
-_EMBEDDER = Bge()
+_CREATING = threading.Lock()
+
+
+@cache
+def _create_embedder() -> "Bge":
+    from agent_memory.features.index.adapters.bge import Bge  # noqa: PLC0415  # not in the daemon
+
+    return Bge()
+
+
+def _get_embedder() -> "Bge":
+    with _CREATING:  # lanes may come at once, and the model is large
+        return _create_embedder()
 
 
 def _load() -> None:
-    _EMBEDDER.load()
+    _get_embedder().load()
 
 
 def _embed(texts: Sequence[str], live: bool) -> list[Vector]:
-    return _EMBEDDER.embed(texts, live=live)
+    return _get_embedder().embed(texts, live=live)
 
 
 def _embed_question(text: str) -> Vector:
-    return _EMBEDDER.embed_question(text)
+    return _get_embedder().embed_question(text)
