@@ -17,7 +17,13 @@ import structlog
 from agent_memory.features.index.adapters.bge_model import MODEL, THREADS, UNRELATED
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed, WorkerFailed
-from agent_memory.platform.foreground import BACKLOG_REST, HOOK_SECONDS, Foreground, Pacer
+from agent_memory.platform.foreground import (
+    BACKLOG_REST,
+    HOOK_SECONDS,
+    TICK,
+    Foreground,
+    Pacer,
+)
 from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
 
@@ -28,6 +34,7 @@ LANES = (ThreadPriority.NORMAL, ThreadPriority.LOW, ThreadPriority.IDLE)
 QUESTION_SECONDS = 30.0
 LIVE_SECONDS = 300.0
 BACKLOG_SECONDS = 3_600.0  # a busy machine may leave it next to nothing
+LONGEST_WAIT = 2.0  # for a moment without hooks, to load the model
 PART_CHARS = 2_000  # of a backlog at once: some 50 ms
 
 T = TypeVar("T")
@@ -54,6 +61,7 @@ class EmbedderProcess:
         if not texts:
             return []
         if self._loaded_pid is None or self._worker.pid != self._loaded_pid:
+            self._wait_for_quiet()
             self.load()  # in the lane of questions, which would wait for a slower one
         if live:
             return self._call(ThreadPriority.LOW, LIVE_SECONDS, _embed, list(texts), True)
@@ -72,6 +80,14 @@ class EmbedderProcess:
         """End the process. A running call fails."""
         self._closed.set()
         self._worker.close()
+
+    def _wait_for_quiet(self) -> None:
+        """Wait until no agent calls hook after hook, but not for long: loading takes all cores for
+        half a second. A question meanwhile loads the model at once."""
+        end = time.monotonic() + LONGEST_WAIT
+        while self._foreground.is_busy(HOOK_SECONDS) and time.monotonic() < end:
+            if self._closed.wait(TICK) or self._worker.pid is not None:
+                return
 
     def _embed_backlog(self, texts: Sequence[str]) -> list[Vector]:
         pacer = Pacer(
