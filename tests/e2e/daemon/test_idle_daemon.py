@@ -10,8 +10,18 @@ import pytest
 from tests.command_runner import Home, Running, wait_until
 
 # Only questions, clients of MCP and REST, and conversations of OpenCode need these.
-LATE_LIBRARIES = re.compile(r"numpy|openblas|onnxruntime|tokenizers|pydantic_core|sqlite3")
-LATE_PACKAGES = {"numpy", "onnxruntime", "sqlite3", "mcp", "fastapi", "pydantic", "httpx", "xml"}
+LATE_LIBRARIES = re.compile(r"numpy|openblas|cygrpc|onnxruntime|tokenizers|pydantic_core|sqlite3")
+LATE_PACKAGES = {
+    "grpc",
+    "numpy",
+    "onnxruntime",
+    "sqlite3",
+    "mcp",
+    "fastapi",
+    "pydantic",
+    "httpx",
+    "xml",
+}
 IMPORTED = re.compile(r"^import time:.*\|\s+(\S+)$", re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no /proc")
