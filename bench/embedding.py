@@ -31,7 +31,7 @@ import tokenizers
 from agent_memory.bootstrap import root
 from agent_memory.bootstrap.core import build_core
 from agent_memory.config import Settings
-from agent_memory.features.index.adapters.bge import THREADS
+from agent_memory.features.index.adapters.bge_model import THREADS
 from agent_memory.features.index.adapters.embedder_process import EmbedderProcess
 from agent_memory.features.index.model import documents, embeddings
 from agent_memory.features.index.ports import Embedder

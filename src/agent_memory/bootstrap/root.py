@@ -138,9 +138,9 @@ class App:
 
     def preload_embedder(self) -> None:
         """Load the embedder's model a moment after the start, in a thread of its own, so that the
-        first question does not wait for it."""
+        first question does not wait for it. Without vectors no question needs it."""
         vectors = self.core.index.vectors
-        if vectors is None or vectors.load_embedder is None:
+        if vectors is None or vectors.load_embedder is None or vectors.index.is_empty:
             return
         load = vectors.load_embedder
 

@@ -4,12 +4,10 @@ import os
 from collections.abc import AsyncIterator, Iterable
 from typing import Self, TypeVar, Unpack
 
-import grpc
-import grpc.aio
-
 from agent_memory.client import batches, calls, endpoints
 from agent_memory.client.endpoints import Endpoint
 from agent_memory.client.errors import RpcError
+from agent_memory.client.late_grpc import grpc
 from agent_memory.client.values import (
     BrowseTocResult,
     Event,

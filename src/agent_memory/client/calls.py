@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
-import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from agent_memory.client.endpoints import Endpoint
 from agent_memory.client.errors import ConnectionFailed, RpcError, SerializationError
+from agent_memory.client.late_grpc import grpc
 from agent_memory.client.values import (
     BrowseTocResult,
     BulletKind,
@@ -181,7 +181,7 @@ def path(method: str, service: ServiceDescriptor = _SERVICE) -> str:
     return f"/{service.full_name}/{method}"
 
 
-def open_channel(endpoint: Endpoint) -> grpc.Channel:
+def open_channel(endpoint: Endpoint) -> "grpc.Channel":
     """Open a channel. Nothing is sent before the first call."""
     if endpoint.tls:
         credentials = grpc.ssl_channel_credentials()
@@ -198,7 +198,7 @@ def metadata(key: str | None) -> tuple[tuple[str, str], ...]:
     return (("authorization", f"Bearer {key}"),)
 
 
-def to_rpc_error(error: grpc.RpcError) -> RpcError:
+def to_rpc_error(error: "grpc.RpcError") -> RpcError:
     """Convert gRPC's error to ours."""
     return RpcError(error.code().name, error.details() or "")
 

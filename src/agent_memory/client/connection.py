@@ -5,11 +5,10 @@ import os
 from contextlib import suppress
 from typing import Any, Self, TypeVar
 
-import grpc
-
 from agent_memory.client import calls, endpoints
 from agent_memory.client.endpoints import Endpoint
 from agent_memory.client.errors import RpcError
+from agent_memory.client.late_grpc import grpc
 
 Value = TypeVar("Value")
 

@@ -22,7 +22,8 @@ import tokenizers
 from numpy.typing import NDArray
 from structlog.testing import capture_logs
 
-from agent_memory.features.index.adapters.bge import DIMENSION, MAX_TOKENS, QUESTION_PREFIX, Bge
+from agent_memory.features.index.adapters.bge import DIMENSION, QUESTION_PREFIX, Bge
+from agent_memory.features.index.adapters.bge_model import MAX_TOKENS
 from agent_memory.features.index.adapters.embedder_process import EmbedderProcess
 from agent_memory.features.index.adapters.openai_embedder import DEFAULT_MODEL, OpenAiEmbedder
 from agent_memory.features.index.model.embeddings import Vector

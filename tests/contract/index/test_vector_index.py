@@ -258,6 +258,21 @@ class TestComplete:
         assert index.is_complete
         assert FlatVectors(folder, MODEL).is_complete
 
+    def test_it_is_empty_until_the_first_document_and_after_the_last_is_purged(
+        self, index: FlatVectors, folder: Path
+    ) -> None:
+        states = [index.is_empty, FlatVectors(folder, MODEL).is_empty]
+        put(index, (document("a"), [EAST]))
+        states += [index.is_empty, FlatVectors(folder, MODEL).is_empty]
+        index.replace({document("a").owner: []})
+        index.purge()
+        states += [index.is_empty, FlatVectors(folder, MODEL).is_empty]
+
+        assert states == [True, True, False, False, True, True]
+        assert nearest(index) == []
+        put(index, (document("b"), [NORTH]))
+        assert nearest(FlatVectors(folder, MODEL)) == ["b"]
+
     def test_a_reset_removes_everything(self, index: FlatVectors, folder: Path) -> None:
         put(index, (document("a"), [EAST]))
         index.mark_complete()

@@ -765,11 +765,3 @@ def test_a_wrong_variable_is_an_error_and_a_foreign_one_is_not(running: Home) ->
     assert wrong.code == 3
     assert "MEMORY_GRPC__PROT" in wrong.errors
     assert foreign.code == 0
-
-
-def test_the_embedder_is_loaded_before_the_first_question() -> None:
-    with Home(embedder="bge") as home:
-        home.serve()
-        log = home.data / "logs/daemon.log"
-        assert "embedder.loaded" not in log.read_text()
-        wait_until(lambda: "embedder.loaded" in log.read_text(), "the model is loaded")

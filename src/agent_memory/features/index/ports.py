@@ -174,6 +174,11 @@ class VectorIndex(Protocol):
         """Whether every record was queued for it. False for a new index."""
         ...
 
+    @property
+    def is_empty(self) -> bool:
+        """True only if nothing can be found. It may turn False at any time."""
+        ...
+
     def mark_complete(self) -> None:
         """Record durably that every record was queued."""
         ...

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
-import grpc
-
 from agent_memory.client import calls, endpoints
 from agent_memory.client.errors import RpcError
+from agent_memory.client.late_grpc import grpc
 from agent_memory.features.runs.model.machine import Cancel, Command, Failed, RunId
 from agent_memory.features.runs.services.runs import Listener
 from agent_memory.interfaces import run_wire
@@ -25,7 +24,7 @@ _PATH = "/kontekst.AgentService/Run"
 class RemoteAgents:
     """Runs agents on a daemon over gRPC."""
 
-    def __init__(self, channel: grpc.Channel, key: str | None) -> None:
+    def __init__(self, channel: "grpc.Channel", key: str | None) -> None:
         self._run = channel.stream_stream(
             _PATH,
             request_serializer=pb.RunCommand.SerializeToString,

@@ -4,8 +4,8 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable

@@ -3,24 +3,31 @@
 The standard library has only the other CRC-32; plain Python needs a minute for a log of 128 MiB.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from agent_memory.kernel.late_package import LatePackage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LatePackage("numpy")
 
 _POLYNOMIAL = 0x82F63B78
 _MASK_DELTA = 0xA282EAD8  # RocksDB masks the checksums that it stores with this
 _GROUP = 1_024  # strings that are processed together
 
 
-def _table() -> NDArray[np.uint32]:
+@cache
+def _build_table() -> NDArray[np.uint32]:
     values = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         values = np.where(values & 1, (values >> 1) ^ np.uint32(_POLYNOMIAL), values >> 1)
     return values.astype(np.uint32)
-
-
-_TABLE = _table()
 
 
 def compute(texts: Sequence[bytes]) -> list[int]:
@@ -46,11 +53,12 @@ def _compute_group(texts: Sequence[bytes]) -> list[int]:
     matrix = np.zeros((int(lengths[0]) if len(texts) else 0, len(texts)), dtype=np.uint8)
     for column, text in enumerate(texts):
         matrix[: len(text), column] = np.frombuffer(text, dtype=np.uint8)
+    table = _build_table()
     state = np.full(len(texts), 0xFFFFFFFF, dtype=np.uint32)
     left = len(texts)
     for row, values in enumerate(matrix):
         while left and lengths[left - 1] <= row:
             left -= 1
         active = state[:left]
-        state[:left] = _TABLE[(active ^ values[:left]) & 0xFF] ^ (active >> np.uint32(8))
+        state[:left] = table[(active ^ values[:left]) & 0xFF] ^ (active >> np.uint32(8))
     return [int(value) ^ 0xFFFFFFFF for value in state]

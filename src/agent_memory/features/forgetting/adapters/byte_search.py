@@ -5,15 +5,23 @@ be one of these, and only those few positions are compared. So the time depends 
 data, and hardly on the number of strings.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from agent_memory.kernel.late_package import LatePackage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LatePackage("numpy")
 
 _AT_HAND = 1 << 17
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD = 0x9E3779B97F4A7C15
 
 
 class ByteSearch:
@@ -62,7 +70,7 @@ class _NeedleGroup:
         """Hash the bytes at every eighth position."""
         words: NDArray[np.uint64] = np.frombuffer(data, "<u8", len(data) // 8)
         if self._width == 16:
-            return words[:-1] * _SPREAD + words[1:]
+            return words[:-1] * np.uint64(_SPREAD) + words[1:]
         return words[:-1] & np.uint64((1 << 8 * self._width) - 1)
 
     def _is_known(self, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -71,4 +79,4 @@ class _NeedleGroup:
         return found
 
     def _to_slots(self, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return ((numbers * _SPREAD) >> self._shift).view(np.int64)
+        return ((numbers * np.uint64(_SPREAD)) >> self._shift).view(np.int64)

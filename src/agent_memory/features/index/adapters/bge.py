@@ -1,7 +1,6 @@
 """bge-small-en-v1.5 from the files of a package: no network, and none of its code runs."""
 
 import hashlib
-import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.features.index.adapters import bge_graph
+from agent_memory.features.index.adapters.bge_model import (
+    MAX_TOKENS,
+    MODEL,
+    NAME,
+    THREADS,
+    UNRELATED,
+)
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed
 from agent_memory.platform.priority import ThreadPriority, set_priority
 
-NAME = "bge-small-en-v1.5"
 DIMENSION = 384
-MAX_TOKENS = 256  # drops 4% of a coding conversation; 192 would drop 14%
-THREADS = min(2, os.cpu_count() or 1)  # for a backlog: it uses what other programs leave
 QUESTION_PREFIX = "Represent this sentence for searching relevant passages: "
 
 _PACKAGE = "compartment"
@@ -50,8 +53,8 @@ class Bge:
     other programs leave.
     """
 
-    model = f"{NAME}/{MAX_TOKENS}"
-    unrelated = 0.4
+    model = MODEL
+    unrelated = UNRELATED
 
     def __init__(self) -> None:
         self._loading = threading.Lock()

@@ -9,21 +9,32 @@ the other cores.
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
-from agent_memory.features.index.adapters.bge import THREADS, Bge
+from agent_memory.features.index.adapters.bge_model import MODEL, THREADS, UNRELATED
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed, WorkerFailed
-from agent_memory.platform.foreground import BACKLOG_REST, HOOK_SECONDS, Foreground, Pacer
+from agent_memory.platform.foreground import (
+    BACKLOG_REST,
+    HOOK_SECONDS,
+    TICK,
+    Foreground,
+    Pacer,
+)
 from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
+
+if TYPE_CHECKING:
+    from agent_memory.features.index.adapters.bge import Bge
 
 LANES = (ThreadPriority.NORMAL, ThreadPriority.LOW, ThreadPriority.IDLE)
 QUESTION_SECONDS = 30.0
 LIVE_SECONDS = 300.0
 BACKLOG_SECONDS = 3_600.0  # a busy machine may leave it next to nothing
+LONGEST_WAIT = 2.0  # for a moment without hooks, to load the model
 PART_CHARS = 2_000  # of a backlog at once: some 50 ms
 
 T = TypeVar("T")
@@ -33,8 +44,8 @@ log = structlog.get_logger()
 class EmbedderProcess:
     """Bge in a process that starts on `load` or first use, and again after a crash."""
 
-    model = Bge.model
-    unrelated = Bge.unrelated
+    model = MODEL
+    unrelated = UNRELATED
 
     def __init__(self, foreground: Foreground | None = None) -> None:
         self._worker = ProcessWorker(LANES)
@@ -50,6 +61,7 @@ class EmbedderProcess:
         if not texts:
             return []
         if self._loaded_pid is None or self._worker.pid != self._loaded_pid:
+            self._wait_for_quiet()
             self.load()  # in the lane of questions, which would wait for a slower one
         if live:
             return self._call(ThreadPriority.LOW, LIVE_SECONDS, _embed, list(texts), True)
@@ -68,6 +80,14 @@ class EmbedderProcess:
         """End the process. A running call fails."""
         self._closed.set()
         self._worker.close()
+
+    def _wait_for_quiet(self) -> None:
+        """Wait until no agent calls hook after hook, but not for long: loading takes all cores for
+        half a second. A question meanwhile loads the model at once."""
+        end = time.monotonic() + LONGEST_WAIT
+        while self._foreground.is_busy(HOOK_SECONDS) and time.monotonic() < end:
+            if self._closed.wait(TICK) or self._worker.pid is not None:
+                return
 
     def _embed_backlog(self, texts: Sequence[str]) -> list[Vector]:
         pacer = Pacer(
@@ -91,7 +111,7 @@ class EmbedderProcess:
         try:
             return self._worker.call(function, *arguments, timeout_seconds=seconds, lane=lane)
         except WorkerFailed as exc:
-            raise EmbedderFailed(f"{Bge.model}: {exc}") from exc
+            raise EmbedderFailed(f"{MODEL}: {exc}") from exc
 
 
 def _split(texts: Sequence[str]) -> Iterator[list[int]]:
@@ -115,16 +135,28 @@ def _split(texts: Sequence[str]) -> Iterator[list[int]]:
 # These run in the process.
 
 
-_EMBEDDER = Bge()
+_CREATING = threading.Lock()
+
+
+@cache
+def _create_embedder() -> "Bge":
+    from agent_memory.features.index.adapters.bge import Bge  # noqa: PLC0415  # not in the daemon
+
+    return Bge()
+
+
+def _get_embedder() -> "Bge":
+    with _CREATING:  # lanes may come at once, and the model is large
+        return _create_embedder()
 
 
 def _load() -> None:
-    _EMBEDDER.load()
+    _get_embedder().load()
 
 
 def _embed(texts: Sequence[str], live: bool) -> list[Vector]:
-    return _EMBEDDER.embed(texts, live=live)
+    return _get_embedder().embed(texts, live=live)
 
 
 def _embed_question(text: str) -> Vector:
-    return _EMBEDDER.embed_question(text)
+    return _get_embedder().embed_question(text)

@@ -175,6 +175,8 @@ class TantivyIndex:
                 self._sweep(cursor)
             else:
                 self._swap_fresh(self._fresh, cursor)
+            if not self.stats().documents:
+                self._close_writer()  # 2 MB and six threads, and nobody knows when it is needed
 
     def _sweep(self, cursor: int) -> None:
         older = Query.range_query(

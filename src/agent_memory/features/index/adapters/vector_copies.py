@@ -2,17 +2,22 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import Document, Owner
 from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.kernel.late_package import LatePackage
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Batch, DeleteRange, Operation, Put
 
-_FULL, _HALF = np.dtype("<f4"), np.dtype("<f2")
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LatePackage("numpy")
+
+_FULL, _HALF = "<f4", "<f2"
 
 
 class StoredVectorCopies:

@@ -11,6 +11,8 @@ otherwise only the nearest by sign bits. So a filter never hides rows that it ad
 is gone at once, and there is nothing to build or to train.
 """
 
+from __future__ import annotations
+
 import os
 import struct
 import threading
@@ -19,12 +21,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 import structlog
-from numpy.typing import NDArray
 
 from agent_memory.features.index.adapters import sizes
 from agent_memory.features.index.model import embeddings
@@ -41,8 +41,19 @@ from agent_memory.features.index.ports import PartCosines
 from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
+from agent_memory.kernel.late_package import LatePackage
 from agent_memory.kernel.status import IndexStats
 from agent_memory.platform import durable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Halves = NDArray[np.float16]
+    Mask = NDArray[np.bool_]
+else:
+    np = LatePackage("numpy")
 
 log = structlog.get_logger()
 
@@ -59,13 +70,9 @@ _COLUMNS = (
 )
 _GROWTH = 1_024
 _SCAN = 1 << 17  # rows per call; few large calls, because a thread waits for the GIL after each
-_FAR = np.iinfo(np.uint16).max
+_FAR = 0xFFFF  # the largest distance
 _COMPACT = 2_000  # least dead rows for a rewrite
 _HEAD = struct.Struct("<II")  # before a frame: its length, its checksum
-
-Floats = NDArray[np.float32]
-Halves = NDArray[np.float16]
-Mask = NDArray[np.bool_]
 
 
 class _Row(msgspec.Struct, array_like=True, frozen=True):
@@ -115,8 +122,9 @@ _decode = msgspec.msgpack.Decoder(_Frame).decode
 class _Column:
     """A field of all rows, with each distinct value as a number."""
 
+    numbers: NDArray[np.int32]
+
     def __init__(self) -> None:
-        self.numbers: NDArray[np.int32] = np.zeros(0, np.int32)
         self._known: dict[Any, int] = {}
         self._values: list[Any] = []
 
@@ -141,7 +149,7 @@ class _Column:
 class _View:
     """The rows of a reader; later rows are beyond `count`."""
 
-    rows: "_Rows"
+    rows: _Rows
     count: int
     signs: NDArray[np.uint64]  # word by word, so that a scan reads contiguous memory
     at: NDArray[np.int64]
@@ -150,9 +158,18 @@ class _View:
 
 
 class _Rows:
-    """The rows in memory, with room to grow."""
+    """The rows in memory, with room to grow. Its arrays are there from the first row on, and so is
+    numpy."""
+
+    signs: NDArray[np.uint64]
+    at: NDArray[np.int64]
+    digest: NDArray[np.uint64]
+    part: NDArray[np.uint16]
+    alive: Mask
 
     def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._room = 0
         self.count = 0
         self.dead = 0
         self.ids: list[str] = []
@@ -160,11 +177,6 @@ class _Rows:
         self.by_key: dict[DocumentKey, tuple[int, ...]] = {}
         self.owners: dict[int, Owner] = {}  # of rows whose owner is another document
         self.owned: dict[Owner, set[int]] = {}  # the inverse of `owners`
-        self.signs: NDArray[np.uint64] = np.zeros((-(-dimension // 64), 0), np.uint64)
-        self.at: NDArray[np.int64] = np.zeros(0, np.int64)
-        self.digest: NDArray[np.uint64] = np.zeros(0, np.uint64)
-        self.part: NDArray[np.uint16] = np.zeros(0, np.uint16)
-        self.alive: Mask = np.zeros(0, np.bool_)
 
     def append(self, frame: _Frame, vectors: Halves) -> None:
         start = self.count
@@ -224,9 +236,11 @@ class _Rows:
                 del self.owned[owner]
 
     def _grow(self, more: int) -> None:
-        room = len(self.at) - self.count
+        room = self._room - self.count
         if more <= room:
             return
+        if not self._room:
+            self._allocate()
         extra = max(_GROWTH, self.count // 2, more - room)
         self.signs = np.pad(self.signs, ((0, 0), (0, extra)))
         self.at = np.pad(self.at, (0, extra))
@@ -235,6 +249,16 @@ class _Rows:
         self.alive = np.pad(self.alive, (0, extra))
         for column in self.columns.values():
             column.numbers = np.pad(column.numbers, (0, extra))
+        self._room += extra
+
+    def _allocate(self) -> None:
+        self.signs = np.zeros((-(-self._dimension // 64), 0), np.uint64)
+        self.at = np.zeros(0, np.int64)
+        self.digest = np.zeros(0, np.uint64)
+        self.part = np.zeros(0, np.uint16)
+        self.alive = np.zeros(0, np.bool_)
+        for column in self.columns.values():
+            column.numbers = np.zeros(0, np.int32)
 
 
 class FlatVectors:
@@ -245,6 +269,7 @@ class FlatVectors:
         self._folder = folder
         self._model = model
         self._changing = threading.RLock()
+        self._view: _View | None = None  # None: there are no rows
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self._read_marker()
@@ -272,6 +297,10 @@ class FlatVectors:
     def is_complete(self) -> bool:
         """Whether every record was queued for it."""
         return self._complete
+
+    @property
+    def is_empty(self) -> bool:
+        return self._view is None
 
     def mark_complete(self) -> None:
         with self._changing:
@@ -326,6 +355,8 @@ class FlatVectors:
 
     def find_nearest(self, query: Vector, scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
         view = self._view
+        if view is None:
+            return []
         admitted = _select_rows(view, scope)
         count = int(np.count_nonzero(admitted))
         if not count or limit < 1:
@@ -351,6 +382,8 @@ class FlatVectors:
         self, query: Vector, keys: Sequence[DocumentKey], /
     ) -> list[PartCosines | None]:
         view = self._view
+        if view is None:
+            return [None] * len(keys)
         numbers = [
             [number for number in view.rows.by_key.get(key, ()) if number < view.count]
             for key in keys
@@ -419,9 +452,10 @@ class FlatVectors:
                 raw = matrix.read(width * len(frame.rows))
                 if zlib.crc32(raw) != frame.checksum:
                     raise IndexFailed(f"the checksum of the vectors from {rows.count} on is wrong")
-                rows.append(
-                    frame, np.frombuffer(raw, "<f2").reshape(len(frame.rows), self._dimension)
-                )
+                if frame.rows:
+                    rows.append(
+                        frame, np.frombuffer(raw, "<f2").reshape(len(frame.rows), self._dimension)
+                    )
                 rows.delete(frame.gone)
         os.truncate(log_path, finished)
         os.truncate(matrix_path, rows.count * width)
@@ -439,14 +473,18 @@ class FlatVectors:
         except OSError as exc:
             self._load()
             raise IndexFailed(f"vector index: {exc}") from exc
-        self._rows.append(frame, matrix)
-        self._show()
+        if rows:
+            self._rows.append(frame, matrix)
+            self._show()
         self._rows.delete(gone)  # last: a reader sees the old rows, the new ones or both
 
     def _compact(self) -> bool:
         """Write the live rows into new files and switch to these; return whether it succeeded."""
+        view = self._view
+        if view is None:
+            return True
         live = self._rows.live()
-        matrix = np.asarray(self._view.matrix[live])
+        matrix = np.asarray(view.matrix[live])
         raw = matrix.tobytes()
         rows = tuple(self._rows.row(number) for number in live)
         self._generation += 1
@@ -481,19 +519,21 @@ class FlatVectors:
     def _show(self) -> None:
         """Make the present rows visible to readers."""
         rows = self._rows
-        matrix: Halves = (
-            np.memmap(self._matrix_path, "<f2", "r", shape=(rows.count, self._dimension))
-            if rows.count
-            else np.zeros((0, self._dimension), "<f2")
-        )
+        if not rows.count:
+            self._view = None
+            return
+        shape = (rows.count, self._dimension)
+        matrix: Halves = np.memmap(self._matrix_path, "<f2", "r", shape=shape)
         self._view = _View(rows, rows.count, rows.signs, rows.at, rows.alive, matrix)
 
     def _load_vectors(self, document: Document) -> list[Vector]:
-        rows = self._rows
+        rows, view = self._rows, self._view
+        if view is None:
+            return []
         numbers = sorted(rows.by_key.get(document.key, ()), key=lambda number: rows.part[number])
         if not numbers or int(rows.digest[numbers[0]]) != _digest(document):
             return []
-        return [Vector(self._view.matrix[number].astype("<f4").tobytes()) for number in numbers]
+        return [Vector(view.matrix[number].astype("<f4").tobytes()) for number in numbers]
 
     def _direction(self, vector: Vector) -> Floats:
         values = np.frombuffer(vector, "<f4")

@@ -1,20 +1,26 @@
 """Term vectors: the terms of a document with their counts, so that ranking needs no texts."""
 
+from __future__ import annotations
+
 import string
 import struct
 import zlib
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKind
 from agent_memory.features.log.model.events import EventRole
+from agent_memory.kernel.late_package import LatePackage
 from agent_memory.kernel.text import analysis, answering
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LatePackage("numpy")
 
 MOST_TERMS = 16_384  # distinct terms that are kept of one document, the most frequent
 MOST_COUNTED = 255  # occurrences of one term that are counted

@@ -10,13 +10,13 @@ this lead over the others.
 What each ingredient brings is written down in docs/decisions.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_memory.features.index.model import term_vectors
 from agent_memory.features.index.model.documents import DocumentKey, DocumentKind
@@ -25,9 +25,19 @@ from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.features.recall.model import questions
 from agent_memory.features.recall.model.questions import ParsedQuestion
 from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.late_package import LatePackage
 from agent_memory.kernel.text import analysis
 from agent_memory.kernel.text.time_expressions import TimeWindow
 from agent_memory.kernel.text.vocabulary import ASKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Places = NDArray[np.intp]
+else:
+    np = LatePackage("numpy")
 
 BM25_K1 = 1.0  # BM25's k1: small, so that a word counts once, roughly
 BM25_B = 0.75  # BM25's b
@@ -66,10 +76,6 @@ _DAY_MS = 86_400_000
 _TIES = 4  # decimal places of the evidence that count; equal evidence is a tie
 _USER = "user"
 _AS_USER = tuple(map(term_vectors.hash_term, analysis.extract_terms(_USER)))
-_ASKING_HASHES = np.array(
-    sorted({term_vectors.hash_term(t) for w in ASKING for t in analysis.extract_terms(w)}),
-    np.uint32,
-)
 
 _WEIGHTS = {
     SearchMode.HYBRID: (1.0, MEANING),
@@ -77,9 +83,6 @@ _WEIGHTS = {
     SearchMode.VECTOR: (0.0, 1.0),
 }
 _KINDS = {DocumentKind.MEMORY: DECIDED, DocumentKind.SEGMENT: SUMMARIZED}
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 
 class _Curve(NamedTuple):
@@ -312,7 +315,7 @@ def _find_echoes(question: ParsedQuestion, turns: _Turns) -> list[int]:
         if unanswered and (vector.asks or np.array_equal(whole, vector.hashes)):
             echoes.append(place)
         elif vector.asks:
-            own = np.setdiff1d(vector.hashes, _ASKING_HASHES, assume_unique=True)
+            own = np.setdiff1d(vector.hashes, _hash_asking(), assume_unique=True)
             shared = np.isin(asked, own).sum()
             if shared >= SAME_QUESTION * (len(own) + len(asked) - shared):
                 echoes.append(place)
@@ -330,6 +333,12 @@ def _find_excerpts(echoes: Sequence[int], pool: Sequence[Candidate]) -> list[int
         ):
             excerpts.append(place)
     return excerpts
+
+
+@cache
+def _hash_asking() -> NDArray[np.uint32]:
+    terms = (term for word in ASKING for term in analysis.extract_terms(word))
+    return np.unique(_hash_terms(list(terms)))
 
 
 def _hash_terms(terms: Sequence[str]) -> NDArray[np.uint32]:

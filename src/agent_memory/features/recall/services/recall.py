@@ -44,6 +44,7 @@ DATED_HITS = 24  # more hits of each index from a time that the question names
 MOST_LISTED = 50  # memories of a kind that come before the ranked hits
 EMBEDDING_SECONDS = 5.0  # how long a question waits for its vector
 _WINDOWS = 4  # time expressions used per question
+_NO_VECTOR = Vector(b"")  # of a question that nothing can be near to
 _RANGES = 3  # ranges used per time expression, the latest
 
 
@@ -275,6 +276,10 @@ class Recall:
         if self.vectors is None:
             warnings.append(("no search by meaning; " if alone else "") + NO_EMBEDDER)
             return None
+        if self.vectors.index.is_empty:  # do not wait until the model is loaded
+            nothing: Future[Vector] = Future()
+            nothing.set_result(_NO_VECTOR)
+            return nothing
         return self.vectors.threads.submit(self.vectors.embedder.embed_question, question.meaning)
 
     def _by_words(
@@ -306,11 +311,13 @@ class Recall:
         try:
             vector = embedded.result(EMBEDDING_SECONDS)
             index = self.vectors.index
-            found = [index.find_nearest(vector, query.scope, limit=query.candidates)]
-            found += [
-                index.find_nearest(vector, then, limit=DATED_HITS)
-                for then in _narrow_to_times(question.windows, query.scope)
-            ]
+            found: list[Sequence[IndexHit]] = []
+            if vector != _NO_VECTOR:
+                found.append(index.find_nearest(vector, query.scope, limit=query.candidates))
+                found += [
+                    index.find_nearest(vector, then, limit=DATED_HITS)
+                    for then in _narrow_to_times(question.windows, query.scope)
+                ]
         except TimeoutError:
             embedded.cancel()  # the next question would wait for it
             warnings.append("searched by words alone: the embedder takes too long")

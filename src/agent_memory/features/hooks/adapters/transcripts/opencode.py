@@ -2,13 +2,12 @@
 
 import json
 import re
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_memory.features.hooks.adapters.transcripts.conversations import ConversationBuilder
 from agent_memory.features.hooks.adapters.transcripts.files import (
@@ -26,7 +25,13 @@ from agent_memory.features.hooks.model.transcripts import (
 from agent_memory.features.log.model.metadata import SUMMARIZES
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.kernel.late_package import LatePackage
 from agent_memory.platform import files
+
+if TYPE_CHECKING:
+    import sqlite3
+else:
+    sqlite3 = LatePackage("sqlite3")
 
 AGENT = "opencode"
 _DATABASES = "opencode*.db"
