@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agent_memory.interfaces.grpc.messages import (
     MAX_MESSAGE_BYTES,
-    Message,
     MessageReader,
+    RawMessage,
     add_prefix,
 )
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
@@ -30,7 +30,9 @@ def test_messages_are_found_wherever_the_body_is_cut(
 
 def test_a_message_that_has_begun_is_noticed() -> None:
     reader = MessageReader()
-    assert reader.feed(add_prefix(b"whole") + add_prefix(b"cut")[:-1]) == [Message(False, b"whole")]
+    assert reader.feed(add_prefix(b"whole") + add_prefix(b"cut")[:-1]) == [
+        RawMessage(False, b"whole")
+    ]
     assert reader.is_inside_message
 
 

@@ -45,8 +45,8 @@ from agent_memory.interfaces.grpc.messages import (
     IDENTITY,
     MAX_MESSAGE_BYTES,
     PREFIX_BYTES,
-    Message,
     MessageReader,
+    RawMessage,
     add_prefix,
 )
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
@@ -108,7 +108,7 @@ class _Call:
         self.method = method
         self.reader = MessageReader(head.read_encoding())
         self.began = time.monotonic()
-        self.messages: deque[Message] = deque()
+        self.messages: deque[RawMessage] = deque()
         self.arrived: asyncio.Future[None] | None = None  # while the method waits for a message
         self.held = 0
         self.credit = 0  # bytes that the client may send again
@@ -492,7 +492,7 @@ class Connection(asyncio.Protocol):
                 f"the daemon holds {MAX_HELD_BYTES:,} bytes of requests: try later",
             )
 
-    def _decode(self, call: _Call, message: Message) -> bytes:
+    def _decode(self, call: _Call, message: RawMessage) -> bytes:
         """Return the content of a message. Raises StatusError."""
         content = call.reader.decode(message)
         if message.is_compressed:

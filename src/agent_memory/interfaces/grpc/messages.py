@@ -4,8 +4,7 @@ import struct
 import zlib
 from typing import NamedTuple, TypeVar
 
-from google.protobuf.message import DecodeError
-from google.protobuf.message import Message as Protobuf
+from google.protobuf.message import DecodeError, Message
 
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
 from agent_memory.kernel.errors import InvalidInput
@@ -18,7 +17,7 @@ _PREFIX = struct.Struct(">BI")  # whether it is compressed, and its length
 PREFIX_BYTES = _PREFIX.size
 
 
-P = TypeVar("P", bound=Protobuf)
+P = TypeVar("P", bound=Message)
 
 
 def parse_request(kind: type[P], content: bytes) -> P:
@@ -36,7 +35,7 @@ def add_prefix(message: bytes) -> bytes:
     return _PREFIX.pack(0, len(message)) + message
 
 
-class Message(NamedTuple):
+class RawMessage(NamedTuple):
     """A message as it came."""
 
     is_compressed: bool
@@ -56,15 +55,15 @@ class MessageReader:
     def is_inside_message(self) -> bool:
         return bool(self._buffer)
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[RawMessage]:
         """Return the messages that are complete now. Raises StatusError."""
         buffer = self._buffer
         if not buffer and len(data) >= PREFIX_BYTES:
             compressed, length = _PREFIX.unpack_from(data)
             if length == len(data) - PREFIX_BYTES:  # as of almost every unary call
-                return [Message(compressed != 0, data[PREFIX_BYTES:])]
+                return [RawMessage(compressed != 0, data[PREFIX_BYTES:])]
         buffer += data
-        messages: list[Message] = []
+        messages: list[RawMessage] = []
         start = 0
         while len(buffer) - start >= PREFIX_BYTES:
             compressed, length = _PREFIX.unpack_from(buffer, start)
@@ -74,12 +73,12 @@ class MessageReader:
             if end > len(buffer):
                 break
             content = bytes(memoryview(buffer)[start + PREFIX_BYTES : end])
-            messages.append(Message(compressed != 0, content))
+            messages.append(RawMessage(compressed != 0, content))
             start = end
         del buffer[:start]
         return messages
 
-    def decode(self, message: Message) -> bytes:
+    def decode(self, message: RawMessage) -> bytes:
         """Return the content of a message. Raises StatusError."""
         if not message.is_compressed:
             return message.content
