@@ -21,7 +21,7 @@ from agent_memory.client import Event, EventRole, EventType, MemoryClient
 from bench import results
 from bench.results import Table
 
-COMMAND = ("memory-daemon", "query", "events", "--from", "0", "--to", "1", "-l", "1")
+COMMAND = ("memory-daemon", "query", "events", "--from", "2020", "--to", "2021", "-l", "1")
 BARE = (sys.executable, "-I", "-S", "-c", "pass")
 FAST = (sys.executable, "-I", "-S", launch.__file__, *COMMAND)
 SCRIPT = (str(Path(sys.executable).with_name("memory-daemon")), *COMMAND[1:])

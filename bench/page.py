@@ -44,7 +44,7 @@ To repeat this, run `make bench` in a clone, on a machine that does nothing else
 or more and rewrites this page. `make bench QUICK=1` takes some minutes and gives rough figures;
 `python -m bench.hooks --help` shows the options of one bench.
 """
-QUICK = "**This is a quick run: a check that everything works. Its figures are rough.**\n"
+QUICK = "**This was a quick run: its figures are rough.**"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,6 @@ def render(found: Sequence[Mapping[str, Any]]) -> str:
     ordered = sorted(found, key=lambda each: (order.get(each["bench"], len(order)), each["bench"]))
     machines = sorted({each["machine"] for each in found})
     parts = ["# Benchmarks", NOTE, INTRODUCTION.format(machine=escape("; ".join(machines)))]
-    if any(each["quick"] for each in found):
-        parts.append(QUICK)
     for result in ordered:
         parts += _render_section(result)
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -196,6 +194,8 @@ def _render_section(result: Mapping[str, Any]) -> Iterator[str]:
     yield f"## {section.heading}"
     yield section.about
     yield f"`python -m bench.{name}`, commit {result['commit']}, {result['date']}."
+    if result["quick"]:
+        yield QUICK
     for plot in map(results.read_plot, result["plots"]):
         yield f"![{plot.title}](../{IMAGES}/bench-{plot.name}.svg)"
     for table in result["tables"]:

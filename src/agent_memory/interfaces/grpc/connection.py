@@ -176,12 +176,16 @@ class Connection(asyncio.Protocol):
         self._resume_writers()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_closing:
-            return  # reading on lets the client have what was sent last
+        if not self._is_closing:  # then, reading on lets the client have what was sent last
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
         try:
             for event in self._http2.receive_data(data):
                 if (handle := self._handlers.get(type(event))) is not None:
                     handle(event)
+                if self._is_closing:
+                    return
         except ProtocolError as exc:
             log.debug("grpc.protocol_error", error=str(exc))
             self._close()
@@ -379,11 +383,12 @@ class Connection(asyncio.Protocol):
         while True:
             while call.messages:
                 message = call.messages.popleft()
-                held = call.held
+                before = call.held
                 content = self._decode(call, message)
+                size = PREFIX_BYTES + len(message.content) + call.held - before
                 self._extend_window(call)
                 yield content
-                self._release(call, PREFIX_BYTES + len(message.content) + call.held - held)
+                self._release(call, size)
             if call.input_ended:
                 return
             call.arrived = self._loop.create_future()
