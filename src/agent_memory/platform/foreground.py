@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,7 +14,9 @@ JOB_REST = 39.0  # times as long as it worked, a job rests while someone waits
 BACKLOG_REST = 19.0  # the embedder with a backlog: it slows down other processes too
 IMPORT_REST = 4.0  # an import: its user waits for it, if not for each event
 LONGEST_REST = 15.0  # one step of the table of contents may take 0.4 s of CPU
-TICK = 0.02  # how soon a resting thread notices that no one waits any more
+TICK = 0.01  # how soon a resting thread notices that no one waits any more
+FLOOD = 64  # requests within FLOOD_SECONDS: more than agents and people send
+FLOOD_SECONDS = 0.5
 
 _Seconds = Callable[[], float]
 
@@ -21,13 +24,14 @@ _delegated = threading.local()
 
 
 def charge(seconds: float) -> None:
-    """Count CPU time that another process spent for this thread as work of this thread."""
-    _delegated.seconds = getattr(_delegated, "seconds", 0.0) + seconds
+    """Count CPU time that another process spent for this thread."""
+    _delegated.seconds = get_charged() + seconds
 
 
-def measure_work() -> float:
-    """Return the CPU time of this thread, and of what other processes did for it."""
-    return time.thread_time() + getattr(_delegated, "seconds", 0.0)
+def get_charged() -> float:
+    """Return the CPU time that other processes have spent for this thread."""
+    seconds: float = getattr(_delegated, "seconds", 0.0)
+    return seconds
 
 
 class _Request(NamedTuple):
@@ -44,6 +48,7 @@ class Foreground:
         self._in_flight: dict[int, _Request] = {}  # the newest last
         self._number = 0
         self._last_end = -HOOK_SECONDS
+        self._begun: deque[float] = deque(maxlen=FLOOD)
 
     def begin(self) -> int:
         """Count a request from here until `end`, which gets the number that this returns."""
@@ -51,6 +56,7 @@ class Foreground:
         with self._lock:
             self._number += 1
             self._in_flight[self._number] = request
+            self._begun.append(request.began)
             return self._number
 
     def end(self, number: int) -> None:
@@ -68,6 +74,12 @@ class Foreground:
             newest = next(reversed(self._in_flight.values()), None)
         return newest is not None and now - newest.began < MOST_SECONDS
 
+    def is_flooded(self) -> bool:
+        """Return whether so many requests come that they need all cores."""
+        with self._lock:
+            oldest = self._begun[0] if len(self._begun) == FLOOD else None
+        return oldest is not None and self._monotonic() - oldest < FLOOD_SECONDS
+
     def step_back(self) -> None:
         """Make the requests that began on this thread background work from here on. Only a command
         has a thread of its own: never call this on the event loop."""
@@ -82,8 +94,9 @@ class Pacer:
     """Slows down one background thread while the foreground is busy.
 
     It then rests `rest` times as long as it has worked, so that the rest of the time is left to the
-    requests, but work that waits is done in the end, however busy the daemon is. By default CPU
-    time counts as work, also of a worker process, but not waiting for a process or the disk.
+    requests, but work that waits is done in the end, however busy the daemon is. By default only
+    the CPU time of the thread counts as work, not what it waits for another process or the disk.
+    In a flood of requests, the CPU time of a worker process counts too: it takes their cores.
     """
 
     def __init__(
@@ -92,7 +105,7 @@ class Pacer:
         rest: float,
         *,
         quiet: float = QUIET_SECONDS,
-        worked: _Seconds = measure_work,
+        worked: _Seconds = time.thread_time,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._foreground = foreground
@@ -101,16 +114,19 @@ class Pacer:
         self._worked = worked
         self._sleep = sleep
         self._since = worked()
+        self._charged = get_charged()
 
     def give_way(self) -> float:
         """Rest if someone waits, and return the seconds. Call it after every few milliseconds of
         work, or more often."""
         worked = self._worked() - self._since
+        if self._foreground.is_flooded():
+            worked += get_charged() - self._charged
         if worked < LEAST_WORK:
             return 0.0
         rest = left = min(worked * self._rest, LONGEST_REST)
         while left > 0 and self._foreground.is_busy(self._quiet):
             self._sleep(min(TICK, left))
             left -= TICK
-        self._since = self._worked()
+        self._since, self._charged = self._worked(), get_charged()
         return rest - max(left, 0.0)

@@ -50,12 +50,12 @@ def worker() -> Iterator[ProcessWorker]:
     made.close()
 
 
-def test_the_cpu_time_of_a_call_counts_as_work_of_its_caller(worker: ProcessWorker) -> None:
+def test_the_cpu_time_of_a_call_is_charged_to_its_caller(worker: ProcessWorker) -> None:
     burn = "import time\nwhile time.thread_time() < 0.1: pass"
     worker.call(len, "", timeout_seconds=LONG)  # it has started
-    before = foreground.measure_work()
+    before = foreground.get_charged()
     worker.call(exec, burn, timeout_seconds=LONG)
-    assert 0.05 < foreground.measure_work() - before < LONG
+    assert 0.05 < foreground.get_charged() - before < LONG
 
 
 @pytest.fixture(params=["process", "inline"])

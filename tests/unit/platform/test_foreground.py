@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent_memory.platform.foreground import (
+    FLOOD,
+    FLOOD_SECONDS,
     LEAST_WORK,
     LONGEST_REST,
     MOST_SECONDS,
@@ -105,16 +107,26 @@ class TestForeground:
 
 
 class TestPacer:
-    def test_work_of_another_process_counts_for_the_thread_that_asked(
+    def test_in_a_flood_work_of_another_process_counts_for_the_thread_that_asked(
         self, times: Times, foreground: Foreground
     ) -> None:
         with ThreadPoolExecutor(1) as pool:
             pacer = Pacer(foreground, REST, sleep=times.sleep)
             other = pool.submit(Pacer, foreground, REST, sleep=times.sleep).result()
-            foreground.begin()
+            for _ in range(FLOOD):
+                foreground.begin()
             charge(0.1)
             assert pool.submit(other.give_way).result() == 0.0
             assert pacer.give_way() == pytest.approx(0.1 * REST, rel=0.1)
+
+    def test_without_one_it_does_not(self, times: Times, foreground: Foreground) -> None:
+        pacer = Pacer(foreground, REST, worked=lambda: times.cpu, sleep=times.sleep)
+        for _ in range(2 * FLOOD):  # as a program that asks again and again
+            times.now += 2 * FLOOD_SECONDS / FLOOD
+            foreground.begin()
+        charge(0.1)
+        times.work(0.01)
+        assert pacer.give_way() == pytest.approx(0.01 * REST)
 
     def test_without_requests_it_never_rests(self, pacer: Pacer, times: Times) -> None:
         times.work(10.0)
