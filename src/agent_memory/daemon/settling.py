@@ -43,7 +43,7 @@ def release_memory() -> None:
     """Return free heap to the system, and unmap the pages of libraries.
 
     To load a library, the system reads its tables of symbols and maps the pages around them; most
-    of these nobody reads again. They stay in the page cache, and what is used is mapped again
+    of these are not read again. They stay in the page cache, and what is used is mapped again
     within microseconds.
     """
     libc = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""Memory that a start needs, and nobody after it."""
+"""What only the start of a daemon needs is given back."""
 
 import subprocess
 import sys

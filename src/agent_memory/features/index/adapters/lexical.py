@@ -176,7 +176,7 @@ class TantivyIndex:
             else:
                 self._swap_fresh(self._fresh, cursor)
             if not self.stats().documents:
-                self._close_writer()  # 2 MB and six threads, and nobody knows when it is needed
+                self._close_writer()  # 2 MB and six threads, until there is something to write
 
     def _sweep(self, cursor: int) -> None:
         older = Query.range_query(
