@@ -1,4 +1,4 @@
-"""What it costs to look up the user of every call, next to a daemon that asks for nothing.
+"""What it costs to look up the user of each connection, next to a daemon that does not.
 
 python -m bench.access [--seconds S] [--rounds N]
 """

@@ -2,7 +2,7 @@
 
 A daemon loads its own modules at its start, because an upgrade may replace their files while it
 runs. A library of others may come later, because it is loaded whole: `numpy` takes 80 ms and 13 MB,
-and a daemon that nobody asks anything never needs it.
+and an unused daemon never needs it.
 """
 
 from importlib import import_module

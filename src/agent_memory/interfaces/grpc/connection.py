@@ -152,8 +152,8 @@ class Connection(asyncio.Protocol):
             WindowUpdated: self._resume_writers,
             RemoteSettingsChanged: self._accept_settings,
             PingReceived: self._count_control_frame,
-            PingAckReceived: self._confirm_draining,
-            ConnectionTerminated: self._leave,
+            PingAckReceived: self._end_streams,
+            ConnectionTerminated: self._end_streams,
         }
 
     # What the event loop calls.
@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(goaway.serialize())
         self._http2.ping(_DRAINING)
         self._flush()
-        self._loop.call_later(DRAIN_SECONDS, self._confirm_draining)
+        self._loop.call_later(DRAIN_SECONDS, self._end_streams)
 
     async def cut(self) -> None:
         """End the calls that are left, and close."""
@@ -332,11 +332,7 @@ class Connection(asyncio.Protocol):
         if self._control_room < 0:
             self._close(ErrorCodes.ENHANCE_YOUR_CALM)
 
-    def _confirm_draining(self, _event: Any = None) -> None:
-        self._is_draining = True
-        self._close_if_drained()
-
-    def _leave(self, _event: Any) -> None:
+    def _end_streams(self, _event: Any = None) -> None:
         """Close once the calls are answered: the client opens no more."""
         self._is_draining = True
         self._close_if_drained()
