@@ -26,7 +26,7 @@ from tests.forked_daemons import ForkServer
 
 LAUNCHER = Path(launch.__file__).resolve()
 SECONDS = 40.0
-_TICK = 0.01
+_TICK, _LONGEST_TICK = 0.01, 0.25
 
 # Make standard input the controlling terminal, so that Ctrl-C sends a signal.
 _TAKE_TERMINAL = (
@@ -58,12 +58,17 @@ class Answer:
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
-    """Wait for a condition that another process makes true."""
-    deadline = time.monotonic() + seconds
+    """Wait for a condition that another process makes true.
+
+    The longer it takes, the less often it is checked: a daemon that is asked again and again makes
+    its background work rest.
+    """
+    began = time.monotonic()
     pause = threading.Event()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        pause.wait(_TICK)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"not within {seconds:g} s: {what}"
+        pause.wait(min(max(_TICK, waited / 10), _LONGEST_TICK))
 
 
 def patch_launcher(folder: Path, old: str, new: str) -> Path:

@@ -10,7 +10,7 @@ from tests.command_runner import Home, wait_until
 from tests.memory_client import SERVICE, Client
 from tests.toc_conversations import Toc
 
-SECONDS = 60.0  # far more than a few hundred texts take to be embedded
+SECONDS = 180.0  # far more than a few hundred texts take to be embedded
 
 
 class Search:

@@ -94,9 +94,10 @@ class Pacer:
     """Slows down one background thread while the foreground is busy.
 
     It then rests `rest` times as long as it has worked, so that the rest of the time is left to the
-    requests, but work that waits is done in the end, however busy the daemon is. By default only
-    the CPU time of the thread counts as work, not what it waits for another process or the disk.
-    In a flood of requests, the CPU time of a worker process counts too: it takes their cores.
+    requests, but work that waits is done in the end, however busy the daemon is. The CPU time of
+    the thread counts as work, not what it waits for another process or the disk. In a flood of
+    requests, the CPU time of a worker process counts too: it takes their cores. With `delegated`
+    it always counts.
     """
 
     def __init__(
@@ -105,12 +106,14 @@ class Pacer:
         rest: float,
         *,
         quiet: float = QUIET_SECONDS,
+        delegated: bool = False,
         worked: _Seconds = time.thread_time,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._foreground = foreground
         self._rest = rest
         self._quiet = quiet
+        self._delegated = delegated
         self._worked = worked
         self._sleep = sleep
         self._since = worked()
@@ -120,7 +123,7 @@ class Pacer:
         """Rest if someone waits, and return the seconds. Call it after every few milliseconds of
         work, or more often."""
         worked = self._worked() - self._since
-        if self._foreground.is_flooded():
+        if self._delegated or self._foreground.is_flooded():
             worked += get_charged() - self._charged
         if worked < LEAST_WORK:
             return 0.0

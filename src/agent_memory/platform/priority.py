@@ -7,6 +7,7 @@ import threading
 from enum import Enum
 
 NICENESS = 15
+MOST_NICENESS = 19
 
 
 class ThreadPriority(Enum):
@@ -14,7 +15,10 @@ class ThreadPriority(Enum):
 
     NORMAL = "normal"  # someone waits for it
     LOW = "low"  # below other programs, but it goes on while they are busy
-    IDLE = "idle"  # only what nothing else uses
+    LOWEST = "lowest"  # a hundredth of a core while they are; more would be felt, less never ends
+
+
+_NICENESS = {ThreadPriority.LOW: NICENESS, ThreadPriority.LOWEST: MOST_NICENESS}
 
 
 def set_priority(priority: ThreadPriority) -> None:
@@ -22,15 +26,11 @@ def set_priority(priority: ThreadPriority) -> None:
 
     On Linux every thread has its own; elsewhere this does nothing.
     """
-    if priority is ThreadPriority.NORMAL or sys.platform != "linux":
-        return
-    lower(threading.get_native_id())
-    if priority is ThreadPriority.IDLE and hasattr(os, "SCHED_IDLE"):
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    if priority in _NICENESS and sys.platform == "linux":
+        lower(threading.get_native_id(), _NICENESS[priority])
 
 
-def lower(number: int) -> None:
+def lower(number: int, niceness: int = NICENESS) -> None:
     """Lower the priority of a process, or on Linux of a thread, below other programs."""
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, number, NICENESS)
+        os.setpriority(os.PRIO_PROCESS, number, niceness)

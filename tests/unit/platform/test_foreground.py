@@ -128,6 +128,15 @@ class TestPacer:
         times.work(0.01)
         assert pacer.give_way() == pytest.approx(0.01 * REST)
 
+    def test_a_thread_that_delegates_its_work_rests_for_it_and_not_for_waiting(
+        self, times: Times, foreground: Foreground
+    ) -> None:
+        pacer = Pacer(foreground, REST, delegated=True, worked=lambda: times.cpu, sleep=times.sleep)
+        times.now += 60.0  # other programs kept the process from its work
+        charge(0.1)
+        foreground.begin()
+        assert pacer.give_way() == pytest.approx(0.1 * REST)
+
     def test_without_requests_it_never_rests(self, pacer: Pacer, times: Times) -> None:
         times.work(10.0)
         pacer.give_way()

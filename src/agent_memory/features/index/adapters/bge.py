@@ -108,7 +108,7 @@ class _Loaded:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._backlog = ThreadPoolExecutor(
-            THREADS, "embed", initializer=set_priority, initargs=(ThreadPriority.IDLE,)
+            THREADS, "embed", initializer=set_priority, initargs=(ThreadPriority.LOWEST,)
         )
 
     def embed(self, texts: Sequence[str], *, live: bool) -> list[NDArray[np.float32]]:

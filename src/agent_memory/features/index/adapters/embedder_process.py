@@ -2,8 +2,8 @@
 
 Loading a model and embedding a backlog would hold up the daemon. Questions, live conversations and
 the backlog have a lane each, so that none waits for a less urgent one. A backlog is sent in small
-parts and rests between them while someone waits: even at idle priority it slows down what runs on
-the other cores.
+parts and rests between them while someone waits: even at the lowest priority it slows down what
+runs on the other cores.
 """
 
 import threading
@@ -30,7 +30,7 @@ from agent_memory.platform.worker.process import ProcessWorker
 if TYPE_CHECKING:
     from agent_memory.features.index.adapters.bge import Bge
 
-LANES = (ThreadPriority.NORMAL, ThreadPriority.LOW, ThreadPriority.IDLE)
+LANES = (ThreadPriority.NORMAL, ThreadPriority.LOW, ThreadPriority.LOWEST)
 QUESTION_SECONDS = 30.0
 LIVE_SECONDS = 300.0
 BACKLOG_SECONDS = 3_600.0  # a busy machine may leave it next to nothing
@@ -94,13 +94,13 @@ class EmbedderProcess:
             self._foreground,
             BACKLOG_REST,
             quiet=HOOK_SECONDS,
-            worked=time.monotonic,  # the work is done in the process
+            delegated=True,
             sleep=self._closed.wait,
         )
         vectors: dict[int, Vector] = {}
         for part in _split(texts):
             some = [texts[place] for place in part]
-            made = self._call(ThreadPriority.IDLE, BACKLOG_SECONDS, _embed, some, False)
+            made = self._call(ThreadPriority.LOWEST, BACKLOG_SECONDS, _embed, some, False)
             vectors |= zip(part, made, strict=True)
             pacer.give_way()
         return [vectors[place] for place in range(len(texts))]
