@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests import browser as browsers
 from tests.browser import fits
@@ -400,6 +400,27 @@ class TestFacts:
         press(page, "Delete")
         expect_done(page, "Deleted: deploy day")
         assert web.ask("GET", f"{facts}{fact['id']}/").status_code == 404
+
+    def test_nothing_can_be_pressed_on_a_place_that_is_left(
+        self, page: Page, home: Home, web: Web
+    ) -> None:
+        claim = {"key": "build tool", "value": "make"}
+        fact = web.ask("POST", "/api/v1/memories/facts/", json=claim).json()
+        go(page, home, "#/knowledge/facts")
+        held: list[Route] = []
+        page.route(f"**/{fact['id']}/", lambda route: held.append(route))  # noqa: PLW0108  # it is marked
+        button = page.get_by_role("button", name="Correct: build tool", exact=True)
+        box = button.bounding_box()
+        assert box is not None
+        page.evaluate(f"location.hash = '#/knowledge/facts/{fact['id']}'")
+        expect(page.locator("main[aria-busy]")).to_be_visible()
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        expect(page.get_by_label("Value")).to_have_count(0)
+        while not held:
+            page.wait_for_event("request")
+        held[0].continue_()
+        press(page, "Correct: build tool")
+        expect(page.get_by_label("Value")).to_have_value("make")
 
 
 class TestDuplicates:
