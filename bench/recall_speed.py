@@ -367,9 +367,12 @@ def backlog(
     numbers = count(FRESH_AT)
     ask = hybrid(memory)
     indexing: list[float] = []
-    while daemon.index_stats()["words_waiting"]:
-        indexing += [_timed(ask, question) for question in asked[:BLOCK]]
+    for block in _parts(asked, BLOCK):
+        if daemon.index_stats()["words_waiting"]:
+            indexing += [_timed(ask, question) for question in block]
     found.times["hybrid, backlog indexed"] = indexing
+    while daemon.index_stats()["words_waiting"]:  # it rests while it is asked
+        time.sleep(0.5)
     embedding: list[float] = []
     blocks = list(_parts(asked, -(-len(asked) // plan.fresh)))
     before, began = daemon.index_stats()["vectors_waiting"], time.perf_counter()
