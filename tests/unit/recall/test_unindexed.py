@@ -1,13 +1,12 @@
 """What is newer than the index of words: found at once, and let go when the index has it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent_memory.features.index.model import documents, term_vectors
-from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind
 from agent_memory.features.index.model.queries import IndexHit, SearchScope
 from agent_memory.features.recall.services import unindexed
 from agent_memory.kernel.text import analysis
@@ -191,23 +190,44 @@ class TestTooMany:
 
 
 class TestTermVectors:
-    def test_a_vector_is_built_once_for_a_text(self, parts: RecallHarness) -> None:
+    def test_a_document_is_read_once(self, parts: RecallHarness) -> None:
+        parts.keep(make_event("The lantern on the pier.", name="a"))
+        (key,) = (hit.key for hit in parts.tail.all(SearchScope())[0])
         (lantern,) = documents.from_event(make_event("The lantern on the pier.", name="a"))
-        built = parts.tail.build_vector(lantern)
-        assert built.hashes.tolist() == term_vectors.build(lantern).hashes.tolist()
-        assert parts.tail.build_vector(replace(lantern)) is built
+        built = parts.tail.get_vectors([key], lambda _: {key: lantern})
+        assert built[key].hashes.tolist() == term_vectors.build(lantern).hashes.tolist()
+        assert parts.tail.get_vectors([key], fail_to_read)[key] is built[key]
 
-    def test_a_changed_text_gets_another(self, parts: RecallHarness) -> None:
-        (lantern,) = documents.from_event(make_event("The lantern on the pier.", name="a"))
-        before = parts.tail.build_vector(lantern)
-        after = parts.tail.build_vector(replace(lantern, text="The buoy."))
-        assert after.hashes.tolist() != before.hashes.tolist()
+    def test_of_one_that_is_forgotten_nothing_is_known(self, parts: RecallHarness) -> None:
+        event = make_event("The lantern on the pier.", name="a")
+        parts.keep(event)
+        (key,) = (hit.key for hit in parts.tail.all(SearchScope())[0])
+        (lantern,) = documents.from_event(event)
+        assert parts.tail.get_vectors([key], lambda _: {key: lantern})
+        parts.forget(event)
+        assert parts.tail.all(SearchScope())[0] == []
+        assert parts.tail.get_vectors([key], lambda _: {}) == {}
 
-    def test_the_vectors_of_long_texts_are_not_all_kept(
-        self, parts: RecallHarness, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(unindexed, "_KEPT_CHARS", 10)
+    def test_one_that_is_not_held_is_read_each_time(self, parts: RecallHarness) -> None:
         (lantern,) = documents.from_event(make_event("The lantern on the pier.", name="a"))
-        first = parts.tail.build_vector(lantern)
-        parts.tail.build_vector(replace(lantern, text="The buoy."))
-        assert parts.tail.build_vector(lantern) is not first
+        reads: list[object] = []
+
+        def read(keys: object) -> dict[DocumentKey, Document]:
+            reads.append(keys)
+            return {lantern.key: lantern}
+
+        for _ in range(2):
+            assert parts.tail.get_vectors([lantern.key], read).keys() == {lantern.key}
+        assert reads == [[lantern.key], [lantern.key]]
+
+    def test_the_vector_of_a_long_text_is_not_kept(self, parts: RecallHarness) -> None:
+        event = make_event("lantern " * 2_000, name="a")
+        parts.keep(event)
+        (key,) = (hit.key for hit in parts.tail.all(SearchScope())[0])
+        (lantern,) = documents.from_event(event)
+        first = parts.tail.get_vectors([key], lambda _: {key: lantern})
+        assert parts.tail.get_vectors([key], lambda _: {key: lantern})[key] is not first[key]
+
+
+def fail_to_read(_: object) -> dict[DocumentKey, Document]:
+    raise AssertionError("it is known")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from agent_memory.features.index.model import documents, term_vectors
+from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import IndexHit
@@ -15,7 +15,10 @@ from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.recall.model import ranking
 from agent_memory.features.recall.model.ranking import Candidate
 from agent_memory.features.recall.services.document_reader import DocumentReader
+from agent_memory.features.recall.services.unindexed import ReadDocuments, build_vectors
 from agent_memory.kernel.ids import Position, SessionId
+
+MakeVectors = Callable[[Sequence[DocumentKey], ReadDocuments], dict[DocumentKey, TermVector]]
 
 TOP_HITS = 20  # top hits of each index whose neighboring turns are candidates too
 
@@ -50,12 +53,12 @@ class CandidatePool:
         log: EventLog,
         reader: DocumentReader,
         terms: TermVectors,
-        build_vector: Callable[[Document], TermVector] = term_vectors.build,
+        make_vectors: MakeVectors = build_vectors,
     ) -> None:
         self._log = log
         self._reader = reader
         self._terms = terms
-        self._build_vector = build_vector
+        self._make_vectors = make_vectors
         self._found: dict[DocumentKey, IndexHit] = {}
         self._turns: dict[DocumentKey, IndexHit] = {}  # beside what was found
         self._runs: dict[DocumentKey, list[DocumentKey]] = {}  # consecutive turns
@@ -135,8 +138,9 @@ class CandidatePool:
             zip(stored, self._terms.get(list(stored.values())), strict=True)
         )
         missing = [key for key, vector in vectors.items() if vector is None]
-        read = self.read(hits[key] for key in missing) if missing else {}
-        return vectors | {key: self._build_vector(read[key]) for key in missing if key in read}
+        return vectors | self._make_vectors(
+            missing, lambda keys: self.read(hits[key] for key in keys)
+        )
 
 
 def _link(

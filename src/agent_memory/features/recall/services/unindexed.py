@@ -1,9 +1,12 @@
 """Search what the word index does not have yet: records newer than its last commit."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, islice, repeat
+from operator import add, attrgetter, contains
 
 from agent_memory.features.index.model import documents, queries, term_vectors
 from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind, Owner
@@ -26,16 +29,24 @@ MOST = 2_000  # entries; an index is further behind only while it is filled or i
 _SEARCHED = 100_000  # characters searched per text
 _COUNTED = 100  # documents whose words are counted
 _COUNTED_CHARS = 10_000  # characters counted per document: word frequencies need not be exact
-_KEPT_CHARS = 4 << 20  # characters of the documents whose term vectors are kept
+_KEPT_CHARS = 10_000  # the term vector of a longer document is built for each question
+
+ReadDocuments = Callable[[Sequence[DocumentKey]], Mapping[DocumentKey, Document]]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class UnindexedDocument:
     """A document with its words, which are extracted on first use."""
 
     document: Document  # without its text, which may be long
     said: str  # text in which words are counted
     text: str  # folded text in which needles are searched
+    vector: TermVector | None = None  # once a question has needed it
+
+    @cached_property
+    def order(self) -> tuple[int, DocumentKey]:
+        """Sort by this for the newest first."""
+        return -self.document.at_ms, self.document.key
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -55,6 +66,7 @@ class _Part:
     unread: dict[OutboxEntry, int] = field(default_factory=dict)
     held: dict[Owner, tuple[int, list[UnindexedDocument]]] = field(default_factory=dict)
     forgotten: int = 0
+    version: int = 0  # of what is held
 
     def forget(self, number: int) -> None:
         """Drop everything up to this entry."""
@@ -63,15 +75,50 @@ class _Part:
         self.forgotten = number
         self.unread = {entry: n for entry, n in self.unread.items() if n > number}
         self.held = {owner: each for owner, each in self.held.items() if each[0] > number}
+        self.version += 1
 
-    def read(self, documents: DocumentReader) -> Iterator[UnindexedDocument]:
+    def read(self, documents: DocumentReader) -> None:
         if self.unread:
             newest = max(self.unread.values())
             for owner, found in documents.read_owned(self.unread).items():
                 self.held[owner] = (newest, [_fresh(each) for each in found])
             self.unread = {}
-        for _, fresh in self.held.values():
-            yield from fresh
+            self.version += 1
+
+
+class _Snapshot:
+    """The documents of some parts, newest first, until one of these parts changes.
+
+    Many questions are asked of it, each of them several times.
+    """
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self._parts = [(part, part.version) for part in parts]
+        held = chain.from_iterable(part.held.values() for part in parts)
+        self.documents = sorted(
+            chain.from_iterable(fresh for _, fresh in held), key=attrgetter("order")
+        )
+        self.texts = [each.text for each in self.documents]
+
+    @property
+    def is_current(self) -> bool:
+        return all(part.version == version for part, version in self._parts)
+
+    @cached_property
+    def by_key(self) -> dict[DocumentKey, UnindexedDocument]:
+        return {each.document.key: each for each in self.documents}
+
+    @cached_property
+    def counted(self) -> int:
+        return min(len(self.documents), _COUNTED)
+
+    @cached_property
+    def frequencies(self) -> Counter[str]:
+        return Counter(chain.from_iterable(each.terms for each in self.documents[: self.counted]))
+
+    @cached_property
+    def speakers(self) -> frozenset[str]:
+        return frozenset().union(*(each.speaker_terms for each in self.documents[: self.counted]))
 
 
 class UnindexedDocuments:
@@ -85,8 +132,7 @@ class UnindexedDocuments:
         self._reading = threading.Lock()
         self._end = 0
         self._indexed: int | None = None
-        self._vectors: dict[tuple[DocumentKey, int], TermVector] = {}
-        self._vector_chars = 0
+        self._snapshots: dict[frozenset[DocumentKind], _Snapshot] = {}
         self._parts: dict[type[OutboxEntry], _Part] = {
             EventChanged: _Part(frozenset({DocumentKind.EVENT})),
             SegmentChanged: _Part(frozenset({DocumentKind.SEGMENT, DocumentKind.GRIP})),
@@ -99,51 +145,46 @@ class UnindexedDocuments:
     ) -> tuple[list[IndexHit], int]:
         """Return the documents in scope with the most needles, and how many entries were skipped
         because there are too many."""
-        held, missing = self._current(scope)
-        counts = [0] * len(held)
+        snapshot, missing = self._current(scope)
+        counts = [0] * len(snapshot.texts)
         for needle in needles:
-            for place, each in enumerate(held):
-                if needle in each.text:
-                    counts[place] += 1
-        matching = [
-            (count, each.document)
-            for count, each in zip(counts, held, strict=True)
-            if count and scope.admits(each.document)
-        ]
-        matching.sort(key=lambda found: (-found[0], -found[1].at_ms, found[1].key))
-        return [queries.to_index_hit(document) for _, document in matching[:limit]], missing
+            counts = list(map(add, counts, map(contains, snapshot.texts, repeat(needle))))
+        matching = [place for place, count in enumerate(counts) if count]
+        matching.sort(key=counts.__getitem__, reverse=True)  # the newest first among equals
+        found = (snapshot.documents[place].document for place in matching)
+        admitted = (document for document in found if scope.admits(document))
+        return [queries.to_index_hit(document) for document in islice(admitted, limit)], missing
 
     def all(self, scope: SearchScope) -> tuple[list[IndexHit], int]:
-        held, missing = self._current(scope)
-        return [queries.to_index_hit(e.document) for e in held if scope.admits(e.document)], missing
+        snapshot, missing = self._current(scope)
+        found = (each.document for each in snapshot.documents)
+        return [queries.to_index_hit(each) for each in found if scope.admits(each)], missing
 
     def statistics(self, terms: Sequence[str], scope: SearchScope) -> TermStatistics:
         """Count words in the newest documents: they are few beside those of the index."""
-        held = self._current(scope)[0][-_COUNTED:]
-        speakers = frozenset().union(*(each.speaker_terms for each in held))
+        snapshot, _ = self._current(scope)
         return TermStatistics(
-            documents=len(held),
-            frequencies={term: sum(term in each.terms for each in held) for term in terms},
-            speakers=speakers.intersection(terms),
+            documents=snapshot.counted,
+            frequencies={term: snapshot.frequencies[term] for term in terms},
+            speakers=snapshot.speakers.intersection(terms),
         )
 
-    def build_vector(self, document: Document) -> TermVector:
-        """Build the term vector of a document that has none yet. Recent ones are kept: the next
-        question finds many of the same documents. Their texts are not kept: they may be
-        forgotten."""
-        name = document.key, hash(document)
+    def get_vectors(
+        self, keys: Sequence[DocumentKey], read: ReadDocuments
+    ) -> dict[DocumentKey, TermVector]:
+        """Return the term vectors of documents that have none in the index yet. `read` reads those
+        that no question has needed so far."""
         with self._reading:
-            vector = self._vectors.get(name)
-        if vector is None:
-            vector = term_vectors.build(document)
-            with self._reading:
-                if self._vector_chars > _KEPT_CHARS:
-                    self._vectors, self._vector_chars = {}, 0
-                self._vectors[name] = vector
-                self._vector_chars += len(document.text)
-        return vector
+            held = [snapshot.by_key for snapshot in self._snapshots.values()]
+        fresh = {key: each[key] for each in held for key in keys if key in each}
+        known = {key: each.vector for key, each in fresh.items() if each.vector is not None}
+        built = build_vectors([key for key in keys if key not in known], read)
+        for key in built.keys() & fresh.keys():
+            if len(fresh[key].text) <= _KEPT_CHARS:
+                fresh[key].vector = built[key]
+        return known | built
 
-    def _current(self, scope: SearchScope) -> tuple[list[UnindexedDocument], int]:
+    def _current(self, scope: SearchScope) -> tuple[_Snapshot, int]:
         # What is kept is for all callers. The scope says who may find it.
         with self._reading, access.lift_restrictions():
             cursor = self._lexical.cursor()
@@ -166,12 +207,28 @@ class UnindexedDocuments:
                 missing = max(never_indexed, newest - MOST)
             else:
                 missing = max(0, newest - MOST - indexed)
-            wanted = [
-                part
-                for part in self._parts.values()
-                if not scope.kinds or not scope.kinds.isdisjoint(part.kinds)
-            ]
-            return [each for part in wanted for each in part.read(self._documents)], missing
+            return self._take_snapshot(scope.kinds), missing
+
+    def _take_snapshot(self, kinds: frozenset[DocumentKind]) -> _Snapshot:
+        wanted = [
+            part for part in self._parts.values() if not kinds or not kinds.isdisjoint(part.kinds)
+        ]
+        for part in wanted:
+            part.read(self._documents)
+        snapshot = self._snapshots.get(kinds)
+        if snapshot is None or not snapshot.is_current:
+            # An old one may have texts that are forgotten.
+            self._snapshots = {k: each for k, each in self._snapshots.items() if each.is_current}
+            snapshot = self._snapshots[kinds] = _Snapshot(wanted)
+        return snapshot
+
+
+def build_vectors(
+    keys: Sequence[DocumentKey], read: ReadDocuments
+) -> dict[DocumentKey, TermVector]:
+    """Build the term vectors of documents that still exist."""
+    found = read(keys) if keys else {}
+    return {key: term_vectors.build(found[key]) for key in keys if key in found}
 
 
 def _fresh(document: Document) -> UnindexedDocument:
