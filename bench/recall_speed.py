@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from agent_memory import client
-from agent_memory.client import MemoryClient
+from agent_memory.client import EventRole, MemoryClient
 from agent_memory.features.index.adapters.bge import Bge
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model import documents
@@ -170,10 +170,14 @@ def embedding_rate(folder: Path, events: int) -> float:
     """Events a second into both indexes, on one core."""
     with Daemon(folder) as daemon, daemon.connect() as memory, _one_core(daemon):
         memory.ingest_batch(recall_data.turns(recall_data.TURNS, first=events))
-        _run(memory, "outbox-processor")  # the model is loaded
+        _run(memory, states.INDEXING)
+        _run(memory, states.EMBEDDING)  # the model is loaded
         memory.ingest_batch(recall_data.turns(events))
         began = time.perf_counter()
-        _run(memory, "outbox-processor")
+        _run(memory, states.INDEXING)
+        _run(memory, states.EMBEDDING)
+        if daemon.index_stats()["vectors_waiting"]:
+            raise SystemExit("not all events are embedded")
         return events / (time.perf_counter() - began)
 
 
@@ -186,7 +190,7 @@ def index_words(daemon: Daemon, memory: MemoryClient, size: int, found: Figures)
     found.values["recorded"] = size / (time.perf_counter() - began)
     with _one_core(daemon):
         began = time.perf_counter()
-        _run(memory, "outbox-processor")
+        _run(memory, states.INDEXING)
         found.values["indexed"] = size / (time.perf_counter() - began)
     found.values["disk, words"] = _size(daemon.index / "lexical")
     found.values["disk, store"] = _size(daemon.db)
@@ -329,11 +333,14 @@ def fresh(
     memory: MemoryClient, events: int, found: Figures, when: str, numbers: Iterator[int]
 ) -> None:
     """Record an event and look for it: in words with the next query, in vectors until it is there.
-    Each is a session of its own, so that no neighbour brings it along."""
+    Each is a session of its own, so that no neighbour brings it along, and an answer: a prompt that
+    asks what the query asks is no hit."""
     at_once = 0
     waits = []
     for number in (next(numbers) for _ in range(events)):
-        (turn,) = recall_data.turns(1, number)
+        turn = next(
+            each for each in recall_data.turns(2, number) if each.role is EventRole.ASSISTANT
+        )
         word = f"unheard{number}"
         event = client.Event(
             event_id=f"fresh-{number}",

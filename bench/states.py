@@ -30,6 +30,7 @@ WORDS_ALONE = {"MEMORY_EMBEDDER__PROVIDER": "none"}
 BACKLOG_EVENTS = 20_000
 BACKLOG_AT = 50_000_000  # number of its first turn
 INDEXING = "outbox-processor"
+EMBEDDING = "backlog-embedder"
 JOBS = ("segment-summarizer", "hourly-rollup", INDEXING)
 RATIO = 1.5
 HEAD = ("", "calls", "median ms", "p99 ms", "median / idle", "p99 / idle", "goal")
