@@ -176,9 +176,10 @@ def embedding_rate(folder: Path, events: int) -> float:
         began = time.perf_counter()
         _run(memory, states.INDEXING)
         _run(memory, states.EMBEDDING)
+        seconds = time.perf_counter() - began
         if daemon.index_stats()["vectors_waiting"]:
             raise SystemExit("not all events are embedded")
-        return events / (time.perf_counter() - began)
+        return events / seconds
 
 
 def index_words(daemon: Daemon, memory: MemoryClient, size: int, found: Figures) -> None:

@@ -408,17 +408,19 @@ class TestFacts:
         fact = web.ask("POST", "/api/v1/memories/facts/", json=claim).json()
         go(page, home, "#/knowledge/facts")
         held: list[Route] = []
-        page.route(f"**/{fact['id']}/", lambda route: held.append(route))  # noqa: PLW0108  # it is marked
+        url = f"**/{fact['id']}/"
+        # Playwright sets an attribute of the handler: a method has none.
+        page.route(url, lambda route: held.append(route))  # noqa: PLW0108
         button = page.get_by_role("button", name="Correct: build tool", exact=True)
         box = button.bounding_box()
         assert box is not None
-        page.evaluate(f"location.hash = '#/knowledge/facts/{fact['id']}'")
+        with page.expect_request(url):
+            page.evaluate(f"location.hash = '#/knowledge/facts/{fact['id']}'")
         expect(page.locator("main[aria-busy]")).to_be_visible()
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         expect(page.get_by_label("Value")).to_have_count(0)
-        while not held:
-            page.wait_for_event("request")
-        held[0].continue_()
+        (route,) = held
+        route.continue_()
         press(page, "Correct: build tool")
         expect(page.get_by_label("Value")).to_have_value("make")
 

@@ -46,7 +46,7 @@ def hit(event: Event) -> IndexHit:
 
 
 def make_pool(parts: RecallHarness, *answers: Sequence[Event]) -> CandidatePool:
-    pool = CandidatePool(parts.log, parts.library, parts.terms)
+    pool = CandidatePool(parts.log, parts.library, parts.terms, parts.tail)
     pool.add([[hit(event) for event in answer] for answer in answers])
     return pool
 

@@ -12,6 +12,7 @@ from agent_memory.features.recall.services import unindexed
 from agent_memory.kernel.text import analysis
 from tests.recall_parts import (
     DAY,
+    HOUR,
     MINUTE,
     NOW,
     RecallHarness,
@@ -207,6 +208,19 @@ class TestTermVectors:
         parts.forget(event)
         assert parts.tail.all(SearchScope())[0] == []
         assert parts.tail.get_vectors([key], lambda _: {}) == {}
+
+    def test_a_changed_text_gets_another(self, parts: RecallHarness) -> None:
+        parts.keep(*make_dialogue("Which lantern?", "I decided to hang it on the pier."))
+        parts.cut()
+        found, _ = parts.tail.all(SearchScope(kinds=frozenset({DocumentKind.SEGMENT})))
+        (segment,) = found
+        before = parts.tail.get_vectors([segment.key], lambda _: parts.library.read([segment]))
+        lines = ("And the buoy?", "I decided to chain it to the wall.")
+        parts.keep(*make_dialogue(*lines, begin=NOW - HOUR + 2 * MINUTE))
+        parts.cut()
+        assert segment.key in names(parts.tail.all(SearchScope())[0])
+        after = parts.tail.get_vectors([segment.key], lambda _: parts.library.read([segment]))
+        assert after[segment.key].hashes.tolist() != before[segment.key].hashes.tolist()
 
     def test_one_that_is_not_held_is_read_each_time(self, parts: RecallHarness) -> None:
         (lantern,) = documents.from_event(make_event("The lantern on the pier.", name="a"))

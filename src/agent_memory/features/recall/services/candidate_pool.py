@@ -1,6 +1,6 @@
 """The candidates of a question: what the indexes found, and the turns around the foremost."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,10 +15,8 @@ from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.recall.model import ranking
 from agent_memory.features.recall.model.ranking import Candidate
 from agent_memory.features.recall.services.document_reader import DocumentReader
-from agent_memory.features.recall.services.unindexed import ReadDocuments, build_vectors
+from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.kernel.ids import Position, SessionId
-
-MakeVectors = Callable[[Sequence[DocumentKey], ReadDocuments], dict[DocumentKey, TermVector]]
 
 TOP_HITS = 20  # top hits of each index whose neighboring turns are candidates too
 
@@ -53,12 +51,12 @@ class CandidatePool:
         log: EventLog,
         reader: DocumentReader,
         terms: TermVectors,
-        make_vectors: MakeVectors = build_vectors,
+        unindexed: UnindexedDocuments,
     ) -> None:
         self._log = log
         self._reader = reader
         self._terms = terms
-        self._make_vectors = make_vectors
+        self._unindexed = unindexed
         self._found: dict[DocumentKey, IndexHit] = {}
         self._turns: dict[DocumentKey, IndexHit] = {}  # beside what was found
         self._runs: dict[DocumentKey, list[DocumentKey]] = {}  # consecutive turns
@@ -138,7 +136,7 @@ class CandidatePool:
             zip(stored, self._terms.get(list(stored.values())), strict=True)
         )
         missing = [key for key, vector in vectors.items() if vector is None]
-        return vectors | self._make_vectors(
+        return vectors | self._unindexed.get_vectors(
             missing, lambda keys: self.read(hits[key] for key in keys)
         )
 

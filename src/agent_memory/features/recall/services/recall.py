@@ -113,7 +113,7 @@ class Recall:
         if query.mode is not SearchMode.BM25:
             alone = query.mode is SearchMode.VECTOR
             embedded = self._embedding(question, warnings, alone=alone)
-        pool = CandidatePool(self.log, self.documents, self.terms, self.unindexed.get_vectors)
+        pool = CandidatePool(self.log, self.documents, self.terms, self.unindexed)
         if query.mode is not SearchMode.VECTOR:  # another thread embeds the question meanwhile
             pool.add(self._by_words(question, query, warnings))
         near = self._by_meaning(question, embedded, query, warnings)

@@ -99,6 +99,7 @@ class _Snapshot:
             chain.from_iterable(fresh for _, fresh in held), key=attrgetter("order")
         )
         self.texts = [each.text for each in self.documents]
+        self.counted = self.documents[:_COUNTED]
 
     @property
     def is_current(self) -> bool:
@@ -109,16 +110,12 @@ class _Snapshot:
         return {each.document.key: each for each in self.documents}
 
     @cached_property
-    def counted(self) -> int:
-        return min(len(self.documents), _COUNTED)
-
-    @cached_property
     def frequencies(self) -> Counter[str]:
-        return Counter(chain.from_iterable(each.terms for each in self.documents[: self.counted]))
+        return Counter(chain.from_iterable(each.terms for each in self.counted))
 
     @cached_property
     def speakers(self) -> frozenset[str]:
-        return frozenset().union(*(each.speaker_terms for each in self.documents[: self.counted]))
+        return frozenset().union(*(each.speaker_terms for each in self.counted))
 
 
 class UnindexedDocuments:
@@ -164,7 +161,7 @@ class UnindexedDocuments:
         """Count words in the newest documents: they are few beside those of the index."""
         snapshot, _ = self._current(scope)
         return TermStatistics(
-            documents=snapshot.counted,
+            documents=len(snapshot.counted),
             frequencies={term: snapshot.frequencies[term] for term in terms},
             speakers=snapshot.speakers.intersection(terms),
         )
@@ -175,10 +172,12 @@ class UnindexedDocuments:
         """Return the term vectors of documents that have none in the index yet. `read` reads those
         that no question has needed so far."""
         with self._reading:
-            held = [snapshot.by_key for snapshot in self._snapshots.values()]
+            held = [each.by_key for each in self._snapshots.values() if each.is_current]
         fresh = {key: each[key] for each in held for key in keys if key in each}
         known = {key: each.vector for key, each in fresh.items() if each.vector is not None}
-        built = build_vectors([key for key in keys if key not in known], read)
+        unknown = [key for key in keys if key not in known]
+        texts = read(unknown) if unknown else {}
+        built = {key: term_vectors.build(texts[key]) for key in unknown if key in texts}
         for key in built.keys() & fresh.keys():
             if len(fresh[key].text) <= _KEPT_CHARS:
                 fresh[key].vector = built[key]
@@ -221,14 +220,6 @@ class UnindexedDocuments:
             self._snapshots = {k: each for k, each in self._snapshots.items() if each.is_current}
             snapshot = self._snapshots[kinds] = _Snapshot(wanted)
         return snapshot
-
-
-def build_vectors(
-    keys: Sequence[DocumentKey], read: ReadDocuments
-) -> dict[DocumentKey, TermVector]:
-    """Build the term vectors of documents that still exist."""
-    found = read(keys) if keys else {}
-    return {key: term_vectors.build(found[key]) for key in keys if key in found}
 
 
 def _fresh(document: Document) -> UnindexedDocument:
