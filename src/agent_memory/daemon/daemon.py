@@ -22,7 +22,7 @@ import uvloop
 from agent_memory import __version__, config
 from agent_memory.bootstrap import build_secrets
 from agent_memory.bootstrap.core import build_core
-from agent_memory.daemon import logs, runtime_files, settling
+from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
 from agent_memory.kernel.errors import (
@@ -173,7 +173,6 @@ class _Daemon:
             core.hooks.handling.drain_soon()
             serving.preload()
             _settle_garbage()
-            settling.settle_soon(core.platform.foreground)
             log.info("daemon.ready", pid=os.getpid(), version=__version__)
             await self._stop.wait()
             log.info("daemon.stopping")
