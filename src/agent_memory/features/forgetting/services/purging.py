@@ -28,8 +28,6 @@ UNREACHABLE = (
 _PAGE = 500
 _ASKED = 20  # questions asked to recall
 
-"""Told the phase and how far it is; may raise Cancelled to stop."""
-
 
 @dataclass(frozen=True, slots=True)
 class Purging:
@@ -81,8 +79,7 @@ class Purging:
         rows = self.traces.search_rows(needles, tell)
         files = self.traces.search_files(needles, tell)
         # Search kept records last, because the words may be said again meanwhile: a needle in a
-        # kept
-        # record, and so in what is derived from it, proves nothing.
+        # kept record, and so in what is derived from it, proves nothing.
         shared = self.traces.search_kept(needles)
         own = needles - shared
         found = {trace.place for trace in (*rows, *files.traces) if trace.needle in own}
