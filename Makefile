@@ -47,6 +47,7 @@ check: $(READY) docs
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/names.py
 	$(BIN)/python tools/proto.py --check
+	$(BIN)/python tools/embedder_graph.py --check
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/terminal_picture.py --check
 	$(BIN)/python tools/plugins.py --check
@@ -58,6 +59,7 @@ proto: $(READY)
 	$(BIN)/python tools/proto.py
 
 reference: $(READY)
+	$(BIN)/python tools/embedder_graph.py
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/plugins.py
 	$(BIN)/python tools/terminal_picture.py

@@ -14,17 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
-
-from agent_memory.features.index.adapters.onnx_messages import (
-    FLOAT,
-    INT8,
-    INT32,
-    UINT8,
-    encode_model,
-    encode_node,
-    encode_tensor,
-    encode_value,
-)
+from onnx import GraphProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 LAYERS, HIDDEN, INNER, HEADS = 12, 384, 1536, 12
 HEAD = HIDDEN // HEADS
@@ -32,7 +22,7 @@ HEAD = HIDDEN // HEADS
 # attention, and both of the feed-forward network.
 DENSE = ((HIDDEN, HIDDEN, 4), (HIDDEN, INNER, 1), (INNER, HIDDEN, 1))
 
-_IR, _OPSETS = 6, {"": 11}  # as the package's model
+_IR, _OPSET = 6, 11  # as the package's model
 
 
 class Rates(NamedTuple):
@@ -120,19 +110,19 @@ def _attention_inputs(tokens: int) -> dict[str, NDArray[np.float32]]:
 
 def _build_dense() -> bytes:
     chance = np.random.default_rng(0)
-    nodes, weights, outputs = [], [encode_tensor("zero", UINT8, np.uint8(128))], []
+    nodes, outputs = [], []
+    weights = [numpy_helper.from_array(np.array(128, np.uint8), "zero")]
     for layer in range(LAYERS):
         for inputs, out, count in DENSE:
             for number in range(count):
                 name = f"{layer}-{inputs}-{out}-{number}"
                 matrix = chance.integers(-127, 128, (inputs, out), np.int8)
-                weights.append(encode_tensor(f"w{name}", INT8, matrix))
-                nodes.append(
-                    encode_node("MatMulInteger", [f"x{inputs}", f"w{name}", "zero"], [name])
-                )
-                outputs.append(encode_value(name, INT32, 2))
-    given = [encode_value(f"x{n}", UINT8, 2) for n in (HIDDEN, INNER)]
-    return encode_model(nodes, weights, given, outputs, ir=_IR, opsets=_OPSETS)
+                weights.append(numpy_helper.from_array(matrix, f"w{name}"))
+                names = [f"x{inputs}", f"w{name}", "zero"]
+                nodes.append(helper.make_node("MatMulInteger", names, [name]))
+                outputs.append(_describe(name, TensorProto.INT32, 2))
+    given = [_describe(f"x{n}", TensorProto.UINT8, 2) for n in (HIDDEN, INNER)]
+    return _encode(helper.make_graph(nodes, "dense", given, outputs, weights))
 
 
 def _build_attention() -> bytes:
@@ -140,7 +130,19 @@ def _build_attention() -> bytes:
     for layer in range(LAYERS):
         for one, other in (("queries", "keys"), ("weights", "values")):
             name = f"{layer}-{one}"
-            nodes.append(encode_node("MatMul", [one, other], [name]))
-            outputs.append(encode_value(name, FLOAT, 3))
-    inputs = [encode_value(name, FLOAT, 3) for name in ("queries", "keys", "weights", "values")]
-    return encode_model(nodes, [], inputs, outputs, ir=_IR, opsets=_OPSETS)
+            nodes.append(helper.make_node("MatMul", [one, other], [name]))
+            outputs.append(_describe(name, TensorProto.FLOAT, 3))
+    names = ("queries", "keys", "weights", "values")
+    inputs = [_describe(name, TensorProto.FLOAT, 3) for name in names]
+    return _encode(helper.make_graph(nodes, "attention", inputs, outputs))
+
+
+def _describe(name: str, kind: int, dimensions: int) -> ValueInfoProto:
+    """Describe an input or output; its dimensions may be of any size."""
+    return helper.make_tensor_value_info(name, kind, [None] * dimensions)
+
+
+def _encode(graph: GraphProto) -> bytes:
+    opsets = [helper.make_opsetid("", _OPSET)]
+    model = helper.make_model(graph, ir_version=_IR, opset_imports=opsets)
+    return model.SerializeToString()

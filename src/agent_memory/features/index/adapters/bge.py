@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_memory.features.index.adapters import bge_graph
 from agent_memory.features.index.adapters.bge_model import (
     MAX_TOKENS,
     MODEL,
@@ -24,6 +23,8 @@ from agent_memory.kernel.errors import EmbedderFailed
 from agent_memory.platform.priority import ThreadPriority, set_priority
 
 DIMENSION = 384
+GRAPH = Path(__file__).with_name("bge_graph.onnx")  # written by tools/embedder_graph.py
+INPUT = "tokens"  # their numbers, as 1 x n
 QUESTION_PREFIX = "Represent this sentence for searching relevant passages: "
 
 _PACKAGE = "compartment"
@@ -36,7 +37,7 @@ class _File(NamedTuple):
     sha256: str
 
 
-_MODEL = _File(
+MODEL_FILE = _File(
     f"{_FOLDER}/model_quantized.onnx",
     "6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4",
 )
@@ -84,7 +85,7 @@ class Bge:
 
 class _Loaded:
     def __init__(self) -> None:
-        model, tokenizer = _locate_file(_MODEL), _locate_file(_TOKENIZER)
+        model, tokenizer = locate_file(MODEL_FILE), locate_file(_TOKENIZER)
         try:
             # Imported here: together they take longer to import than the daemon takes to start.
             import onnxruntime  # noqa: PLC0415
@@ -98,7 +99,7 @@ class _Loaded:
             options.log_severity_level = 3
             options.add_session_config_entry(_WEIGHTS_FOLDER, str(model.parent))
             self._session: Any = onnxruntime.InferenceSession(
-                bge_graph.write_graph(model, MAX_TOKENS),
+                GRAPH.read_bytes(),
                 options,
                 providers=["CPUExecutionProvider"],
             )
@@ -125,12 +126,12 @@ class _Loaded:
         The model scales its int8 values by the largest value of a run, so in a batch a vector
         would depend on the other texts. A batch is not faster.
         """
-        (hidden,) = self._session.run(None, {bge_graph.INPUT: np.array([tokens], np.int64)})
+        (hidden,) = self._session.run(None, {INPUT: np.array([tokens], np.int64)})
         first = hidden[0, 0]  # the token [CLS] stands for the whole text
         return np.asarray(first / max(float(np.linalg.norm(first)), 1e-12), "<f4")
 
 
-def _locate_file(file: _File) -> Path:
+def locate_file(file: _File) -> Path:
     """Return the path of a file. Raises EmbedderFailed if it is missing or different."""
     try:
         # Resolved: onnxruntime reads no weights through a link that leaves their folder.
