@@ -131,12 +131,12 @@ def _build_row(
 
 
 def _sign_in(context: BrowserContext, daemon: Daemon) -> str:
-    """Sign in as a person does. Return the URL of the page."""
+    """Sign in as a person does, in a tab that stays: others get its token. Return the URL."""
     page = context.new_page()
     url = daemon.output("memory", "ui", "--print").split()[0]
     page.goto(url)
     page.wait_for_function(READY)
-    page.close()
+    page.evaluate("location.hash = '#/nowhere'")  # without a stream
     return url.partition("#")[0]
 
 

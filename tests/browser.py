@@ -24,6 +24,7 @@ from tests.http_client import Web, print_page_url
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 MILLIS = 30_000
+SIGNED_IN = "main:not([aria-busy]):not(:has(.sign-in)) h1"
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 _REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -62,15 +63,19 @@ def print_url(home: Home, *, on_terminal: bool = False) -> str:
 def open_context(
     browser: Browser, home: Home, *, on_terminal: bool = False, **options: Any
 ) -> BrowserContext:
-    """Open a window that is signed in, by the URL that a person would get."""
+    """Open a window that is signed in, by the URL that a person would get.
+
+    Its tab stays open, at a place without a stream: new tabs get the token of the session from it.
+    """
     options = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", **options}
     context = browser.new_context(timezone_id="UTC", **options)
     context.set_default_timeout(MILLIS)
     context.add_init_script(_REPORT_VIOLATIONS)
     page = context.new_page()
     page.goto(print_url(home, on_terminal=on_terminal))
-    page.wait_for_selector("h1")
-    page.close()
+    page.wait_for_selector(SIGNED_IN)
+    page.evaluate("location.hash = '#/nowhere'")
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     return context
 
 
@@ -109,7 +114,7 @@ def clear(tab: Page) -> None:
 def go(page: Page, home: Home, place: str = "#/now") -> None:
     """Open a place of the page, and wait until it is complete."""
     page.goto(f"http://localhost:{Web(home).record['http_port']}/{place}")
-    expect(page.locator("main:not([aria-busy]) h1")).to_be_attached()
+    expect(page.locator(SIGNED_IN)).to_be_attached()
 
 
 def fits(page: Page) -> bool:

@@ -53,7 +53,7 @@ class Web:
         with self.client(key="") as client:
             answer = client.post("/ui/session", json={"code": code})
             assert answer.status_code == 200, answer.text
-            client.headers["X-CSRF-Token"] = answer.json()["token"]
+            client.headers["Authorization"] = f"Bearer {answer.json()['token']}"
             yield client
 
     def over_socket(self) -> httpx.Client:

@@ -46,7 +46,7 @@ from agent_memory.features.operations.services.following import OutboxFollower
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli import completing
-from agent_memory.interfaces.cli.backend import Backend, Serve
+from agent_memory.interfaces.cli.backend import Backend, PageLink, Serve
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
@@ -95,7 +95,7 @@ class App:
         self,
         status: Callable[[], DaemonStatus],
         serve: Serve | None,
-        open_page: Callable[[bool], str] | None = None,
+        open_page: Callable[[bool], PageLink] | None = None,
     ) -> Runner:
         """Build what runs the commands that launchers send. All of them are loaded now: an upgrade
         may replace their files."""

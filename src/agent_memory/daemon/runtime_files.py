@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
 import stat
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from agent_memory.platform.files import open_regular
 
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
 POLL_SECONDS = 0.02
+_REDIRECTS = "open-page-*.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,11 @@ def read_start(folders: Folders) -> StartRecord:
         return StartRecord()
 
 
+def name_redirect(sockets: Path) -> Path:
+    """Return a new name for a file that opens the page."""
+    return sockets / _REDIRECTS.replace("*", secrets.token_hex(16))
+
+
 def withdraw(folders: Folders, sockets: Path) -> None:
     """Remove everything that a daemon has published. Only the holder of the lock may call this."""
     for path in (
@@ -182,6 +189,7 @@ def withdraw(folders: Folders, sockets: Path) -> None:
         sockets / "daemon.sock",
         sockets / "grpc.sock",
         sockets / "http.sock",
+        *sockets.glob(_REDIRECTS),
     ):
         path.unlink(missing_ok=True)
 

@@ -22,11 +22,12 @@ from agent_memory.bootstrap.build_upstream import SettingsSource
 from agent_memory.bootstrap.core import Core
 from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces import listening
-from agent_memory.interfaces.cli.backend import ServeOptions
+from agent_memory.interfaces.cli.backend import PageLink, ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.grpc.daemon_service import DaemonControl
 from agent_memory.interfaces.http.connections import build_bounds
 from agent_memory.interfaces.http.extra_listeners import REFUSAL, ExtraListeners
+from agent_memory.interfaces.http.page_sessions import CODE_SECONDS
 from agent_memory.interfaces.http.server import HttpServer
 from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.cancellation import CancelToken
@@ -87,6 +88,7 @@ class Serving:
         source = SettingsSource(
             load=lambda: self._load_settings().settings, file=Path(start.settings_file)
         )
+        self._loop = asyncio.get_running_loop()
         self._app = root.build(core, source)
         logs.watch_failures(self._app.services.failures.add)
         self._http = self._build_http_server()
@@ -102,7 +104,7 @@ class Serving:
         app = self._app
         self._warn_of_damage()
         self._warn_of_role()
-        app.platform.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
+        app.platform.watchers.append(self._report_health)
         self._create_first_key()
         self._grpc.listen_on_socket(self._sockets / "grpc.sock")
         settings = self._settings.grpc
@@ -164,8 +166,8 @@ class Serving:
             until,
         )
 
-    def _open_page(self, may_accept: bool) -> str:
-        """Return a URL that opens the page once. Raises FeatureUnavailable."""
+    def _open_page(self, may_accept: bool) -> PageLink:
+        """Return a link that opens the page once. Raises FeatureUnavailable."""
         if self._app.services.access.team:
             raise FeatureUnavailable(
                 "a team server has no page, which shows everything to one person: use the CLI on"
@@ -175,8 +177,18 @@ class Serving:
             raise FeatureUnavailable(
                 "HTTP is not served, so there is no page: `memory-daemon status` says why"
             )
-        code = self._app.http.pages.issue_code(may_accept=may_accept)
-        return f"{self._http_scheme}://localhost:{self._http_port}/#code={code}"
+        pages = self._app.http.pages
+        code = pages.issue_code(may_accept=may_accept)
+        url = f"{self._http_scheme}://localhost:{self._http_port}/#code={code}"
+
+        def write_redirect() -> Path:
+            path = runtime_files.name_redirect(self._sockets)
+            pages.write_redirect(path, url, code)
+            call_later = partial(self._loop.call_later, CODE_SECONDS, pages.drop_old_codes)
+            self._loop.call_soon_threadsafe(call_later)
+            return path
+
+        return PageLink(url, write_redirect)
 
     def _warn_of_damage(self) -> None:
         """Write the damage that this start has found to standard error."""
@@ -192,10 +204,10 @@ class Serving:
                 " and BYPASSRLS, so that a mistake cannot show one team what belongs to another"
             )
 
-    def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
+    def _report_health(self, health: StoreHealth) -> None:
         """Report the store's health on the loop that answers health checks."""
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(self._grpc.report_health, health.writable)
+            self._loop.call_soon_threadsafe(self._grpc.report_health, health.writable)
 
     def _load_grpc_tls(self) -> ssl.SSLContext | None:
         """Load the certificate of gRPC, if there is one. Raises ConfigError."""

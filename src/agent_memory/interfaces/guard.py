@@ -36,6 +36,14 @@ class TokenVerifier(Protocol):
         ...
 
 
+def read_bearer(authorization: str | None) -> str:
+    """Return the secret of an authorization header; empty if it is no bearer's."""
+    scheme, _, secret = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or len(secret) > MAX_BEARER_CHARS:
+        return ""
+    return secret.strip()
+
+
 class BearerGuard:
     """Checks keys. On a team server they belong to people, and `tokens` may stand for one."""
 
@@ -54,7 +62,7 @@ class BearerGuard:
 
     async def identify(self, authorization: str | None) -> Identity:
         """Return who sends an authorization header. Raises Unauthorized."""
-        secret = self._read_secret(authorization)
+        secret = self._require_bearer(authorization)
         if self._tokens is not None and secret.count(".") == 2 and not secret.startswith("am_"):
             return await self._tokens.verify(secret)
         key = self(authorization)
@@ -62,7 +70,7 @@ class BearerGuard:
 
     def __call__(self, authorization: str | None) -> AccessKey:
         """Return the key of an authorization header. Raises Unauthorized if it is not valid."""
-        key = self._access.check(self._read_secret(authorization))
+        key = self._access.check(self._require_bearer(authorization))
         if key is None:
             raise Unauthorized("the key is unknown or revoked")
         if self._access.team and not key.person:
@@ -78,10 +86,9 @@ class BearerGuard:
             )
         return key
 
-    def _read_secret(self, authorization: str | None) -> str:
-        scheme, _, secret = (authorization or "").partition(" ")
-        if scheme.lower() == "bearer" and secret and len(secret) <= MAX_BEARER_CHARS:
-            return secret.strip()
+    def _require_bearer(self, authorization: str | None) -> str:
+        if secret := read_bearer(authorization):
+            return secret
         advice = "create one with `memory-daemon token create NAME`"
         if self._access.team:
             advice = "ask an admin of your team for one, or use `memory remote login`"

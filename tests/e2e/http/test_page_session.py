@@ -1,15 +1,18 @@
-"""The session of the page: a code becomes a cookie once, and only this page may use it."""
+"""The session of the page: a code becomes a token once, which every request needs."""
 
 import json
-import re
+import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from agent_memory.interfaces.http.page_sessions import MAX_CODES
 from tests.command_runner import Home, wait_until
 from tests.http_client import Web
 
@@ -32,7 +35,7 @@ def web(home: Home) -> Web:
 
 @pytest.fixture
 def browser(web: Web) -> Iterator[httpx.Client]:
-    """A client without a key, which keeps cookies as a browser does."""
+    """A client without a key or a token, which keeps cookies as a browser does."""
     with httpx.Client(base_url=f"http://{web.place}") as client:
         yield client
 
@@ -49,15 +52,75 @@ def sign_in(home: Home, browser: httpx.Client) -> str:
     return str(answer.json()["token"])
 
 
+class StandInBrowser:
+    """A program that runs until `stop`, and notes its process and its arguments."""
+
+    def __init__(self, folder: Path) -> None:
+        self._note, self._end = folder / "note", folder / "end"
+        self.program = folder / "browser"
+        self.program.write_text(
+            f'#!/bin/sh\nprintf "%s\\n" $$ "$@" > {self._note}.new && mv {self._note}.new'
+            f" {self._note}\nuntil [ -e {self._end} ]; do sleep 0.02; done\n"
+        )
+        self.program.chmod(0o700)
+
+    def read(self) -> tuple[str, list[str]]:
+        """Return the arguments that other users see, and those that the program got."""
+        wait_until(self._note.exists, "the browser starts")
+        process, *arguments = self._note.read_text().splitlines()
+        shown = subprocess.run(
+            ["ps", "-ww", "-o", "args=", "-p", process],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return shown.stdout, arguments
+
+    def stop(self) -> None:
+        self._end.touch()
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Iterator[StandInBrowser]:
+    browser = StandInBrowser(tmp_path)
+    yield browser
+    browser.stop()
+
+
 class TestOpening:
-    def test_the_browser_of_the_caller_opens_the_url(self, home: Home, tmp_path: Path) -> None:
-        program, opened = tmp_path / "browser", tmp_path / "opened"
-        program.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
-        program.chmod(0o700)
-        told = home.run("memory", "ui", env={"BROWSER": str(program)})
-        assert "Opened the page" in told.text
-        wait_until(opened.exists, "the browser starts")
-        assert "/#code=" in opened.read_text()
+    def test_the_code_is_in_a_file_of_yours_and_in_no_argument(
+        self, home: Home, browser: httpx.Client, stand_in: StandInBrowser
+    ) -> None:
+        opened = home.run(
+            "memory", "ui", "--format", "json", env={"BROWSER": str(stand_in.program)}
+        )
+        url = opened.json()["url"]
+        code = url.partition("#code=")[2]
+        seen, arguments = stand_in.read()
+        assert str(stand_in.program) in seen
+        assert code not in seen
+        assert code[:8] not in seen
+        (argument,) = arguments
+        file = Path(urlsplit(argument).path)
+        assert file.as_uri() == argument
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert f'http-equiv="refresh" content="0; url={url}"' in file.read_text()
+        assert browser.post(SESSION, json={"code": code}).status_code == 200
+        assert not file.exists()
+
+    def test_the_file_goes_with_its_code(self, home: Home, stand_in: StandInBrowser) -> None:
+        home.run("memory", "ui", env={"BROWSER": f"{stand_in.program} --new-window=%s"})
+        _, (argument,) = stand_in.read()
+        file = Path(urlsplit(argument.removeprefix("--new-window=")).path)
+        assert file.exists()
+        for _ in range(MAX_CODES):  # older codes are forgotten
+            issue_code(home)
+        assert not file.exists()
+        assert not list(file.parent.glob("open-page-*"))
+
+    def test_without_a_browser_it_prints_the_url(self, home: Home) -> None:
+        assert "/#code=" in home.run("memory", "ui", env={"BROWSER": "/nowhere/browser"}).text
 
     def test_an_agent_cannot_open_it(self, home: Home) -> None:
         refused = home.run("memory", "ui", "--print", env={"CLAUDECODE": "1"})
@@ -65,19 +128,23 @@ class TestOpening:
         assert "only you can open the page" in refused.errors
 
 
+def bear(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
 class TestExchange:
-    def test_a_code_becomes_a_cookie_that_is_another_value(
+    def test_a_code_becomes_a_token_that_is_another_value(
         self, home: Home, browser: httpx.Client
     ) -> None:
         code = issue_code(home)
         answer = browser.post(SESSION, json={"code": code})
-        cookie = answer.headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "SameSite=Strict" in cookie
-        assert re.match(rf"agent-memory-{browser.base_url.port}=", cookie)
-        assert code not in cookie
+        assert "set-cookie" not in answer.headers
+        assert answer.headers["cache-control"] == "no-store"
         assert code not in answer.text
-        assert browser.get(STATUS).status_code == 200
+        token = answer.json()["token"]
+        assert browser.get(STATUS, headers=bear(token)).status_code == 200
+        assert browser.get(STATUS).status_code == 401
+        assert browser.get(STATUS, headers=bear(code)).status_code == 401
 
     def test_a_code_works_once(self, home: Home, browser: httpx.Client) -> None:
         code = issue_code(home)
@@ -93,72 +160,62 @@ class TestExchange:
         assert browser.post(SESSION, content=body).status_code == 401
         assert browser.get(STATUS).status_code == 401
 
-    def test_the_token_can_be_read_again_with_the_cookie_alone(
-        self, home: Home, browser: httpx.Client
-    ) -> None:
+    def test_a_session_never_tells_its_token_again(self, home: Home, browser: httpx.Client) -> None:
         assert browser.get(SESSION).status_code == 401
         token = sign_in(home, browser)
-        assert browser.get(SESSION).json() == {"token": token, "may_accept": False}
+        assert browser.get(SESSION, headers=bear(token)).json() == {"may_accept": False}
 
-    def test_signing_out_ends_it(self, home: Home, browser: httpx.Client) -> None:
-        token = sign_in(home, browser)
-        cookies = dict(browser.cookies)
-        assert browser.delete(SESSION, headers={"X-CSRF-Token": token}).status_code == 200
-        browser.cookies.update(cookies)
-        assert browser.get(STATUS).status_code == 401
+    def test_signing_out_ends_it_and_its_streams(self, home: Home, browser: httpx.Client) -> None:
+        headers = bear(sign_in(home, browser))
+        with browser.stream("GET", "/stream/events", headers=headers) as stream:
+            assert stream.status_code == 200
+            assert browser.delete(SESSION, headers=headers).status_code == 200
+            key = (home.data / "key").read_text().strip()
+            event = {"session_id": "s", "text": "said after the end"}
+            assert browser.post(EVENTS, json=event, headers=bear(key)).status_code == 201
+            assert "said after the end" not in stream.read().decode()
+        assert browser.get(STATUS, headers=headers).status_code == 401
 
 
 class TestUse:
-    def test_a_write_needs_the_token(self, home: Home, browser: httpx.Client) -> None:
+    def test_nothing_but_the_token_counts(self, home: Home, browser: httpx.Client) -> None:
         token = sign_in(home, browser)
+        for name in (f"agent-memory-{browser.base_url.port}", "token", "session"):
+            browser.cookies.set(name, token)
         event = {"session_id": "s", "text": "hello"}
-        assert browser.post(EVENTS, json=event).status_code == 403
-        wrong = browser.post(EVENTS, json=event, headers={"X-CSRF-Token": "wrong"})
-        assert wrong.status_code == 403
-        written = browser.post(EVENTS, json=event, headers={"X-CSRF-Token": token})
-        assert written.status_code == 201
+        for headers in ({}, {"X-CSRF-Token": token}, {"Authorization": f"Basic {token}"}):
+            assert browser.get(STATUS, headers=headers).status_code == 401
+            assert browser.get(f"/stream/events?token={token}", headers=headers).status_code == 401
+            assert browser.post(EVENTS, json=event, headers=headers).status_code == 401
+        assert browser.post(EVENTS, json=event, headers=bear(token)).status_code == 201
 
     def test_a_page_of_another_port_gets_nothing(self, home: Home, browser: httpx.Client) -> None:
-        token = sign_in(home, browser)
-        foreign = {"Origin": "http://localhost:3000", "X-CSRF-Token": token}
+        foreign = {"Origin": "http://localhost:3000", **bear(sign_in(home, browser))}
         assert browser.post(EVENTS, json={}, headers=foreign).status_code == 403
         assert browser.get("/stream/events", headers=foreign).status_code == 403
-
-    @pytest.mark.parametrize(
-        "headers", [{"Origin": "http://localhost:3000"}, {"Sec-Fetch-Site": "same-site"}]
-    )
-    def test_a_page_of_another_port_cannot_even_read_with_the_cookie(
-        self, home: Home, browser: httpx.Client, headers: dict[str, str]
-    ) -> None:
-        sign_in(home, browser)
-        assert browser.get(STATUS, headers=headers).status_code == 401
-        assert browser.get(STATUS, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
 
     def test_a_foreign_host_is_refused_first(self, home: Home, browser: httpx.Client) -> None:
         sign_in(home, browser)
         for path in ("/", SESSION, STATUS):
             assert browser.get(path, headers={"Host": "evil.example"}).status_code == 421
 
-    def test_it_opens_a_websocket_from_its_own_page_only(
-        self, home: Home, web: Web, browser: httpx.Client
-    ) -> None:
-        sign_in(home, browser)
-        cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-        url = f"ws://{web.place}/ws"
-        own = f"http://{web.place}"
-        with connect(url, additional_headers={"Cookie": cookie, "Origin": own}) as socket:
+    def test_a_websocket_needs_it_too(self, home: Home, web: Web, browser: httpx.Client) -> None:
+        token, url = sign_in(home, browser), f"ws://{web.place}/ws"
+        with connect(url, additional_headers=bear(token)) as socket:
             socket.send('{"operation": "ping"}')
             assert json.loads(socket.recv())["type"] == "pong"
-        for headers in ({"Cookie": cookie}, {"Cookie": cookie, "Origin": "http://localhost:1"}):
+        own = {"Origin": f"http://{web.place}", "Cookie": f"token={token}"}
+        for headers in (own, bear(token) | {"Origin": "http://localhost:1"}):
             with pytest.raises(InvalidStatus), connect(url, additional_headers=headers):
                 pass
 
     def test_a_revoked_key_ends_all_sessions(self, home: Home, browser: httpx.Client) -> None:
-        sign_in(home, browser)
+        headers = bear(sign_in(home, browser))
         home.run("memory-daemon", "token", "revoke", "page")
-        assert browser.get(STATUS).status_code == 401
-        sign_in(home, browser)  # creates the key again
-        assert browser.get(STATUS).status_code == 200
+        assert browser.get(STATUS, headers=headers).status_code == 401
+        again = bear(sign_in(home, browser))  # creates the key again
+        assert browser.get(STATUS, headers=headers).status_code == 401
+        assert browser.get(STATUS, headers=again).status_code == 200
 
 
 class TestFiles:
@@ -184,4 +241,4 @@ class TestFiles:
 
         sizes = [path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()]
         assert sizes
-        assert sum(sizes) <= 150_000
+        assert sum(sizes) <= 152_000

@@ -5,7 +5,10 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
@@ -120,6 +123,37 @@ def _call_hook(home: Home, project: Any, line: str) -> None:
     assert home.run("memory", "hook", "auto", given=json.dumps(given).encode()).code == 0
 
 
+_END_SESSION = """fetch("/ui/session", {
+  method: "DELETE", headers: { Authorization: `Bearer ${sessionStorage.token}` }
+})"""
+
+
+@contextmanager
+def _start_development_server() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield the URL of a server on another port of `localhost`, and the headers that it gets."""
+    requests: list[dict[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name that http.server calls
+            requests.append({name.lower(): value for name, value in self.headers.items()})
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>my app</title>")
+
+        def log_message(self, *_: object) -> None:
+            """Write nothing."""
+
+    server = ThreadingHTTPServer(("localhost", 0), Handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://localhost:{server.server_port}/", requests
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 class TestSigningIn:
     def test_the_code_leaves_the_url_and_the_session_stays(
         self, chromium: Browser, home: Home
@@ -155,9 +189,48 @@ class TestSigningIn:
         context = browsers.open_context(chromium, home)
         page = context.new_page()
         go(page, home, "#/search")
-        context.clear_cookies()
+        page.evaluate(_END_SESSION)
         page.get_by_role("searchbox").fill("anything")
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        context.close()
+
+    def test_new_tabs_are_signed_in_until_the_last_one_closes(
+        self, chromium: Browser, home: Home
+    ) -> None:
+        context = browsers.open_context(chromium, home)
+        (first,) = context.pages
+        second = context.new_page()
+        go(second, home)
+        first.close()
+        third = context.new_page()
+        go(third, home)
+        second.close()
+        third.close()
+        fourth = context.new_page()
+        fourth.goto(browsers.print_url(home).partition("#")[0])
+        expect(fourth.get_by_role("heading", name="Sign in")).to_be_visible()
+        fifth = context.new_page()
+        fifth.goto(browsers.print_url(home))
+        expect(fourth.get_by_role("heading", name="Now")).to_be_visible()
+        context.close()
+
+    def test_another_port_of_this_host_learns_nothing(self, chromium: Browser, home: Home) -> None:
+        """A development server gets what a browser sends for `localhost`, and sends all on."""
+        context = browsers.open_context(chromium, home)
+        page = context.new_page()
+        go(page, home)
+        with _start_development_server() as (url, requests):
+            page.goto(url)
+            assert page.evaluate("sessionStorage.length + localStorage.length") == 0
+        assert requests
+        web = Web(home)
+        with web.client(key="") as thief:
+            for headers in requests:
+                own = {"host": f"localhost:{web.record['http_port']}"}
+                for path in ("/api/v1/status/", "/ui/session", "/stream/events", "/ws"):
+                    answer = thief.get(path, headers=headers | own)
+                    assert answer.status_code in {401, 403}, path
+        assert context.cookies() == []
         context.close()
 
     def test_signing_out_ends_the_session(self, chromium: Browser, home: Home) -> None:

@@ -243,6 +243,14 @@ def _connect_agents(endpoint: str, key: str | None) -> Iterator[AgentRunner]:
         yield agents
 
 
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A URL that opens the page once. `write_redirect` writes a file that leads to it."""
+
+    url: str
+    write_redirect: Callable[[], Path]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """`services` is None in a process without a daemon; `control` is None inside one."""
@@ -259,8 +267,8 @@ class Backend:
     own_db: Path | None = None
     status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
     serve: Serve | None = None
-    # Return a URL that opens the page once. The session may accept what awaits review, or not.
-    open_page: Callable[[bool], str] | None = None
+    # The session may accept what awaits review, or not.
+    open_page: Callable[[bool], PageLink] | None = None
 
     def require_services(self) -> Services:
         if self.services is None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import click
 
 from agent_memory.interfaces.cli.agent_shells import check_person
+from agent_memory.interfaces.cli.backend import PageLink
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.kernel.errors import FeatureUnavailable
 
@@ -24,8 +25,12 @@ _OPENERS = ("xdg-open", "open", "wslview")
 def ui(run: Invocation, only_print: bool) -> None:
     """Look at what your agents remember, in a browser.
 
-    The URL has a code that works once, within a minute. After that, the browser stays signed in
-    until the daemon ends, or until you run `memory-daemon token revoke page`.
+    The URL has a code that works once, within a minute. The browser gets it from a file that only
+    you can read, because other users see the arguments of programs. If your browser may not open
+    files of yours, as in some sandboxes, use --print.
+
+    The tabs of the page stay signed in until you close the last one, until the daemon ends, or
+    until you run `memory-daemon token revoke page`.
 
     On another machine, print the URL and forward the port first: `ssh -L 8000:localhost:8000 HOST`.
 
@@ -41,36 +46,35 @@ def ui(run: Invocation, only_print: bool) -> None:
             "note: standard input is not a terminal: this page cannot accept what was noted"
             " automatically\n"
         )
-    url = run.backend.open_page(may_accept)
-    opened = not only_print and _open_browser(url, run.terminal.call.environ)
+    link = run.backend.open_page(may_accept)
+    opened = not only_print and _open_browser(link, run.terminal.call.environ)
     run.show(
-        {"url": url, "opened": opened, "may_accept": may_accept},
+        {"url": link.url, "opened": opened, "may_accept": may_accept},
         lambda: (
-            "Opened the page in your browser."
+            "Opened the page in your browser. If it shows an error: `memory ui --print`"
             if opened
-            else f"{url}\nOpen it within a minute: its code works once."
+            else f"{link.url}\nOpen it within a minute: its code works once."
         ),
-        essential=url,
+        essential=link.url,
     )
 
 
-def _open_browser(url: str, environ: Mapping[str, str]) -> bool:
+def _open_browser(link: PageLink, environ: Mapping[str, str]) -> bool:
     """Start the caller's browser. Return whether there is one."""
-    search = environ.get("PATH", os.defpath)
     if environ.get("BROWSER"):
-        words = shlex.split(environ["BROWSER"].split(os.pathsep)[0])
-        commands = [[word.replace("%s", url) for word in words]]
-        if url not in commands[0]:
-            commands[0].append(url)
+        commands = [shlex.split(environ["BROWSER"].split(os.pathsep)[0])]
     elif environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY") or os.uname().sysname == "Darwin":
-        commands = [[opener, url] for opener in _OPENERS]
+        commands = [[opener] for opener in _OPENERS]
     else:
         return False
     for program, *arguments in commands:
-        path = shutil.which(program, path=search)
+        path = shutil.which(program, path=environ.get("PATH", os.defpath))
         if path is not None:
+            if not any("%s" in each for each in arguments):
+                arguments.append("%s")
+            url = link.write_redirect().as_uri()
             subprocess.Popen(  # noqa: S603  # the caller's own browser, without a shell
-                [path, *arguments],
+                [path, *(each.replace("%s", url) for each in arguments)],
                 env=dict(environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

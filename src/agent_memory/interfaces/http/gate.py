@@ -12,13 +12,13 @@ from http import HTTPStatus
 
 from agent_memory.interfaces import permissions
 from agent_memory.interfaces.auditing import Auditor
-from agent_memory.interfaces.guard import BearerGuard, Identity
+from agent_memory.interfaces.guard import BearerGuard, Identity, read_bearer
 from agent_memory.interfaces.http import origins
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
 from agent_memory.interfaces.http.audit import READING, AuditMiddleware
 from agent_memory.interfaces.http.bodies import BodyLimitMiddleware, too_large
-from agent_memory.interfaces.http.page_app import SESSION_PATH, is_page_path, read_cookie
-from agent_memory.interfaces.http.page_sessions import KEY_NAME, PageSessions
+from agent_memory.interfaces.http.page_app import SESSION_PATH, is_page_path
+from agent_memory.interfaces.http.page_sessions import KEY_NAME, PageSession, PageSessions
 from agent_memory.interfaces.http.rates import TokenBuckets
 from agent_memory.interfaces.http.refusals import POLICY_VIOLATION, RequestRefused, refuse
 from agent_memory.interfaces.permissions import Permission
@@ -35,16 +35,11 @@ FAILURES_A_SECOND = 10
 FAILURES_AT_ONCE = 100
 MAX_LENGTH_DIGITS = 18
 _PREFLIGHT = b"access-control-request-method"
-_TOKEN = b"x-csrf-token"
-_SITE = b"sec-fetch-site"
 _READ = frozenset(
     {
         b"host",
         b"origin",
         b"authorization",
-        b"cookie",
-        _TOKEN,
-        _SITE,
         b"content-length",
         b"transfer-encoding",
         _PREFLIGHT,
@@ -134,15 +129,18 @@ class Gate:
             principal=caller.principal,
         )
         if caller.name and scope["path"].startswith(LONG_LIVED_PATHS):
-            send = self._end_when_revoked(caller, send)
+            send = self._end_when_revoked(caller, scope, send)
         with contextlib.suppress(_Revoked):
             await self._inner(scope, receive, send)
 
-    def _end_when_revoked(self, caller: Identity, send: Send) -> Send:
-        """Return a `send` that ends a long-lived connection once its key is revoked."""
+    def _end_when_revoked(self, caller: Identity, scope: Scope, send: Send) -> Send:
+        """Return a `send` that ends a long-lived connection once its key is revoked, or its session
+        of the page has ended."""
+        session: PageSession | None = scope["state"].get("page_session")
 
         async def send_if_valid(message: Message) -> None:
-            if self._guard.is_valid(caller):
+            is_open = session is None or (self._pages is not None and self._pages.has(session))
+            if is_open and self._guard.is_valid(caller):
                 await send(message)
                 return
             if message["type"].startswith("websocket."):
@@ -203,7 +201,8 @@ class Gate:
         path = scope["path"]
         if self._is_keyless(scope):
             caller = Identity(name="", principal=OWNER if self._auditor is None else NOBODY)
-        elif self._has_session(scope, headers):
+        elif (session := self._find_session(headers)) is not None:
+            _set_state(scope, page_session=session)
             caller = Identity(name=KEY_NAME, key=self._guard.find_key(KEY_NAME))
         else:
             caller = await self._check_key(scope, headers)
@@ -241,27 +240,12 @@ class Gate:
             path in KEYLESS or path.startswith(KEYLESS_FOLDER)
         )
 
-    def _has_session(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether the request has the cookie of a session of the page. Raises RequestRefused
-        for a write without the token of that session."""
-        header = headers.get(b"cookie")
-        if self._pages is None or header is None or b"authorization" in headers:
-            return False
-        if not _is_own_page(scope, headers):
-            return False
-        cookie = read_cookie(scope, header)
-        session = None if cookie is None else self._pages.find(cookie)
-        if session is None:
-            return False
-        writes = scope["type"] == "http" and scope["method"] not in READING
-        if writes and not session.allows_write(headers.get(_TOKEN, b"").decode("latin-1")):
-            raise RequestRefused(
-                HTTPStatus.FORBIDDEN, "a write of the page needs the header X-CSRF-Token"
-            )
-        if scope["type"] == "websocket" and b"origin" not in headers:
-            return False  # a browser always sends it
-        _set_state(scope, page_session=session, page_cookie=cookie)
-        return True
+    def _find_session(self, headers: Headers) -> PageSession | None:
+        """Return the session of the page that sends a request."""
+        header = headers.get(b"authorization")
+        if self._pages is None or header is None:
+            return None
+        return self._pages.find(read_bearer(header.decode("latin-1")))
 
     async def _check_key(self, scope: Scope, headers: Headers) -> Identity:
         header = headers.get(b"authorization")
@@ -306,16 +290,6 @@ def _headers(scope: Scope) -> Headers:
                 )
             headers[name] = value
     return headers
-
-
-def _is_own_page(scope: Scope, headers: Headers) -> bool:
-    """Return whether the request can come from our own page. A cookie does not tell: browsers send
-    it for pages of every port of this host."""
-    if headers.get(_SITE, b"same-origin") not in (b"same-origin", b"none"):
-        return False
-    origin = headers.get(b"origin")
-    own = origins.build_origin(scope["scheme"], headers.get(b"host", b""))
-    return origin is None or origins.normalize(origin.decode("latin-1")) == own
 
 
 def _unread(headers: Headers) -> int | None:

@@ -1,18 +1,18 @@
 """The page: its files from the package, and the exchange of a code for a session.
 
 Files need no key, because they hold no data. All that the page shows comes from REST, with the
-cookie of its session.
+token of its session. No cookie has a part in it: a browser sends the cookies of a host to all its
+ports, so also to a development server that anyone has started there.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
 from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, send_json
-from agent_memory.interfaces.http.page_sessions import PageSession, PageSessions
+from agent_memory.interfaces.http.page_sessions import PageSessions
 
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "/ui/"
@@ -47,22 +47,6 @@ class _PageFile:
 
 def is_page_path(path: str) -> bool:
     return path == "/" or path.startswith(PREFIX)
-
-
-def name_cookie(scope: Scope) -> str:
-    """Return the name of the cookie. Browsers share cookies between the ports of a host, so the
-    port is in it."""
-    server = scope.get("server")
-    return f"agent-memory-{server[1] if server else 0}"
-
-
-def read_cookie(scope: Scope, header: bytes) -> str | None:
-    try:
-        cookies = SimpleCookie(header.decode("latin-1"))
-    except CookieError:
-        return None
-    found = cookies.get(name_cookie(scope))
-    return None if found is None else found.value
 
 
 class PageApp:
@@ -100,27 +84,25 @@ class PageApp:
         await send({"type": "http.response.body", "body": body})
 
     async def _serve_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST exchanges a code, GET returns the token of the session, DELETE ends it."""
-        method, state = scope["method"], scope["state"]
+        """POST exchanges a code for a token, GET describes its session, DELETE ends it."""
+        method, session = scope["method"], scope["state"].get("page_session")
         if method == "POST":
             exchanged = self._sessions.exchange(await _read_code(receive))
             if exchanged is None:
-                detail = b'{"detail": "this code was used, or is too old: run `memory ui` again"}'
-                await send_json(send, 401, detail)
+                detail = "this code was used, or is too old: run `memory ui` again"
+                await _send_object(send, 401, detail=detail)
                 return
-            cookie, session = exchanged
-            await _send_session(send, session, _format_cookie(scope, cookie))
-            return
-        session = state.get("page_session")
-        if session is None:
-            await send_json(send, 401, b'{"detail": "no session: run `memory ui`"}')
+            token, session = exchanged
+            await _send_object(send, 200, token=token, may_accept=session.may_accept)
+        elif session is None:
+            await _send_object(send, 401, detail="no session: run `memory ui`")
         elif method == "GET":
-            await _send_session(send, session)
+            await _send_object(send, 200, may_accept=session.may_accept)
         elif method == "DELETE":
-            self._sessions.end(state["page_cookie"])
-            await send_json(send, 200, b"{}", _format_cookie(scope, "", seconds=0))
+            self._sessions.end(session)
+            await _send_object(send, 200)
         else:
-            await send_json(send, 405, b'{"detail": "use POST, GET or DELETE"}')
+            await _send_object(send, 405, detail="use POST, GET or DELETE")
 
 
 async def _read_code(receive: Receive) -> str:
@@ -137,18 +119,9 @@ async def _read_code(receive: Receive) -> str:
     return code if isinstance(code, str) else ""
 
 
-async def _send_session(send: Send, session: PageSession, *headers: tuple[bytes, bytes]) -> None:
-    body = json.dumps({"token": session.token, "may_accept": session.may_accept}).encode()
-    await send_json(send, 200, body, (b"cache-control", b"no-store"), *headers)
-
-
-def _format_cookie(scope: Scope, value: str, seconds: int | None = None) -> tuple[bytes, bytes]:
-    parts = [f"{name_cookie(scope)}={value}", "Path=/", "HttpOnly", "SameSite=Strict"]
-    if scope["scheme"] in ("https", "wss"):
-        parts.append("Secure")
-    if seconds is not None:
-        parts.append(f"Max-Age={seconds}")
-    return b"set-cookie", "; ".join(parts).encode("latin-1")
+async def _send_object(send: Send, status: int, **fields: object) -> None:
+    body = json.dumps(fields).encode()
+    await send_json(send, status, body, (b"cache-control", b"no-store"))
 
 
 def _read_files() -> dict[str, _PageFile]:

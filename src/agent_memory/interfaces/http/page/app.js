@@ -200,7 +200,7 @@ function showSignIn(reason) {
 	document.title = "Sign in · Agent Memory";
 	fill(
 		main,
-		heading("Sign in"),
+		h("div", { class: "sign-in" }, heading("Sign in")),
 		reason && h("p", { role: "alert" }, inline(reason)),
 		h("p", null, "This browser has no session. Run ", command("memory ui"), " again: it opens the page with a code."),
 		h("p", { class: "muted" }, "On another machine, run ", command("memory ui --print"), " and forward the port."),
@@ -210,6 +210,7 @@ function showSignIn(reason) {
 
 // What fails after a place was shown, such as the next page of a list.
 addEventListener("session-end", () => showSignIn(""));
+addEventListener("session-begin", () => main.querySelector(".sign-in") && show());
 addEventListener("unhandledrejection", (event) => {
 	const { reason } = event;
 	if (reason.name === "AbortError" || reason.status === 401) event.preventDefault();

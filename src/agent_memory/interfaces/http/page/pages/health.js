@@ -50,7 +50,7 @@ export async function render({ signal, announce }) {
 			errorList(errors.errors, failed, status.log_path),
 			settingsSection(settings),
 			h("h2", null, "This browser"),
-			h("p", null, "It stays signed in until the daemon ends. To sign out all browsers, run ", command("memory-daemon token revoke page"), "."),
+			h("p", null, "It stays signed in until you close the last tab, or the daemon ends. To sign out all browsers, run ", command("memory-daemon token revoke page"), "."),
 			h("p", null, button("Sign out", () => dispatchEvent(new Event("sign-out")))),
 		],
 	};

@@ -1,14 +1,16 @@
 // Now: the sessions, what is being recorded, and what agents were given.
 
-import { get } from "../api.js";
+import { get, open } from "../api.js";
 import { fill, h } from "../dom.js";
 import { clock, count, number, when } from "../format.js";
 import { badge, command, describeStop, dotted, empty, heading, injection, more } from "../parts.js";
 import { event, ofUri, place } from "../places.js";
+import { events } from "../stream.js";
 
 const SESSIONS = 8;
 const FEED = 40;
 const INJECTIONS = 15;
+const RETRY_MS = 3000;
 
 export async function render({ signal }) {
 	const read = () => Promise.all([get("/sessions/", { limit: SESSIONS }, signal), get("/injections/", { limit: INJECTIONS }, signal), get("/status/", {}, signal)]);
@@ -91,26 +93,28 @@ function refresh(read, totals, list, injections, signal) {
 
 /** Watch the stream of events until the page is left. */
 function watchEvents(signal, live, stopped, onEvent) {
-	let source = null;
+	let current = null;
 	const show = (isLive, ...words) => {
 		fill(live, words);
 		live.classList.toggle("on", isLive);
 	};
-	const fail = () => {
-		show(false, "Not connected. The daemon may be stopped: ", command("memory-daemon start"));
-		// A browser gives up after an answer such as 401: reading says why.
-		if (source.readyState === EventSource.CLOSED) get("/status/", {}, signal).then(connect, () => null);
-	};
-	const connect = () => {
-		source?.close();
+	const connect = async () => {
+		current?.abort();
 		if (document.hidden || signal.aborted) return; // a browser allows few connections
-		source = new EventSource("/stream/events");
-		source.addEventListener("open", () => show(!stopped, stopped || "Live"));
-		source.addEventListener("error", fail);
-		source.addEventListener("event", (message) => onEvent(JSON.parse(message.data)));
+		const own = (current = new AbortController());
+		try {
+			const stream = await open("/stream/events", own.signal);
+			show(!stopped, stopped || "Live");
+			for await (const [name, data] of events(stream)) if (name === "event") onEvent(data);
+		} catch (error) {
+			if (!own.signal.aborted) console.info(error);
+		}
+		if (own.signal.aborted) return;
+		show(false, "Not connected. The daemon may be stopped: ", command("memory-daemon start"));
+		setTimeout(() => own === current && connect(), RETRY_MS);
 	};
 	document.addEventListener("visibilitychange", connect, { signal });
-	signal.addEventListener("abort", () => source?.close());
+	signal.addEventListener("abort", () => current?.abort());
 	connect();
 }
 
