@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
@@ -11,7 +12,7 @@ from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.memories.adapters.change_log import StoredChangeLog
 from agent_memory.features.memories.adapters.git import programs as git_programs
-from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.adapters.git.repositories import TORN, GitRepositories
 from agent_memory.features.memories.adapters.guarded_memories import (
     GuardedMemories,
     GuardedOutlines,
@@ -156,6 +157,11 @@ def build_memories(
         versions=MemoryVersions(editor),
         reasoner=reasoner,
     )
+
+
+def locate_torn_objects(data: Path) -> Path:
+    """Return the folder for objects of git that a crash left incomplete."""
+    return data / TORN
 
 
 def git_version(environ: Mapping[str, str], seconds: float) -> str:

@@ -56,6 +56,7 @@ def diagnose(
         yield from _check_jobs(environ)
         yield from _check_remote(environ)
     yield from _check_spool(folders.data / "spool")
+    yield from _check_torn(build_memories.locate_torn_objects(folders.data))
     yield from _check_agents(environ, folder)
 
 
@@ -259,6 +260,13 @@ def _check_spool(folder: Path) -> Iterator[CheckResult]:
         yield _warning("spool", text, advice)
     if not damaged and not waiting:
         yield _fine("spool", "empty")
+
+
+def _check_torn(folder: Path) -> Iterator[CheckResult]:
+    if folder.exists() and (count := len(list(folder.iterdir()))):
+        text = f"{count} git objects that a crash left incomplete were moved to {folder}"
+        advice = "run `git fsck` in your repositories; the notes are whole again: remove the folder"
+        yield _warning("notes", text, advice)
 
 
 def _check_agents(environ: Mapping[str, str], folder: Path) -> Iterator[CheckResult]:

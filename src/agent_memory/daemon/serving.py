@@ -351,7 +351,12 @@ class Serving:
             contents=contents,
             to_review=to_review,
             summarizer=summarizer,
-            warnings=(*self._warnings, *missing, *services.backups.warnings()),
+            warnings=(
+                *self._warnings,
+                *missing,
+                *services.backups.warnings(),
+                *services.memory_stats.notes.warnings(),
+            ),
             backup=services.backups.status(),
             sources=self._loaded.sources,
         )

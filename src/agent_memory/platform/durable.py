@@ -57,6 +57,15 @@ def remove_abandoned(folder: Path, prefix: str) -> None:
                         Path(entry).unlink()
 
 
+def sync_file(path: Path) -> None:
+    """Sync the content of a file to disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
     """Sync the entries of a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -87,9 +96,5 @@ def sync_tree(folder: Path) -> None:
     """Sync everything below a folder to disk, names and contents."""
     for parent, _, names in os.walk(folder):
         for name in names:
-            descriptor = os.open(Path(parent) / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_file(Path(parent) / name)
         sync_folder(Path(parent))

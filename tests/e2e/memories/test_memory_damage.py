@@ -10,7 +10,7 @@ import pytest
 
 from tests.command_runner import Home, wait_until
 from tests.git_repositories import Repository, make_repository
-from tests.memory_commands import OK, MemoryCommand
+from tests.memory_commands import OK, STORAGE, MemoryCommand
 
 REF = "refs/notes/mem/decisions"
 
@@ -63,6 +63,22 @@ def lose_everything(repository: Repository) -> None:
         empty(loose(repository, oid.split()[0]))
 
 
+def hole(path: Path) -> None:
+    """Lose the first sectors of a file, as when only its length was on disk yet."""
+    path.chmod(0o600)
+    content = path.read_bytes()
+    path.write_bytes(bytes(min(512, len(content) - 4)) + content[512:])
+
+
+def hole_what_no_ref_leads_to(repository: Repository) -> None:
+    """Take back the ref, as a power cut before it was written, and tear all that it led to."""
+    written = repository.git("rev-list", "--objects", REF).splitlines()
+    repository.git("update-ref", "-d", REF)
+    shutil.rmtree(Path(repository.home) / "logs")
+    for oid in written:
+        hole(loose(repository, oid.split()[0]))
+
+
 def notes(repository: Repository) -> bytes:
     listed = repository.git("ls-tree", "-r", repository.refs()[REF]).splitlines()
     return b"".join(repository.raw("cat-file", "blob", line.split()[2]) for line in listed)
@@ -72,7 +88,7 @@ def notes(repository: Repository) -> bytes:
     "damage",
     [
         *(empty_ref, lose_commit, lose_newest_objects, empty_newest_objects),
-        *(lose_history, lose_everything),
+        *(lose_history, lose_everything, hole_what_no_ref_leads_to),
     ],
 )
 def test_a_sync_mends_notes_and_loses_no_memory(
@@ -107,10 +123,13 @@ def test_objects_that_a_power_cut_left_short_do_not_stop_the_daemon() -> None:
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not home.processes(), "it is gone")
         short = objects(repository, repository.refs()[REF])
-        for oid in short:
+        for number, oid in enumerate(short):
             path = loose(repository, oid)
             path.chmod(0o600)
-            os.truncate(path, path.stat().st_size * 2 // 3)
+            if number % 2:
+                hole(path)
+            else:
+                os.truncate(path, path.stat().st_size * 2 // 3)
         home.serve()
 
         memory.text("sync", "--domain", "project", "--force")
@@ -120,6 +139,24 @@ def test_objects_that_a_power_cut_left_short_do_not_stop_the_daemon() -> None:
             assert text.count(f"\nid: {name}\n".encode()) == 1, name
         kept = {each.name for each in (home.data / "torn-objects").iterdir()}
         assert kept == set(short)
+        assert f"{len(kept)} git objects" in home.run("memory", "doctor").text
+
+
+def test_torn_objects_are_told_and_stop_no_write(
+    home: Home, memory: MemoryCommand, repository: Repository
+) -> None:
+    captured = memory.capture("decisions", "Berth 1 is free")
+    memory.text("sync", "--domain", "project")
+    hole_what_no_ref_leads_to(repository)
+
+    checked = home.run("memory-daemon", "admin", "verify", cwd=repository.folder)
+    assert checked.code == STORAGE
+    assert f"{repository.home} has " in checked.text
+    repaired = home.run("memory-daemon", "admin", "verify", "--repair", cwd=repository.folder)
+
+    assert repaired.code == OK, repaired
+    assert f"\nid: {captured}\n".encode() in notes(repository)
+    assert repository.succeeds("fsck", "--strict")
 
 
 def test_what_people_wrote_into_notes_survives_where_it_can_be_read(

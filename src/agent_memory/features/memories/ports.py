@@ -179,9 +179,13 @@ class Notebook(Protocol):
         """Move notes from unreachable commits to the current one. Return their number."""
         ...
 
+    def find_torn(self) -> list[str]:
+        """Return the names of objects that a crash left incomplete. They may stop a write."""
+        ...
+
     def repair(self) -> int:
-        """Reset notes that a crash damaged to their last readable state. Return how many. The next
-        sync writes again what the store has."""
+        """Move torn objects aside, and reset notes that a crash damaged to their last readable
+        state. Return how many there were. The next sync writes again what the store has."""
         ...
 
     def read_legacy(self) -> list[Draft]:

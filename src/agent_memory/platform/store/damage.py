@@ -134,8 +134,7 @@ def copy(path: Path, target: Path) -> None:
             os.link(path, target)
             return
     shutil.copyfile(path, target)
-    with target.open("rb") as copied:
-        os.fsync(copied.fileno())
+    durable.sync_file(target)
 
 
 def write_report(folder: Path, damage: Damage) -> None:

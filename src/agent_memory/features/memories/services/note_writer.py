@@ -22,6 +22,7 @@ class NoteWriter:
     repositories: Repositories
     on_failure: Callable[[Home, GitFailed], None]  # called if a repository cannot be written
     lock: threading.Lock = field(default_factory=threading.Lock)
+    failures: dict[Home, str] = field(default_factory=dict)  # of the last write of each
 
     def flush(self, check: Check = lambda: None) -> None:
         """Write all pending changes. Those that fail stay pending."""
@@ -34,6 +35,23 @@ class NoteWriter:
 
     def flush_home(self, home: Home, check: Check = lambda: None) -> int:
         """Write the pending changes of one repository and return their number. Raises GitFailed."""
+        try:
+            count = self._flush_home(home, check)
+        except GitFailed as exc:
+            self.failures[home] = str(exc)
+            raise
+        self.failures.pop(home, None)
+        return count
+
+    def warnings(self) -> list[str]:
+        """List the repositories that exist and take no notes."""
+        return [
+            f"memories wait for their notes: {reason}"
+            for home, reason in sorted(self.failures.items())
+            if self.repositories.exists(home)
+        ]
+
+    def _flush_home(self, home: Home, check: Check) -> int:
         count = 0
         with self.lock:
             while pending := self.queue.list_pending(home, limit=BATCH):

@@ -18,6 +18,7 @@ from agent_memory.features.memories.services.project_resolver import ProjectReso
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
+from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.kernel.status import ContentsStatus, IndexesStatus
@@ -147,7 +148,9 @@ class MemoryStatistics:
         for domain in self.editor.memories.list_domains():
             for home in self.resolver.list_homes(domain):
                 try:
-                    noted = {each.key for each in self._notebook(home, domain).read().memories}
+                    notebook = self._notebook(home, domain)
+                    notebook.repair()
+                    noted = {each.key for each in notebook.read().memories}
                     missing = [
                         each
                         for each in self.editor.list_all([domain])
@@ -186,7 +189,11 @@ class MemoryStatistics:
         self, domain: Domain, home: memories.Home, problems: list[str]
     ) -> set[MemoryKey]:
         try:
-            reading = self._notebook(home, domain).read()
+            notebook = self._notebook(home, domain)
+            if torn := notebook.find_torn():
+                objects = format_count(len(torn), "object")
+                problems.append(f"{home} has {objects} that a crash tore: memory sync --force")
+            reading = notebook.read()
         except AgentMemoryError as exc:
             problems.append(str(exc))
             return set()

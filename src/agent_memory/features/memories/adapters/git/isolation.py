@@ -16,6 +16,8 @@ _DATA = ("objects", "refs", "packed-refs", "logs", "shallow", "worktrees")
 SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
+    ("core.fsync", "all"),  # by default git does not sync loose objects
+    ("core.fsyncMethod", "fsync"),
     ("core.alternateRefsCommand", "true"),  # a program of that name: it lists nothing
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),

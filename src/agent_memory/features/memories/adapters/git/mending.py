@@ -1,20 +1,16 @@
 """Mending: repair notes refs that a crash left without their objects.
 
-A power cut may lose objects that a ref already names, or leave a ref or an object as an empty file.
-Neither git nor libgit2 can read such notes. The reflog has the earlier values of the ref, and the
-store has every memory.
+A power cut may lose objects that a ref already names, or leave a ref as an empty file. Neither git
+nor libgit2 can read such notes. The reflog has the earlier values of the ref, and the store has
+every memory.
 
 Mending removes files, and a repository may come from anybody: nothing is mended or removed through
 a link.
 """
 
 import contextlib
-import hashlib
-import os
 import re
-import shutil
 import stat
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,58 +19,17 @@ import pygit2
 from pygit2.enums import FileMode
 
 from agent_memory.features.memories.adapters.git import commits, control_files, opening, refs
+from agent_memory.features.memories.adapters.git.torn_objects import TornObjects
 from agent_memory.features.memories.model import memories
 from agent_memory.kernel.errors import GitFailed
 
-MAX_FILE_BYTES = 64 << 20  # of a ref, a reflog or a loose object to check
-MAX_LOOSE = 20_000  # objects to check
-CHUNK = 1 << 16
+MAX_FILE_BYTES = 64 << 20  # of a ref or a reflog
 
-_REST = re.compile(r"[0-9a-f]{38}", re.ASCII)  # of an object's name, after its folder
 _OID = re.compile(rb"[0-9a-f]{40}", re.ASCII)
 _UNREADABLE = (pygit2.GitError, KeyError, ValueError)
 
 
-def quarantine_torn(home: Path, aside: Path) -> list[str]:
-    """Move truncated loose objects out of a repository: libgit2 would read them forever, and the
-    whole process with it. Return their names; `aside` gets the files."""
-    torn = [path for path in _loose(home) if _is_cut_short(path)]
-    for path in torn:
-        aside.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.move(path, aside / (path.parent.name + path.name))
-    return [path.parent.name + path.name for path in torn]
-
-
-def _loose(home: Path) -> list[Path]:
-    """List the regular files of loose objects, newest first, at most MAX_LOOSE."""
-    files: list[tuple[int, Path]] = []
-    for folder in (home / "objects").glob("[0-9a-f][0-9a-f]"):
-        if not control_files.is_linked(home, folder):
-            with os.scandir(folder) as entries:
-                files += [
-                    (entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path))
-                    for entry in entries
-                    if entry.is_file(follow_symlinks=False) and _REST.fullmatch(entry.name)
-                ]
-    return [path for _, path in sorted(files, reverse=True)[:MAX_LOOSE]]
-
-
-def _is_cut_short(path: Path) -> bool:
-    """Return whether the file ends before its object does. Large files are not checked."""
-    if path.stat().st_size > MAX_FILE_BYTES:
-        return False
-    unpacked, size = zlib.decompressobj(), 0
-    packed = path.read_bytes()
-    try:
-        while packed and size <= MAX_FILE_BYTES:
-            size += len(unpacked.decompress(packed, CHUNK))
-            packed = unpacked.unconsumed_tail
-    except zlib.error:
-        return False  # libgit2 reports this error itself
-    return size <= MAX_FILE_BYTES and not unpacked.eof
-
-
-def find_damaged(repository: pygit2.Repository) -> list[str]:
+def find_damaged(repository: pygit2.Repository, torn: TornObjects) -> list[str]:
     """List the notes refs, and copies of remotes' notes, that lead to a missing object. A partial
     clone lacks objects on purpose: return none. Skip refs behind a link."""
     if "extensions.partialclone" in repository.config:
@@ -85,18 +40,20 @@ def find_damaged(repository: pygit2.Repository) -> list[str]:
     return [
         name
         for name in names
-        if not _is_behind_link(repository, name) and _is_damaged(repository, name)
+        if not _is_behind_link(repository, name) and _is_damaged(repository, name, torn)
     ]
 
 
-def find_last_whole(repository: pygit2.Repository, name: str) -> str:
+def find_last_whole(repository: pygit2.Repository, name: str, torn: TornObjects) -> str:
     """Return the last commit of a ref with nothing missing; empty if there is none. If only its
     history is damaged, make a new commit with its notes and without history."""
     for oid in _past(repository, name):
-        commit = _get(repository, oid)
-        if not isinstance(commit, pygit2.Commit) or not _has_all(repository, str(commit.tree_id)):
+        commit = _get(repository, oid, torn)
+        if not isinstance(commit, pygit2.Commit):
             continue
-        if _has_all(repository, oid):
+        if not _has_all(repository, str(commit.tree_id), torn):
+            continue
+        if _has_all(repository, oid, torn):
             return oid
         who = commits.get_signature(repository)
         return str(repository.create_commit(None, who, who, "memory: mended\n", commit.tree_id, []))
@@ -121,17 +78,17 @@ def _is_behind_link(repository: pygit2.Repository, name: str) -> bool:
     return any(control_files.is_linked(home, root / name) for root in (home, home / "logs"))
 
 
-def _is_damaged(repository: pygit2.Repository, name: str) -> bool:
+def _is_damaged(repository: pygit2.Repository, name: str, torn: TornObjects) -> bool:
     try:
         reference = repository.references.get(name)
     except _UNREADABLE:
         return True
     if reference is None or not isinstance(reference.target, pygit2.Oid):
         return False
-    target = _get(repository, str(reference.target))
+    target = _get(repository, str(reference.target), torn)
     if target is not None and not isinstance(target, pygit2.Commit):
         return False  # not ours, and not damaged
-    return not _has_all(repository, str(reference.target))
+    return not _has_all(repository, str(reference.target), torn)
 
 
 def _past(repository: pygit2.Repository, name: str) -> Iterator[str]:
@@ -161,7 +118,7 @@ def _is_plain(path: Path) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
 
 
-def _has_all(repository: pygit2.Repository, oid: str) -> bool:
+def _has_all(repository: pygit2.Repository, oid: str, torn: TornObjects) -> bool:
     """Return whether everything that an object leads to can be read."""
     cut_off = _shallow(repository)
     seen: set[str] = set()
@@ -171,7 +128,7 @@ def _has_all(repository: pygit2.Repository, oid: str) -> bool:
         if oid in seen:
             continue
         seen.add(oid)
-        item = _get(repository, oid)
+        item = _get(repository, oid, torn)
         if item is None:
             return False
         if isinstance(item, pygit2.Commit):
@@ -183,37 +140,14 @@ def _has_all(repository: pygit2.Repository, oid: str) -> bool:
 
 
 def _get(
-    repository: pygit2.Repository, oid: str
+    repository: pygit2.Repository, oid: str, torn: TornObjects
 ) -> Any:  # the stubs have no object that may be a commit
-    """Return an object, or None if it cannot be read."""
+    """Return an object, or None if it cannot be read. Its torn file is moved aside."""
     try:
         return repository.get(oid)
     except _UNREADABLE:
-        discard(opening.common_folder(repository), oid)
+        torn.move([oid])
         return None
-
-
-def discard(home: Path, oid: str) -> None:
-    """Remove the file of a damaged object: while the file exists, git takes the object for written
-    and does not write it again."""
-    path = opening.locate_loose(home, oid)
-    with contextlib.suppress(OSError):
-        if not control_files.is_linked(home, path) and _is_plain(path) and _is_torn(path, oid):
-            path.unlink()
-
-
-def _is_torn(path: Path, oid: str) -> bool:
-    """Return whether the file does not hold the object. Files larger than any of ours pass."""
-    digest = hashlib.sha1()  # noqa: S324  git's own hash
-    unpacked, size = zlib.decompressobj(), 0
-    packed = path.read_bytes()
-    with contextlib.suppress(zlib.error):
-        while packed and size <= MAX_FILE_BYTES:
-            part = unpacked.decompress(packed, CHUNK)
-            packed = unpacked.unconsumed_tail
-            digest.update(part)
-            size += len(part)
-    return size <= MAX_FILE_BYTES and digest.hexdigest() != oid
 
 
 def _shallow(repository: pygit2.Repository) -> set[str]:

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pygit2
 import structlog
@@ -17,6 +18,7 @@ from agent_memory.features.memories.adapters.git import (
     reading,
     records,
     refs,
+    syncing,
     trees,
 )
 from agent_memory.features.memories.adapters.git.file_modes import FileModes
@@ -25,6 +27,7 @@ from agent_memory.features.memories.adapters.git.note_edits import NoteEdit
 from agent_memory.features.memories.adapters.git.pruning import Pruner
 from agent_memory.features.memories.adapters.git.reading import NoteReader
 from agent_memory.features.memories.adapters.git.remotes import Remotes
+from agent_memory.features.memories.adapters.git.torn_objects import TornObjects
 from agent_memory.features.memories.model import memories as memory_rules
 from agent_memory.features.memories.model.memories import Draft, Home, Memory
 from agent_memory.features.memories.model.notes import NotebookContents, NoteProblem
@@ -48,6 +51,7 @@ class GitNotebook:
         modes: FileModes,
         indexes: NoteIndexes,
         remotes: Remotes,
+        torn: TornObjects,
         worker: Worker | None = None,
     ) -> None:
         self._home = home
@@ -55,6 +59,7 @@ class GitNotebook:
         self._modes = modes
         self._indexes = indexes
         self._remotes = remotes
+        self._torn = torn
         self._reader = NoteReader(home, domain, worker)
         self._pruning = Pruner(
             modes=modes, scratch=remotes.scratch, is_cancelled=remotes.closed.is_set
@@ -153,12 +158,20 @@ class GitNotebook:
                 moved += count
         return moved
 
+    def find_torn(self) -> list[str]:
+        with self._open_repository(alone=False):
+            return self._torn.find()
+
     def repair(self) -> int:
         with self._open_repository() as repository:
-            return sum(self._repair(repository, name) for name in mending.find_damaged(repository))
+            moved = self._torn.move(self._torn.find())
+            if moved:
+                log.warning("notes.torn_objects_set_aside", home=self._home, objects=moved[:20])
+            damaged = mending.find_damaged(repository, self._torn)
+            return len(moved) + sum(self._repair(repository, name) for name in damaged)
 
     def _repair(self, repository: pygit2.Repository, name: str) -> bool:
-        commit = mending.find_last_whole(repository, name)
+        commit = mending.find_last_whole(repository, name, self._torn)
         mending.reset_ref(repository, name, commit)
         self._modes.fix_ref(name)
         if commit:
@@ -234,7 +247,8 @@ class GitNotebook:
                 for namespace in memory_rules.NAMESPACES:
                     refs.check_links(repository, place.tracking + namespace)
                     refs.release(repository, place.tracking + namespace, self._indexes.since)
-            self._remotes.fetch(place, environ)
+            with syncing.syncing_objects(place.home):
+                self._remotes.fetch(place, environ)
         with self._open_repository() as repository:
             for namespace in memory_rules.NAMESPACES:
                 theirs = refs.get_tip(repository, place.tracking + namespace)
@@ -277,6 +291,8 @@ class GitNotebook:
         moved = refs.advance(repository, name, old, new, message, self._indexes.since)
         if moved:
             self._modes.fix_ref(name)
+            if old is None:
+                syncing.sync_new_ref(Path(self._home), name)
         return moved
 
     @contextlib.contextmanager
@@ -369,6 +385,7 @@ class GitNotebook:
         who = commits.get_signature(repository)
         commit = str(repository.create_commit(None, who, who, message + "\n", oids[-1], [*parents]))
         self._modes.fix_objects([*filter(None, blobs.values()), *map(str, oids), commit])
+        syncing.sync_objects_folder(Path(self._home))
         if not self._advance(repository, refs.name_of(namespace), index.tip, commit, message):
             return False
         index.tip = commit

@@ -10,7 +10,7 @@ import pygit2
 import structlog
 from pygit2.enums import ObjectType
 
-from agent_memory.features.memories.adapters.git import mending
+from agent_memory.features.memories.adapters.git.torn_objects import TornObjects
 from agent_memory.platform import durable
 
 MAIN = "refs/heads/main"
@@ -23,7 +23,7 @@ _UNREADABLE = (pygit2.GitError, KeyError, OSError, ValueError)
 log = structlog.get_logger()
 
 
-def make(path: Path) -> None:
+def make(path: Path, torn: TornObjects) -> None:
     """Make or mend a repository at `path`, whole or not at all. Git syncs objects and refs to disk,
     but not the files of a new repository."""
     if not path.exists():
@@ -33,7 +33,7 @@ def make(path: Path) -> None:
         durable.sync_folder(path.parent)
     elif not _is_sound(path):
         log.warning("notes.repository_mended", path=str(path))
-        _mend(path)
+        _mend(path, torn)
 
 
 def _make_draft(path: Path) -> Path:
@@ -73,7 +73,7 @@ def _is_sound(path: Path) -> bool:
         return False
 
 
-def _mend(path: Path) -> None:
+def _mend(path: Path, torn: TornObjects) -> None:
     """Replace damaged files by those of a new repository; objects and notes stay."""
     draft = _make_draft(path)
     for name in _SKELETON:
@@ -83,7 +83,7 @@ def _mend(path: Path) -> None:
         if source.is_dir():
             target.mkdir(mode=OWNER_ONLY, exist_ok=True)
         elif source.parent.parent.name == "objects":
-            mending.discard(path, source.parent.name + source.name)
+            torn.move([source.parent.name + source.name])
             if not target.exists():
                 source.replace(target)
     main = path / MAIN

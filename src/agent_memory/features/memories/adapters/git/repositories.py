@@ -14,7 +14,6 @@ from agent_memory.features.memories.adapters.git import (
     commits,
     control_files,
     file_modes,
-    mending,
     opening,
     own,
     remotes,
@@ -23,6 +22,7 @@ from agent_memory.features.memories.adapters.git.file_modes import FileModes
 from agent_memory.features.memories.adapters.git.index import NoteIndexes
 from agent_memory.features.memories.adapters.git.notebook import GitNotebook
 from agent_memory.features.memories.adapters.git.remotes import Remotes
+from agent_memory.features.memories.adapters.git.torn_objects import TornObjects
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import CloneInfo, RepositoryInfo
 from agent_memory.kernel.errors import GitFailed, InvalidInput
@@ -30,7 +30,7 @@ from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Worker
 
 SCRATCH = "scratch"
-TORN = "torn-objects"  # in the data folder: git objects that a crash truncated
+TORN = "torn-objects"  # in the data folder: git objects that a crash left incomplete
 
 log = structlog.get_logger()
 
@@ -51,7 +51,7 @@ class GitRepositories:
         self._remotes = Remotes(scratch=data_folder / SCRATCH, seconds=remote_seconds)
         self._indexes = NoteIndexes()
         self._making = threading.Lock()
-        self._checked: set[Path] = set()
+        self._checked: set[Home] = set()
         # Both apply to the whole process. A finished capture must be on disk, and partial clones
         # can be read as far as they go.
         pygit2.settings.enable_fsync_gitdir(True)
@@ -110,9 +110,10 @@ class GitRepositories:
                 raise GitFailed(f"{home} cannot be read: {exc}") from exc
 
     def open_notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
-        self._check_once(Path(home))
+        torn = TornObjects(Path(home), self._data_folder / TORN)
+        self._check_once(home, torn)
         if self._is_own(home):
-            self._make(Path(home))
+            self._make(Path(home), torn)
             modes = FileModes(home=Path(home), umask=file_modes.OWNER_ONLY)
         elif self.exists(home):
             modes = FileModes.from_home(Path(home))
@@ -124,6 +125,7 @@ class GitRepositories:
             modes=modes,
             indexes=self._indexes,
             remotes=self._remotes,
+            torn=torn,
             worker=self._worker,
         )
 
@@ -139,23 +141,23 @@ class GitRepositories:
     def _is_own(self, home: Home) -> bool:
         return Path(home).is_relative_to(self._data_folder.resolve())
 
-    def _check_once(self, home: Path) -> None:
-        """Set truncated objects aside, once per process: a crash left them before this start."""
+    def _check_once(self, home: Home, torn: TornObjects) -> None:
+        """Move torn objects aside, once per process: a crash left them before this start."""
         with self._making:
             if home in self._checked:
                 return
             try:
-                torn = mending.quarantine_torn(home, self._data_folder / TORN)
+                moved = torn.move(torn.find())
             except OSError as exc:
                 raise GitFailed(f"the objects of {home} cannot be checked: {exc}") from exc
             self._checked.add(home)
-        if torn:
-            log.warning("notes.torn_objects_set_aside", home=str(home), objects=torn[:20])
+        if moved:
+            log.warning("notes.torn_objects_set_aside", home=home, objects=moved[:20])
 
-    def _make(self, path: Path) -> None:
+    def _make(self, path: Path, torn: TornObjects) -> None:
         with self._making:
             try:
-                own.make(path)
+                own.make(path, torn)
             except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
                 raise GitFailed(f"our own repository {path} cannot be created: {exc}") from exc
 
