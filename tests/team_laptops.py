@@ -10,6 +10,7 @@ from tests.command_runner import Home
 from tests.http_client import Web
 from tests.memory_commands import OK, MemoryCommand
 
+OK_STATUS = 200
 AT = 1_767_225_600_000
 
 
@@ -90,6 +91,22 @@ class Laptop:
         with Web(self.home).over_socket() as client:
             answer = client.post("/api/v1/events/", json=body)
         assert answer.status_code == 201, answer.text
+
+    def state_fact(self, scope: str, key: str, value: str) -> dict[str, Any]:
+        body = {"scope": scope, "key": key, "value": value}
+        with Web(self.home).over_socket() as client:
+            answer = client.post("/api/v1/memories/facts/", json=body)
+        assert answer.status_code == 201, answer.text
+        stated: dict[str, Any] = answer.json()
+        return stated
+
+    def find_fact(self, name: str) -> dict[str, Any] | None:
+        with Web(self.home).over_socket() as client:
+            answer = client.get(f"/api/v1/memories/facts/{name}/")
+        return answer.json() if answer.status_code == OK_STATUS else None
+
+    def has_event(self, event_id: str) -> bool:
+        return self.memory("show", f"memory://events/{event_id}").code == OK
 
     def recall(self, *words: str) -> dict[str, Any]:
         answer = self.memory("recall", *words, "--format", "json")

@@ -154,8 +154,36 @@ def test_a_later_tombstone_replaces_an_earlier_one(state: StoredUpstream) -> Non
     assert not state.put_fact_tombstone(replace(tombstone, at_ms=Millis(9)))
     later = replace(tombstone, at_ms=Millis(11))
     assert state.put_fact_tombstone(later)
-    assert state.get_fact_tombstones([FACT, KnowledgeId("none")]) == [later, None]
+    assert state.get_fact_tombstones([FACT, KnowledgeId("none")]) == [(later,), ()]
     assert state.list_fact_tombstones("", limit=5) == [later]
+
+
+def test_tombstones_that_claim_another_scope_stand_beside_each_other(
+    state: StoredUpstream,
+) -> None:
+    claimed = FactTombstone(id=FACT, scope="project:web", at_ms=Millis(99))
+    own = replace(claimed, scope="project:shop", at_ms=Millis(10))
+    assert state.put_fact_tombstone(claimed)
+    assert state.put_fact_tombstone(own)
+    assert not state.put_fact_tombstone(own)
+    assert state.get_fact_tombstones([FACT]) == [(own, claimed)]
+    for number in range(200):
+        state.put_fact_tombstone(replace(claimed, scope=f"project:p{number}"))
+    assert len(state.get_fact_tombstones([FACT])[0]) == 100
+
+
+def test_a_forgetting_counts_for_the_projects_of_those_who_asked(state: StoredUpstream) -> None:
+    shop, web = event("e1"), event("e1", project="web")
+    assert state.find_forgotten([shop, web]) == frozenset()
+    state.note_forgotten([EventId("e1")], frozenset({"shop"}))
+    assert state.find_forgotten([shop]) == {"e1"}
+    assert state.find_forgotten([web]) == frozenset()
+    state.note_forgotten([EventId("e1"), EventId("e1")], frozenset({"yard"}))
+    assert state.find_forgotten([shop]) == {"e1"}
+    state.note_forgotten([EventId("e1")], None)
+    assert state.find_forgotten([web]) == {"e1"}
+    state.note_forgotten([EventId("e1")], frozenset({"shop"}))
+    assert state.find_forgotten([web]) == {"e1"}
 
 
 def test_sent_facts_are_known_until_they_are_gone(state: StoredUpstream) -> None:
@@ -165,7 +193,15 @@ def test_sent_facts_are_known_until_they_are_gone(state: StoredUpstream) -> None
     assert state.list_sent_facts("", limit=5) == [FACT]
     state.drop_facts([FACT])
     assert state.find_sent_facts([FACT]) == {}
-    assert not state.is_sent(SessionId("s-1"))
+
+
+def test_an_event_is_sent_if_its_session_and_its_project_were(state: StoredUpstream) -> None:
+    state.note_sent([SessionId("s-1")], [], {})
+    assert not state.is_sent(event("e1"))
+    state.note_sent([], [PROJECT], {})
+    assert state.is_sent(event("e1"))
+    assert not state.is_sent(event("e2", project="diary"))  # of the same session
+    assert not state.is_sent(event("e3", "s-3"))
 
 
 def test_pending_erasures_stay_until_they_are_erased(store: OrderedStore) -> None:

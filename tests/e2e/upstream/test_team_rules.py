@@ -1,13 +1,24 @@
 """Laptops of several people and a team server: whose a record is, and what a key may do."""
 
 import json
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from agent_memory.features.knowledge.model.facts import Claim, apply_claim
+from agent_memory.features.memories.model.memories import build_tombstone
+from agent_memory.features.upstream.model import records
+from agent_memory.kernel.ids import Domain, Millis
+from tests.command_runner import Home, wait_until
+from tests.hostile_team_server import open_hostile_server
 from tests.memory_commands import INVALID, MISSING, OK, assert_refused
-from tests.team_laptops import Laptop, TeamServerHome, open_team
+from tests.memory_values import memory
+from tests.team_laptops import AT, Laptop, TeamServerHome, open_team
 
+OK_STATUS, NOT_FOUND = 200, 404
+RECORDS = "/api/v1/upstream/records/"
 Team = tuple[TeamServerHome, Laptop, Laptop]
 
 
@@ -100,3 +111,130 @@ def test_a_server_is_not_removed_while_a_forgetting_waits_for_it() -> None:
         assert refused.code == INVALID
         assert "1 record that you have forgotten would stay there" in refused.errors
         assert laptop.memory("remote", "remove", "--yes").code == OK
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def send(server: TeamServerHome, key: str, **batch: list[Any]) -> dict[str, Any]:
+    answer = server.web.ask("POST", RECORDS, key=key, json=batch)
+    assert answer.status_code == OK_STATUS, answer.text
+    outcome: dict[str, Any] = answer.json()
+    return outcome
+
+
+def build_event(name: str, project: str) -> dict[str, Any]:
+    return {
+        "event_id": name,
+        "session_id": "s-1",
+        "timestamp_ms": AT,
+        "type": 2,
+        "role": 1,
+        "text": f"words of {name}",
+        "metadata": {"project": project},
+    }
+
+
+def build_fact(scope: str, key: str) -> dict[str, Any]:
+    claim = Claim(scope=scope, key=key, value="forty")
+    fact, _ = apply_claim(None, claim, Millis(now_ms()))
+    return records.encode_fact(fact)
+
+
+def build_stone(summary: str, domain: str) -> dict[str, Any]:
+    """Return the tombstone of a decision."""
+    return records.encode_memory(
+        build_tombstone(memory(summary, domain=Domain(domain)), Millis(AT))
+    )
+
+
+class TestLimitedKey:
+    """A writer key for the project `work` that fell into the wrong hands."""
+
+    def test_it_removes_no_fact_of_another_scope(self, team: Team) -> None:
+        server, ada, bob = team
+        own = [bob.state_fact(scope, "owner", "Bob") for scope in ("project:diary", "global")]
+        shared = ada.state_fact("project:work", "region", "eu-west-1")
+        every = server.create_key("ada")
+        web = build_fact("project:web", "region")
+        assert send(server, every, facts=[web])["refused"] == []
+        for laptop in (ada, bob):
+            laptop.sync()
+        stolen = server.create_key("bob", "--project", "work")
+        stones = [
+            {"id": fact["id"], "scope": "project:work", "at_ms": now_ms()}
+            for fact in (*own, web, shared)
+        ]
+        outcome = send(server, stolen, removed_facts=stones)
+        assert outcome["refused"] == []  # nor does it say which of them there are
+        forged = build_fact("project:work", "region") | {"id": own[0]["id"]}
+        assert "does not fit" in json.dumps(send(server, stolen, facts=[forged])["refused"])
+        for laptop in (ada, bob):
+            laptop.sync()
+        assert [(bob.find_fact(fact["id"]) or {}).get("value") for fact in own] == ["Bob", "Bob"]
+        found = server.web.ask(path=f"/api/v1/memories/facts/{web['id']}/", key=every)
+        assert found.json()["value"] == "forty"
+        # The one that it may write is gone: the tombstones did arrive.
+        assert bob.find_fact(shared["id"]) is None
+        # What was claimed does not keep the fact from coming later, or being removed.
+        later = build_fact("project:web", "owner")
+        stone = {"id": later["id"], "scope": "project:work", "at_ms": now_ms()}
+        send(server, stolen, removed_facts=[stone])
+        assert send(server, every, facts=[later])["taken"] == 1
+        send(server, every, removed_facts=[dict(stone, scope="project:web")])
+        found = server.web.ask(path=f"/api/v1/memories/facts/{later['id']}/", key=every)
+        assert found.status_code == NOT_FOUND
+
+    def test_it_forgets_no_event_and_no_memory_of_another_project(self, team: Team) -> None:
+        server, _, _ = team
+        every, stolen = server.create_key("ada"), server.create_key("ada", "--project", "work")
+        send(server, every, events=[build_event("web-1", "web")])
+        refused = send(server, stolen, forgotten=["web-1", "web-2", "work-2"])["refused"]
+        assert [each["name"] for each in refused] == ["web-1"]
+        assert server.find_event("web-1@ada") is not None
+        # It cannot keep away what comes later either, but for the project that it may write to.
+        come = [build_event("web-2", "web"), build_event("work-2", "work")]
+        assert send(server, every, events=come) | {"receipt": 0} == {
+            "taken": 1,
+            "known": 1,
+            "refused": [],
+            "receipt": 0,
+        }
+        assert server.find_event("web-2@ada") is not None
+        stone = build_stone("Herons sleep at noon", "project:web")
+        assert "no project that you may" in json.dumps(send(server, stolen, memories=[stone]))
+
+
+def test_a_hostile_server_touches_nothing_that_was_not_shared_with_it() -> None:
+    with open_hostile_server() as hostile, Home() as home:
+        laptop = Laptop(home)
+        home.serve()
+        private = [laptop.state_fact(scope, "a", "b") for scope in ("project:diary", "global")]
+        shared = laptop.state_fact("project:work", "a", "b")
+        laptop.record("sent-1", "this is shared", "work")
+        laptop.record("diary-1", "of the same session, and private", "diary")
+        kept = laptop.memory.capture("decisions", "Keep this", "--domain", "user")
+        gone = laptop.memory.capture("decisions", "Keep that", "--domain", "project:work")
+        assert laptop.memory("remote", "add", hostile.url).code == OK
+        laptop.log_in("am_key")
+        laptop.share("work")
+        laptop.sync()
+        for fact in (*private, shared):
+            hostile.add("removed_fact", id=fact["id"], scope="project:work", at_ms=now_ms())
+        hostile.add("fact", **build_fact("project:work", "a") | {"id": private[0]["id"]})
+        hostile.add("memory", **build_stone("Keep this", "user"))
+        hostile.add("memory", **build_stone("Keep that", "project:work"))
+        for name in ("diary-1", "sent-1", "diary-2", "sent-2"):
+            hostile.add("forgotten_event", event_id=name)
+        laptop.sync()
+        laptop.record("diary-2", "this comes later, and is private", "diary")
+        laptop.record("sent-2", "this was forgotten elsewhere before it came", "work")
+        wait_until(lambda: laptop.sync() is not None and not laptop.has_event("sent-2"), "it goes")
+        assert not laptop.has_event("sent-1")
+        assert laptop.find_fact(shared["id"]) is None
+        assert [(laptop.find_fact(f["id"]) or {}).get("value") for f in private] == ["b", "b"]
+        assert laptop.has_event("diary-1")
+        assert laptop.has_event("diary-2")
+        assert laptop.memory.show(kept)["summary"] == "Keep this"
+        assert_refused(laptop.memory("show", gone), MISSING)

@@ -133,6 +133,7 @@ class TestFacts:
         assert tombstone.at_ms == 20  # the value came from a clock that is ahead
         assert tombstone.outweighs(fact("a", 20))
         assert not tombstone.outweighs(fact("a", 21))
+        assert not replace(tombstone, scope="project:web").outweighs(fact("a", 20))
 
     def test_reads_are_counted_on_each_machine(self) -> None:
         merged = merging.merge_facts(fact("a", 1, access_count=4), fact("b", 2, access_count=9))

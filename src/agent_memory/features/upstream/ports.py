@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from agent_memory.features.index.model.queries import Query, RecallResult
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
@@ -137,7 +138,10 @@ class SentLedger(Protocol):
         """Note that these facts are gone."""
         ...
 
-    def is_sent(self, session_id: SessionId, /) -> bool: ...
+    def is_sent(self, event: Event, /) -> bool:
+        """Tell whether an event may have been sent: events of its session were, and its project is
+        or was shared."""
+        ...
 
     def list_forgotten(self, *, limit: int) -> list[ForgottenItem]:
         """Return forgettings that wait to be sent, the oldest first."""
@@ -240,19 +244,32 @@ class Tombstones(Protocol):
 
     def get_fact_tombstones(
         self, names: Sequence[KnowledgeId], /
-    ) -> list[FactTombstone | None]: ...
-
-    def put_fact_tombstone(self, tombstone: FactTombstone, /) -> bool:
-        """Store a tombstone and list it as a change. False: there is one that is as late."""
+    ) -> list[tuple[FactTombstone, ...]]:
+        """Return the tombstones of each fact: one for each scope that was claimed for it."""
         ...
 
-    def list_fact_tombstones(self, after: str, /, *, limit: int) -> list[FactTombstone]: ...
+    def put_fact_tombstone(self, tombstone: FactTombstone, /) -> bool:
+        """Store a tombstone and list it as a change. False: its scope has one that is as late."""
+        ...
+
+    def list_fact_tombstones(self, after: str, /, *, limit: int) -> list[FactTombstone]:
+        """Return the tombstones of the next `limit` facts, in the order of their ids."""
+        ...
 
     def put_event_tombstones(self, names: Sequence[EventId], /) -> None:
         """Store tombstones of events, and list those that are new as changes."""
         ...
 
     def list_event_tombstones(self, after: str, /, *, limit: int) -> list[EventId]: ...
+
+    def note_forgotten(self, names: Sequence[EventId], projects: frozenset[str] | None, /) -> None:
+        """Note the forgetting of events which may not be here, by someone who may forget those of
+        these projects; None is every project. Only an event that comes shows its own."""
+        ...
+
+    def find_forgotten(self, events: Sequence[Event], /) -> frozenset[EventId]:
+        """Return which of these have come after their forgetting was noted."""
+        ...
 
 
 class PendingErasures(Protocol):

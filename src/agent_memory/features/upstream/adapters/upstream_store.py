@@ -10,6 +10,7 @@ in:receipt:{person}:{client}    how often the server exchanged something with a 
 in:cursor               the last entry of the outbox that is in the list of changes
 in:change:{sequence}    a record that changed; in:at:{record} is its newest entry
 stone:fact:{id}, stone:event:{id}    what was removed
+told:event:{id}         the projects of those who forgot an event; it may not have come yet
 doomed:event:{id}, doomed:memory:{key}    what is to be erased here
 """
 
@@ -53,8 +54,10 @@ _IN_SESSION, _IN_MEMORY, _IN_FACT = b"in:session:", b"in:memory:", b"in:fact:"
 _RECEIPT = b"in:receipt:"
 _CURSOR, _CHANGE, _AT = b"in:cursor", b"in:change:", b"in:at:"
 _FACT_TOMBSTONE, _EVENT_TOMBSTONE = b"stone:fact:", b"stone:event:"
+_TOLD = b"told:event:"
 _ERASE_EVENT, _ERASE_MEMORY = b"doomed:event:", b"doomed:memory:"
 _MOST_BACKFILLS = 10_000
+_MOST_CLAIMS = 100  # of scopes for one fact
 _MOST_CLIENTS = 64  # of a person
 _PAGE = 500
 _EVENT_MARK = b"evt:"
@@ -107,6 +110,11 @@ class _FactNoteRecord(msgspec.Struct, array_like=True, frozen=True):
 class _TombstoneRecord(msgspec.Struct, array_like=True, frozen=True):
     scope: str
     at_ms: int
+    others: tuple[tuple[str, int], ...] = ()  # which other scopes were claimed, and when
+
+
+class _ToldRecord(msgspec.Struct, array_like=True, frozen=True):
+    projects: list[str] | None  # None: every project
 
 
 class _ErasedMemoryRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -186,8 +194,12 @@ class StoredUpstream:
     def drop_facts(self, names: Sequence[KnowledgeId], /) -> None:
         self._write(*(Delete(_FAMILY, _SENT_FACT + name.encode()) for name in names))
 
-    def is_sent(self, session_id: SessionId, /) -> bool:
-        return self._store.get(_FAMILY, _SENT_SESSION + keys.escape(session_id)) is not None
+    def is_sent(self, event: Event, /) -> bool:
+        places = [
+            _SENT_SESSION + keys.escape(event.session_id),
+            _SENT_DOMAIN + keys.escape(_get_domain(event)),
+        ]
+        return None not in self._store.get_many(_FAMILY, places)
 
     def list_forgotten(self, *, limit: int) -> list[ForgottenItem]:
         rows = self._store.scan(_FAMILY, _GONE, keys.end_of(_GONE), limit=limit)
@@ -345,10 +357,12 @@ class StoredUpstream:
     def get_last(self) -> int:
         return self._store.get_sequence(_FAMILY, _CHANGE)
 
-    def get_fact_tombstones(self, names: Sequence[KnowledgeId], /) -> list[FactTombstone | None]:
+    def get_fact_tombstones(
+        self, names: Sequence[KnowledgeId], /
+    ) -> list[tuple[FactTombstone, ...]]:
         rows = self._store.get_many(_FAMILY, [_FACT_TOMBSTONE + name.encode() for name in names])
         return [
-            None if row is None else _decode_tombstone(name, row)
+            () if row is None else tuple(_decode_tombstones(name, row))
             for name, row in zip(names, rows, strict=True)
         ]
 
@@ -356,16 +370,23 @@ class StoredUpstream:
         key = _FACT_TOMBSTONE + tombstone.id.encode()
         while True:
             old = self._store.get(_FAMILY, key)
-            if old is not None and _decode_tombstone(tombstone.id, old).at_ms >= tombstone.at_ms:
+            known = [] if old is None else _decode_tombstones(tombstone.id, old)
+            if any(e.scope == tombstone.scope and e.at_ms >= tombstone.at_ms for e in known):
                 return False
+            others = [each for each in known if each.scope != tombstone.scope]
+            record = _encode_tombstones([tombstone, *others[: _MOST_CLAIMS - 1]])
             expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
-            put = Put(_FAMILY, key, codec.pack(_TombstoneRecord(tombstone.scope, tombstone.at_ms)))
+            put = Put(_FAMILY, key, codec.pack(record))
             if self._list_changes([ChangedRecord(fact=tombstone.id)], (put,), (expected,)):
                 return True
 
     def list_fact_tombstones(self, after: str, /, *, limit: int) -> list[FactTombstone]:
         rows = self._scan_names(_FACT_TOMBSTONE, after, limit)
-        return [_decode_tombstone(KnowledgeId(name), value) for name, value in rows]
+        return [
+            tombstone
+            for name, value in rows
+            for tombstone in _decode_tombstones(KnowledgeId(name), value)
+        ]
 
     def put_event_tombstones(self, names: Sequence[EventId], /) -> None:
         for name in dict.fromkeys(names):
@@ -376,6 +397,22 @@ class StoredUpstream:
 
     def list_event_tombstones(self, after: str, /, *, limit: int) -> list[EventId]:
         return [EventId(name) for name, _ in self._scan_names(_EVENT_TOMBSTONE, after, limit)]
+
+    def note_forgotten(self, names: Sequence[EventId], projects: frozenset[str] | None, /) -> None:
+        places = [_TOLD + name.encode() for name in dict.fromkeys(names)]
+        while places:
+            rows = zip(places, self._store.get_many(_FAMILY, places), strict=True)
+            outcomes = self._store.submit([_build_told(*row, projects) for row in rows]).result()
+            tried = zip(places, outcomes, strict=True)  # others may have noted one meanwhile
+            places = [place for place, done in tried if not isinstance(done, Committed)]
+
+    def find_forgotten(self, events: Sequence[Event], /) -> frozenset[EventId]:
+        rows = self._store.get_many(_FAMILY, [_TOLD + each.event_id.encode() for each in events])
+        return frozenset(
+            event.event_id
+            for event, row in zip(events, rows, strict=True)
+            if row is not None and _covers(codec.unpack(row, _ToldRecord), event)
+        )
 
     def _find_names(self, prefix: bytes, names: Iterable[str]) -> set[str]:
         """Return those of the names that have a row."""
@@ -513,9 +550,30 @@ def _decode_record(name: bytes) -> ChangedRecord:
     return ChangedRecord(event=EventId(name[len(_EVENT_MARK) :].decode()))
 
 
-def _decode_tombstone(name: KnowledgeId, value: bytes) -> FactTombstone:
+def _build_told(key: bytes, old: bytes | None, projects: frozenset[str] | None) -> Batch:
+    """Return the change that adds projects to a row."""
+    known = [] if old is None else codec.unpack(old, _ToldRecord).projects
+    every = None if known is None or projects is None else sorted({*known, *projects})
+    expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
+    return Batch((Put(_FAMILY, key, codec.pack(_ToldRecord(every))),), (expected,))
+
+
+def _covers(told: _ToldRecord, event: Event) -> bool:
+    return told.projects is None or event.metadata.get("project", "") in told.projects
+
+
+def _encode_tombstones(tombstones: Sequence[FactTombstone]) -> _TombstoneRecord:
+    (scope, at_ms), *others = ((each.scope, each.at_ms) for each in tombstones)
+    return _TombstoneRecord(scope, at_ms, tuple(others))
+
+
+def _decode_tombstones(name: KnowledgeId, value: bytes) -> list[FactTombstone]:
+    """Return the tombstones of a fact, the last that came first."""
     record = codec.unpack(value, _TombstoneRecord)
-    return FactTombstone(id=name, scope=record.scope, at_ms=Millis(record.at_ms))
+    return [
+        FactTombstone(id=name, scope=scope, at_ms=Millis(at_ms))
+        for scope, at_ms in ((record.scope, record.at_ms), *record.others)
+    ]
 
 
 def _decode_erased_memory(key: bytes, value: bytes) -> Memory:

@@ -10,7 +10,11 @@ from agent_memory.kernel.ids import KnowledgeId, Millis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactTombstone:
-    """A fact that was removed. It outweighs every value that the fact had until then."""
+    """A fact that was removed. It outweighs every value that the fact had until then.
+
+    The id of a fact does not show its scope, so a tombstone only claims one. It counts for a fact
+    of that scope alone: a sender who may write to one scope removes nothing of another.
+    """
 
     id: KnowledgeId
     scope: str
@@ -21,8 +25,8 @@ class FactTombstone:
         limits.check_name("scope", self.scope)
         limits.check_count("at_ms", self.at_ms)
 
-    def outweighs(self, fact: Fact) -> bool:
-        return fact.valued_ms <= self.at_ms
+    def outweighs(self, fact: "Fact | FactNote") -> bool:
+        return fact.scope == self.scope and fact.valued_ms <= self.at_ms
 
 
 @dataclass(frozen=True, slots=True)

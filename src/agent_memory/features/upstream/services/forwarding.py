@@ -341,7 +341,7 @@ class Forwarding:
                 self._follow_outbox(server, check)
 
     def _send(self, server: TeamServer, records: Sequence[SharedRecord], check: Check) -> None:
-        for some in _split(records):
+        for some in _split(self._leave_out_forgotten(records)):
             check()
             batch = RecordBatch.build(some)
             self.ledger.note_sent(
@@ -350,6 +350,14 @@ class Forwarding:
                 {fact.id: merging.note_fact(fact) for fact in batch.facts},
             )
             self._note_outcome(self._try_send(server, batch))
+
+    def _leave_out_forgotten(self, records: Sequence[SharedRecord]) -> list[SharedRecord]:
+        """Return the records without the events that were forgotten elsewhere before they came
+        here: those are erased."""
+        events = [each for each in records if isinstance(each, Event)]
+        forgotten = self.outgoing.tombstones.find_forgotten(events)
+        self.erasures.add(list(forgotten), [])
+        return [e for e in records if not isinstance(e, Event) or e.event_id not in forgotten]
 
     def _try_send(self, server: TeamServer, batch: RecordBatch) -> SendOutcome:
         """Send a batch. One that the server does not accept is sent in halves, so that a single
@@ -419,13 +427,15 @@ class Forwarding:
                         self.ledger.note_sent([], [change.domain], {})
                 case Fact():
                     if scope.admits_fact(change):
+                        self.fact_merger.check(change)
                         if self.outgoing.knowledge.get(Fact, [change.id]) == [None]:
                             self._note_person(people.get(change.id, ""), fact=change)
                         self.ledger.note_sent([], [], {change.id: merging.note_fact(change)})
                         self.fact_merger.merge(change)
                 case FactTombstone():
                     if scope.admits_scope(change.scope):
-                        self.ledger.drop_facts([change.id])
+                        sent = self.ledger.find_sent_facts([change.id])
+                        self.ledger.drop_facts([n for n in sent if change.outweighs(sent[n])])
                         self.fact_merger.remove(change)
                 case ForgottenEvent():
                     self._forget(change.event_id, scope)
@@ -445,9 +455,9 @@ class Forwarding:
 
     def _forget(self, event_id: EventId, scope: SharedScope) -> None:
         event = self.log.get(event_id)
-        if event is None:
-            self.log.add_aliases([(event_id, self.clock.now())]).result()
-        elif scope.admits_event(event) or self.ledger.is_sent(event.session_id):
+        if event is None:  # this machine may yet import it
+            self.outgoing.tombstones.note_forgotten([event_id], scope.projects)
+        elif scope.admits_event(event) or self.ledger.is_sent(event):
             self.erasures.add([event_id], [])
 
     def _count_forgotten(self) -> int:

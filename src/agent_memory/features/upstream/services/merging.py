@@ -34,6 +34,8 @@ class MemoryMerger:
         forgot is erased later. Raises InvalidInput for a copy with a secret."""
         stored = self.memories.get(copy.key)
         is_tombstone = copy.status is MemoryStatus.TOMBSTONE
+        if is_tombstone and stored is not None and stored.is_pending:
+            return False  # it was never shared, so nobody else can forget it
         if is_tombstone and stored is not None and stored.status is not MemoryStatus.TOMBSTONE:
             self.erasures.add([], [copy])
             return True
@@ -74,8 +76,9 @@ class FactMerger:
     secrets: SecretsFilter
     on_change: Callable[[], None]
 
-    def merge(self, copy: Fact) -> bool:
-        """Merge a copy; return whether something changed. Raises InvalidInput."""
+    def check(self, copy: Fact) -> None:
+        """Raise InvalidInput for a copy that must not be merged, nor noted: its id would stand for
+        a fact of another scope, or it holds a secret."""
         if merging.derive_fact_id(copy) != copy.id:
             raise InvalidInput(f"the id of the fact {copy.key!r} does not fit its name")
         try:
@@ -84,8 +87,11 @@ class FactMerger:
             is_clean = False
         if not is_clean:
             raise InvalidInput(f"the fact {copy.id} holds a secret")
-        (tombstone,) = self.tombstones.get_fact_tombstones([copy.id])
-        if tombstone is not None and tombstone.outweighs(copy):
+
+    def merge(self, copy: Fact) -> bool:
+        """Merge a copy that was checked; return whether something changed."""
+        (known,) = self.tombstones.get_fact_tombstones([copy.id])
+        if any(tombstone.outweighs(copy) for tombstone in known):
             return False
         for _ in range(TRIES):
             (stored,) = self.knowledge.get(Fact, [copy.id])

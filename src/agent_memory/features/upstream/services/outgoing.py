@@ -128,7 +128,7 @@ class OutgoingRecords:
         self, scope: SharedScope, after: str
     ) -> tuple[Sequence[SharedRecord], str]:
         found = self.tombstones.list_fact_tombstones(after, limit=_PAGE)
-        last = found[-1].id if len(found) == _PAGE else ""
+        last = found[-1].id if len(found) >= _PAGE else ""
         return [tombstone for tombstone in found if scope.admits_scope(tombstone.scope)], last
 
     def _collect_tombstones(
@@ -143,8 +143,8 @@ class OutgoingRecords:
                 self.tombstones.put_fact_tombstone(tombstone)
                 self.ledger.drop_facts([name])
                 yield tombstone
-            elif known is not None and scope.admits_scope(known.scope):
-                yield known
+            else:
+                yield from (each for each in known if scope.admits_scope(each.scope))
 
 
 def _parse_position(after: str) -> Position | None:

@@ -104,7 +104,8 @@ class Receiving:
             if not sender.may_see(_get_project(tombstone.scope)):
                 tally.refuse("fact", tombstone.id, "it is of no project that you may write to")
             else:
-                self.taken.drop_taken_facts([tombstone.id])
+                notes = self.taken.find_taken_facts([tombstone.id])
+                self.taken.drop_taken_facts([n for n in notes if tombstone.outweighs(notes[n])])
                 tally.add(self.fact_merger.remove(tombstone))
         self._forget_events(batch.forgotten, sender, tally)
         return SendOutcome(
@@ -263,12 +264,11 @@ class Receiving:
             return local if _is_shown(memory, local, scope) else None
         if record.fact is not None:
             (fact,) = self.knowledge.get(Fact, [record.fact])
-            (tombstone,) = self.tombstones.get_fact_tombstones([record.fact])
+            (tombstones,) = self.tombstones.get_fact_tombstones([record.fact])
             if fact is not None:
                 return fact if scope.admits_fact(fact) else None
-            return (
-                tombstone if tombstone is not None and scope.admits_scope(tombstone.scope) else None
-            )
+            shown = (each for each in tombstones if scope.admits_scope(each.scope))
+            return max(shown, key=lambda each: each.at_ms, default=None)
         event_id, person = names.split_event(record.event or "")
         return ForgottenEvent(event_id=event_id) if person == sender.person else None
 
@@ -284,11 +284,27 @@ class Receiving:
                 clean.append(self.ingest.clean(_stamp(event, origin)))
             except (InvalidInput, ContentBlocked) as exc:
                 tally.refuse("event", event.event_id, str(exc))
-        if not clean:
+        coming = self._leave_out_forgotten(clean)
+        tally.known += len(clean) - len(coming)
+        if not coming:
             return
-        self.taken.note_taken(origin, [event.session_id for event in clean], [], {})
-        for created in self.ingest.submit(clean).result():
+        self.taken.note_taken(origin, [event.session_id for event in coming], [], {})
+        for created in self.ingest.submit(coming).result():
             tally.add(created)
+        self._leave_out_forgotten(coming)  # one may have been forgotten as it came
+
+    def _leave_out_forgotten(self, events: Sequence[Clean]) -> list[Clean]:
+        """Return the events whose forgetting did not come first. The others show their project
+        now, so the machines that have them can be told."""
+        forgotten = self.tombstones.find_forgotten(events)
+        if forgotten:
+            self._erase_events([each.event_id for each in events if each.event_id in forgotten])
+        return [event for event in events if event.event_id not in forgotten]
+
+    def _erase_events(self, names: Sequence[EventId]) -> None:
+        self.erasures.add(names, [])
+        self.tombstones.put_event_tombstones(names)
+        self.on_erasure_due()
 
     def _take_memories(
         self, memories: Sequence[Memory], sender: Sender, origin: Origin, tally: _BatchTally
@@ -351,6 +367,7 @@ class Receiving:
                 tally.refuse("fact", fact.id, "it is of no project that you may write to")
                 continue
             try:
+                self.fact_merger.check(fact)
                 self.taken.note_taken(origin, [], [], {fact.id: merging.note_fact(fact)})
                 tally.add(self.fact_merger.merge(fact))
             except (InvalidInput, Overloaded) as exc:
@@ -359,19 +376,28 @@ class Receiving:
     def _forget_events(
         self, forgotten: Sequence[EventId], sender: Sender, tally: _BatchTally
     ) -> None:
-        """Note what to erase, and make known the ids of events that have not come yet."""
-        owned = [names.qualify_event(event_id, sender.person) for event_id in forgotten]
-        with access.lift_restrictions():  # they are the sender's own, also of former projects
-            present = [event_id for event_id in owned if self.log.get(event_id) is not None]
-        absent = [event_id for event_id in owned if event_id not in set(present)]
-        if absent:
-            self.log.add_aliases([(each, self.clock.now()) for each in absent]).result()
-        self.erasures.add(present, [])
+        """Erase the sender's events, of the projects that they may write to. One that is not here
+        has no project yet: its forgetting waits for it."""
+        present: list[EventId] = []
+        absent: list[EventId] = []
+        owned_names = {name: names.qualify_event(name, sender.person) for name in forgotten}
+        # First: another machine may be sending one of them just now.
+        self.tombstones.note_forgotten(list(owned_names.values()), sender.projects)
+        for event_id, owned in owned_names.items():
+            with access.lift_restrictions():  # what the sender may not see is not absent
+                event = self.log.get(owned)
+            if event is None:
+                absent.append(owned)
+            elif sender.projects is None or sender.may_see(event.metadata.get("project", "")):
+                present.append(owned)
+            else:
+                tally.refuse("event", event_id, "it is of no project that you may write to")
+        if sender.projects is None:
+            self.tombstones.put_event_tombstones(absent)  # each machine sees to its own projects
         tally.taken += len(present)
         tally.known += len(absent)
-        self.tombstones.put_event_tombstones(owned)
         if present:
-            self.on_erasure_due()
+            self._erase_events(present)
 
 
 def _stamp(event: Event, origin: Origin) -> Event:
