@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any
 
 import grpc
@@ -64,6 +67,36 @@ class Caller:
             except grpc.RpcError as exc:
                 return f"{exc.code().name}: {exc.details()}"
 
+    @contextmanager
+    def ingest_stream(self) -> Iterator[Callable[[str], str]]:
+        """Open a stream of events, and yield a function that sends one and returns the answer."""
+        requests: SimpleQueue[pb.IngestEventsRequest | None] = SimpleQueue()
+        with grpc.insecure_channel(
+            f"127.0.0.1:{self.grpc_port}", options=[("grpc.use_local_subchannel_pool", 1)]
+        ) as channel:
+            call = channel.stream_stream(
+                f"/{SERVICE}/IngestEvents",
+                request_serializer=pb.IngestEventsRequest.SerializeToString,
+                response_deserializer=pb.IngestEventsResponse.FromString,
+            )
+            metadata = tuple((name.lower(), value) for name, value in self.headers.items())
+            given = iter(requests.get, None)
+            answers = iter(call(given, metadata=metadata, timeout=SECONDS))
+
+            def send(event_id: str) -> str:
+                event = pb.Event(event_id=event_id, session_id="s-stream", text=event_id)
+                event.event_type = pb.EVENT_TYPE_USER_MESSAGE
+                event.role = pb.EVENT_ROLE_USER
+                event.metadata["project"] = "shop"
+                requests.put(pb.IngestEventsRequest(events=[event]))
+                try:
+                    return MessageToJson(next(answers))
+                except grpc.RpcError as exc:
+                    return f"{exc.code().name}: {exc.details()}"
+
+            yield send
+            requests.put(None)
+
     def search(self, query: str) -> str:
         return self.rpc("Search", pb.SearchRequest(query=query), pb.SearchResponse)
 
@@ -116,6 +149,10 @@ class TeamServer:
         answer = self.home.run("memory-daemon", "token", "create", name, "--person", name, *words)
         assert answer.code == 0, answer.errors
         return self.caller(name, answer.text.strip())
+
+    def revoke(self, name: str) -> None:
+        answer = self.home.run("memory-daemon", "token", "revoke", name, "--yes")
+        assert answer.code == 0, answer.errors
 
     def caller(self, name: str, secret: str) -> Caller:
         return Caller(name, secret, self.http_port, self.grpc_port)

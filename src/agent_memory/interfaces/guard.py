@@ -60,6 +60,11 @@ class BearerGuard:
             return self._access.knows(identity.key)
         return self._tokens is None or not self._tokens.is_over(identity)
 
+    def check_valid(self, identity: Identity) -> None:
+        """Raise Unauthorized unless `is_valid`."""
+        if not self.is_valid(identity):
+            raise Unauthorized("the key was revoked, or the token has ended")
+
     async def identify(self, authorization: str | None) -> Identity:
         """Return who sends an authorization header. Raises Unauthorized."""
         secret = self._require_bearer(authorization)

@@ -5,10 +5,13 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
+from agent_memory.interfaces.http.refusals import POLICY_VIOLATION
 from agent_memory.interfaces.permissions import HTTP
 from agent_memory.proto import memory_pb2 as pb
-from tests.command_runner import Home, wait_until
+from tests.command_runner import SECONDS, Home, wait_until
 from tests.memory_commands import CONFIG as CONFIG_ERROR
 from tests.memory_commands import assert_refused
 from tests.team_server import CONFIG, Caller, TeamServer
@@ -134,6 +137,43 @@ class TestKeys:
         leaver.get("/api/v1/search/", query="x")
         assert leaver.status == UNAUTHORIZED
         assert leaver.search("x").startswith("UNAUTHENTICATED")
+
+    def test_a_revoked_key_ends_where_it_is_in_use(self, server: TeamServer, root: Caller) -> None:
+        leaver = server.create("leaver", "--role", "writer")
+        with leaver.ingest_stream() as send:
+            assert "leaves-1" in send("leaves-1")
+            server.revoke("leaver")
+            assert send("leaves-2").startswith("UNAUTHENTICATED: the key was revoked")
+        leaver = server.create("leaver", "--role", "writer")
+        socket = connect(f"ws://127.0.0.1:{server.http_port}/ws", additional_headers=leaver.headers)
+        with socket:
+            socket.send('{"operation": "ping"}')
+            assert json.loads(socket.recv(SECONDS))["type"] == "pong"
+            server.revoke("leaver")
+            socket.send('{"operation": "recall", "query": "leaves"}')
+            with pytest.raises(ConnectionClosed) as closed:
+                socket.recv(SECONDS)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == POLICY_VIOLATION
+
+        leaver = server.create("leaver", "--role", "writer")
+        event = {"session_id": "s-leaves", "event_id": "leaves-3", "text": "x"}
+        body = json.dumps(event | {"metadata": {"project": "shop"}}).encode()
+
+        def send_slowly() -> Iterator[bytes]:
+            yield body[:10]
+            server.revoke("leaver")
+            yield body[10:]
+
+        refused = leaver.rest(
+            "POST",
+            "/api/v1/events/",
+            content=send_slowly(),
+            headers={"content-type": "application/json"},
+        )
+        assert (leaver.status, "was revoked" in refused) == (UNAUTHORIZED, True)
+        stored = {event: root.get(f"/api/v1/events/leaves-{event}") for event in (1, 2, 3)}
+        assert [number for number, answer in stored.items() if "session_id" in answer] == [1]
 
     def test_the_unix_socket_is_the_owners(self, server: TeamServer) -> None:
         with server.over_socket() as client:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from agent_memory.features.operations.ports import SocketOwners
 from agent_memory.interfaces import permissions
 from agent_memory.interfaces.auditing import Auditor
-from agent_memory.interfaces.guard import BearerGuard
+from agent_memory.interfaces.guard import BearerGuard, Identity
 from agent_memory.interfaces.permissions import Permission
 from agent_memory.kernel.access import NOBODY, OWNER, Address, Principal
 from agent_memory.kernel.errors import Forbidden, Unauthorized
@@ -92,13 +92,10 @@ class TeamGuard:
     def __call__(self, _caller: GrpcCaller) -> None:
         raise Unauthorized("a team server admits each method by itself")
 
-    async def admit(self, caller: GrpcCaller, method: str) -> tuple[str, Principal, Permission]:
-        """Return the name of the caller's key, who they are, and what the call needs.
-
-        Raises Unauthorized and Forbidden.
-        """
+    async def admit(self, caller: GrpcCaller, method: str) -> tuple[Identity, Permission]:
+        """Return who calls, and what the call needs. Raises Unauthorized and Forbidden."""
         if caller.origin.uses_socket:
-            return "socket", OWNER, permissions.MANAGE
+            return Identity(name="socket", principal=OWNER), permissions.MANAGE
         try:
             identity = await self._keys.identify(caller.authorization)
         except Unauthorized:
@@ -112,7 +109,11 @@ class TeamGuard:
                 identity.name, identity.principal, method, HTTPStatus.FORBIDDEN
             )
             raise
-        return identity.name, identity.principal, needed
+        return identity, needed
+
+    def check_valid(self, identity: Identity) -> None:
+        """Raise Unauthorized once the key of a call is revoked, or its token has ended."""
+        self._keys.check_valid(identity)
 
     async def _note_refusal(
         self, name: str, principal: Principal, method: str, status: HTTPStatus

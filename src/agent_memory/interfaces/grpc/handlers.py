@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -13,11 +14,12 @@ from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard, TeamGuard
 from agent_memory.interfaces.grpc.calls import CallHead, Method, Methods, StreamMethod, UnaryMethod
 from agent_memory.interfaces.grpc.messages import parse_request
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
+from agent_memory.interfaces.guard import Identity
 from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.permissions import Permission
 from agent_memory.interfaces.wire.errors import ERRORS, describe_error, get_codes
 from agent_memory.kernel import access, tracing
-from agent_memory.kernel.access import Principal, Role
+from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.tracing import Interface, TraceContext
 
@@ -58,7 +60,7 @@ def _unary(
         try:
             if isinstance(guard, TeamGuard):
                 admitted = await _authorize(head, guard, method)
-            elif guard is not None:
+            else:
                 _admit(head, guard)
             response = await call(parse_request(request_class, raw))
             outcome = OK
@@ -86,9 +88,12 @@ def _stream(
             with observer.observe(Interface.GRPC, method.name, _trace(head)):
                 if isinstance(guard, TeamGuard):
                     admitted = await _authorize(head, guard, method)
-                elif guard is not None:
-                    _admit(head, guard)
-                async for message in call(parse_request(request_class, part) async for part in raw):
+                    check: Callable[[], None] = admitted.check
+                else:
+                    check = partial(_admit, head, guard)
+                    check()
+                async for message in call(_read_messages(request_class, raw, check)):
+                    check()
                     yield message.SerializeToString()
             outcome = OK
         except AgentMemoryError as exc:
@@ -101,6 +106,16 @@ def _stream(
     return StreamMethod(answer)
 
 
+async def _read_messages(
+    request_class: type[Message], raw: AsyncIterator[bytes], check: Callable[[], None]
+) -> AsyncIterator[Message]:
+    """Parse the messages of a stream. Its key may be revoked while it is open, so each is
+    admitted by itself."""
+    async for part in raw:
+        check()
+        yield parse_request(request_class, part)
+
+
 def _trace(head: CallHead) -> TraceContext | None:
     value = head.traceparent
     return None if value is None else tracing.parse_traceparent(value)
@@ -111,15 +126,18 @@ class _Admitted:
     """A call that a team server has admitted."""
 
     guard: TeamGuard
-    key: str
-    principal: Principal
+    caller: Identity
     needed: Permission
+
+    def check(self) -> None:
+        """Raise Unauthorized once the caller would not be admitted any more."""
+        self.guard.check_valid(self.caller)
 
     async def enter(self, method: MethodDescriptor, outcome: str) -> None:
         """Enter the call into the audit log, with the HTTP status of its outcome."""
         await self.guard.auditor.note(
-            self.key,
-            self.principal,
+            self.caller.name,
+            self.caller.principal,
             "grpc",
             method.full_name,
             "",
@@ -133,13 +151,13 @@ _STATUSES = {OK: 200, FAILED: 500} | {kind.__name__: codes.http for kind, codes 
 
 
 async def _authorize(head: CallHead, guard: TeamGuard, method: MethodDescriptor) -> _Admitted:
-    key, principal, needed = await guard.admit(_read_caller(head), method.full_name)
-    access.act_as(principal)
-    return _Admitted(guard=guard, key=key, principal=principal, needed=needed)
+    caller, needed = await guard.admit(_read_caller(head), method.full_name)
+    access.act_as(caller.principal)
+    return _Admitted(guard=guard, caller=caller, needed=needed)
 
 
-def _admit(head: CallHead, guard: Guard) -> None:
-    if not head.origin.uses_socket:
+def _admit(head: CallHead, guard: Guard | None) -> None:
+    if guard is not None and not head.origin.uses_socket:
         guard(_read_caller(head))
 
 

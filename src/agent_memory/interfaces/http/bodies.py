@@ -1,4 +1,4 @@
-"""Limits on the size of request bodies and the time they take to arrive."""
+"""Limits on request bodies: their size, the time they take to arrive, and the life of their key."""
 
 import asyncio
 from http import HTTPStatus
@@ -66,6 +66,10 @@ class _Body:
             return await self._end(
                 RequestRefused(HTTPStatus.REQUEST_TIMEOUT, slow, close), unread=0
             )
+        is_valid = self._scope["state"].get("is_valid")
+        if is_valid is not None and not is_valid():  # a body may take longer than its key lives
+            revoked = "the key was revoked, or the token has ended"
+            return await self._end(RequestRefused(HTTPStatus.UNAUTHORIZED, revoked), unread=None)
         self._more = message.get("more_body", False)
         self._read += len(message.get("body", b""))
         if self._read > self._most:

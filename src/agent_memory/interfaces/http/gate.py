@@ -8,6 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 
 from agent_memory.interfaces import permissions
@@ -120,6 +121,7 @@ class Gate:
         except RequestRefused as refused:
             await refuse(refused, scope, receive, send, unread)
             return
+        is_valid = partial(self._is_valid, caller, scope["state"].get("page_session"))
         _set_state(
             scope,
             caller=caller.name,
@@ -127,29 +129,17 @@ class Gate:
             listener="tcp",
             unread=unread,
             principal=caller.principal,
+            is_valid=is_valid if caller.name else None,
         )
         if caller.name and scope["path"].startswith(LONG_LIVED_PATHS):
-            send = self._end_when_revoked(caller, scope, send)
+            receive, send = _end_when_revoked(is_valid, receive, send)
         with contextlib.suppress(_Revoked):
             await self._inner(scope, receive, send)
 
-    def _end_when_revoked(self, caller: Identity, scope: Scope, send: Send) -> Send:
-        """Return a `send` that ends a long-lived connection once its key is revoked, or its session
-        of the page has ended."""
-        session: PageSession | None = scope["state"].get("page_session")
-
-        async def send_if_valid(message: Message) -> None:
-            is_open = session is None or (self._pages is not None and self._pages.has(session))
-            if is_open and self._guard.is_valid(caller):
-                await send(message)
-                return
-            if message["type"].startswith("websocket."):
-                await send({"type": "websocket.close", "code": POLICY_VIOLATION})
-            else:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-            raise _Revoked
-
-        return send_if_valid
+    def _is_valid(self, caller: Identity, session: PageSession | None) -> bool:
+        """Tell whether a request that was admitted still would be."""
+        is_open = session is None or (self._pages is not None and self._pages.has(session))
+        return is_open and self._guard.is_valid(caller)
 
     async def serve_trusted(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request from the Unix socket: only its owner can open it, so it needs no key."""
@@ -312,6 +302,32 @@ def _too_often(what: str, seconds: float) -> RequestRefused:
         f"{what}: try again in {after} s",
         (b"retry-after", b"%d" % after),
     )
+
+
+def _end_when_revoked(
+    is_valid: Callable[[], bool], receive: Receive, send: Send
+) -> tuple[Receive, Send]:
+    """Return a `receive` and a `send` that end a long-lived connection once its key is revoked, or
+    its session of the page has ended. What comes on a WebSocket after that is not read."""
+
+    async def receive_if_valid() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.receive" and not is_valid():
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+            raise _Revoked
+        return message
+
+    async def send_if_valid(message: Message) -> None:
+        if is_valid():
+            await send(message)
+            return
+        if message["type"].startswith("websocket."):
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+        else:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        raise _Revoked
+
+    return receive_if_valid, send_if_valid
 
 
 def _add_cors_headers(send: Send, origin: str) -> Send:
