@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ import pytest
 import trustme
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.http11 import Response
 
+from agent_memory.interfaces.http.connections import MAX_HEAD_BYTES
 from tests.chosen_store import name_first_key
 from tests.command_runner import Home, wait_until
 from tests.http_client import STATUS, Web
@@ -131,15 +133,14 @@ def test_our_own_page_does(web: Web) -> None:
     assert web.ask("POST", headers=own).status_code == 405  # the application's answer
 
 
-def _refused_socket(web: Web, **headers: str) -> tuple[int, bytes]:
+def _refuse_socket(web: Web, **headers: str) -> Response:
     async def attempt() -> InvalidStatus:
         given = {"authorization": f"Bearer {web.key}", **headers}
         with pytest.raises(InvalidStatus) as refused:
             await connect(f"ws://{web.place}/nowhere", additional_headers=given, proxy=None)
         return refused.value
 
-    response = asyncio.run(attempt()).response
-    return response.status_code, bytes(response.body)
+    return asyncio.run(attempt()).response
 
 
 def test_websockets_are_refused_before_they_are_any(web: Web) -> None:
@@ -148,10 +149,54 @@ def test_websockets_are_refused_before_they_are_any(web: Web) -> None:
         ({"origin": "https://evil.example"}, 403),
         ({"origin": "null"}, 403),
     ):
-        status, body = _refused_socket(web, **headers)
-        assert status == wanted
-        assert json.loads(body)["detail"]
+        response = _refuse_socket(web, **headers)
+        assert response.status_code == wanted
+        assert json.loads(bytes(response.body))["detail"]
     assert "without completing handshake" not in web.home.log()
+
+
+def test_every_answer_has_the_policy(web: Web) -> None:
+    """Those of the application, the gate, the page, MCP, the socket, and of uvicorn itself."""
+    requests: list[tuple[str, str, dict[str, str]]] = [
+        ("GET", "/health", {}),
+        ("GET", STATUS, {}),
+        ("GET", STATUS, {"authorization": "Bearer wrong"}),
+        ("GET", STATUS, {"host": "evil.example"}),
+        ("POST", STATUS, {}),
+        ("POST", STATUS, {"origin": "null"}),
+        ("POST", "/mcp", {}),
+        ("GET", "/api/v1/no/such/path/", {}),
+        ("GET", "/api/v1/events/?limit=x", {}),
+        ("GET", "/docs", {}),
+        ("GET", "/openapi.json", {}),
+        ("GET", "/static-offline-docs/swagger-ui.css", {}),
+        ("GET", "/metrics", {}),
+        ("GET", "/", {}),
+        ("GET", "/ui/nothing.js", {}),
+        ("POST", "/ui/session", {}),
+        ("GET", "/ws", {}),
+    ]
+    with web.client() as client, web.over_socket() as socket:
+        answers = [client.request(name, path, headers=more) for name, path, more in requests]
+        answers.append(socket.get(STATUS))
+        with client.stream("GET", "/stream/events") as stream:
+            answers.append(stream)
+    etag = answers[13].headers["etag"]
+    answers.append(web.ask(path="/", headers={"if-none-match": etag}))
+    answers.append(web.ask(headers={"x": "x" * (MAX_HEAD_BYTES + 1)}))
+    assert {200, 304, 401, 403, 404, 405, 421, 422, 431} <= {each.status_code for each in answers}
+    for answer in answers:
+        _check_policy(answer.headers, answer.url)
+    _check_policy(_refuse_socket(web, origin="null").headers, "WebSocket")
+
+
+def _check_policy(headers: Mapping[str, str], what: object) -> None:
+    policy = headers.get("content-security-policy", "")
+    assert policy.startswith("default-src 'self'; "), what
+    assert "frame-ancestors 'none'" in policy, what
+    assert "require-trusted-types-for 'script'" in policy, what
+    assert "unsafe" not in policy, what
+    assert headers["x-content-type-options"] == "nosniff", what
 
 
 @pytest.mark.parametrize("key", [None, ""])

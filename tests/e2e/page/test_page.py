@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.interfaces.http.recording import MAX_EVENTS
@@ -483,6 +483,38 @@ class TestHostileText:
         for place in (f"#/{SCRIPT}", f"#/session/{quote(SCRIPT)}", "#/search?q=%3Cimg%3E", "#/%zz"):
             go(page, home, place)
             expect(page.locator("main script, main img")).to_have_count(0)
+
+
+class TestPolicy:
+    def test_no_text_becomes_markup_or_script(self, context: BrowserContext, home: Home) -> None:
+        page = context.new_page()  # not watched: the browser reports each attempt
+        go(page, home)
+        for attempt in (
+            "document.createElement('p').innerHTML = '<b>x</b>'",
+            "document.createElement('script').src = '/ui/app.js'",
+            "trustedTypes.createPolicy('default', {})",
+            "setTimeout('1')",
+        ):
+            tried = f"() => {{ try {{ {attempt}; }} catch (error) {{ return error.name; }} }}"
+            assert page.evaluate(tried) == "TypeError", attempt
+        page.close()
+
+    def test_docs_work_under_it(self, page: Page, home: Home) -> None:
+        web = Web(home)
+        page.goto(f"http://localhost:{web.record['http_port']}/docs")
+        page.get_by_role("button", name="Authorize").click()
+        page.get_by_role("textbox", name="auth-bearer-value").fill(web.key)
+        page.get_by_role("button", name="Apply credentials").click()
+        page.get_by_role("button", name="Close").click()
+        path = page.locator("[data-path='/api/v1/events/{event_id}']")
+        operation = page.locator(".opblock-get", has=path)
+        operation.locator(".opblock-summary-control").click()
+        operation.get_by_role("button", name="Try it out").click()
+        operation.get_by_placeholder("event_id").fill("hostile-1")
+        operation.get_by_role("button", name="Execute").click()
+        answered = operation.locator(".live-responses-table")
+        expect(answered).to_contain_text("<img src=x onerror=alert(2)>")
+        expect(page.locator("#docs script, #docs img[src=x]")).to_have_count(0)
 
 
 class TestEveryPlace:

@@ -3,7 +3,7 @@
 import asyncio
 
 from agent_memory.interfaces import listening
-from agent_memory.interfaces.http.asgi import Application
+from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send
 from agent_memory.interfaces.http.lazy_app import LazyApp
 from agent_memory.interfaces.http.server import HttpServer
 
@@ -26,6 +26,30 @@ def test_an_end_that_nobody_asked_for_is_told_with_its_reason() -> None:
         return reason
 
     assert isinstance(asyncio.run(serve()), (OSError, ValueError))
+
+
+def test_an_answer_to_a_failure_has_the_policy_too() -> None:
+    async def fail(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise RuntimeError("no luck")
+
+    async def ask(*requests: bytes) -> list[bytes]:
+        sockets = listening.bind(("127.0.0.1",), 0)
+        server, answers = HttpServer(), []
+        server.start(fail, sockets, lambda _reason: None)
+        for request in requests:
+            reader, writer = await asyncio.open_connection(*sockets[0].getsockname())
+            writer.write(request)
+            answers.append(await reader.read())
+            writer.close()
+            await writer.wait_closed()
+        await server.stop()
+        return answers
+
+    failed, unread = asyncio.run(ask(b"GET / HTTP/1.0\r\n\r\n", b"no request\r\n\r\n"))
+    assert failed.startswith(b"HTTP/1.1 500")
+    assert unread.startswith(b"HTTP/1.1 400")
+    for answer in (failed, unread):
+        assert b"\r\ncontent-security-policy: default-src 'self';" in answer
 
 
 def test_a_stop_is_not() -> None:

@@ -1,12 +1,14 @@
 """The HTTP application: all routers, and the responses to errors."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi_offline import FastAPIOffline
+from starlette.responses import FileResponse
+from starlette.staticfiles import StaticFiles
 
 from agent_memory import __version__
 from agent_memory.interfaces.http import (
@@ -31,6 +33,8 @@ from agent_memory.interfaces.http import (
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.http.gate import KEYLESS_FOLDER
+from agent_memory.interfaces.http.headers import POLICY
 from agent_memory.interfaces.http.parameters import refuse_unknown
 from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.interfaces.wire.errors import describe_error, get_codes
@@ -38,6 +42,7 @@ from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.status import DaemonStatus
 
 PREFIX = "/api/v1"
+DOCS = Path(__file__).parent / "docs"
 CHECKS = (Depends(refuse_unknown),)
 
 
@@ -46,12 +51,14 @@ def build_app(
     read_status: Callable[[], DaemonStatus],
     settings: SettingsReader,
 ) -> FastAPI:
-    api = FastAPIOffline(
+    api = FastAPI(
         title="Agent Memory",
         version=__version__,
         description="The conversations, memories and knowledge of agents, for programs.",
+        docs_url=None,
         redoc_url=None,
     )
+    _add_docs(api)
     for routes in (
         *knowledge.build_routers(dependencies),
         checkpoints.build_router(dependencies),
@@ -80,6 +87,19 @@ def build_app(
     api.include_router(websocket.build_router(dependencies, "/ws"))
     api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # FastAPI's way
     return _add_error_handlers(api)
+
+
+def _add_docs(api: FastAPI) -> None:
+    """Serve `/docs`, from files of ours and of fastapi_offline: our policy allows nothing else, and
+    no script in a document."""
+    folder = KEYLESS_FOLDER.rstrip("/")
+    files = StaticFiles(directory=DOCS, packages=[("fastapi_offline", "static")])
+    api.mount(folder, files)
+
+    @api.get("/docs", include_in_schema=False)
+    async def show_docs() -> Response:
+        policy = {POLICY.decode(): "trusted-types default dompurify"}
+        return FileResponse(DOCS / "index.html", headers=policy)
 
 
 def _build_openapi(api: FastAPI) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from agent_memory.interfaces.http.headers import HEADERS
+
 MAX_HEAD_BYTES = 64 << 10
 MAX_HEADERS = 100
 MAX_PIPELINED = 100
@@ -195,9 +197,10 @@ class HttpConnection(HttpToolsProtocol):
 
 def build_response(status: bytes, detail: bytes) -> bytes:
     body = b'{"detail": "%s"}' % detail
+    fixed = b"".join(b"%s: %s\r\n" % header for header in HEADERS)
     return (
         b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
-        b"connection: close\r\n\r\n%s" % (status, len(body), body)
+        b"%sconnection: close\r\n\r\n%s" % (status, len(body), fixed, body)
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, send_json
+from agent_memory.interfaces.http.headers import POLICY
 from agent_memory.interfaces.http.page_sessions import PageSessions
 
 FOLDER = Path(__file__).parent / "page"
@@ -24,18 +25,8 @@ _TYPES = {
     ".css": b"text/css; charset=utf-8",
     ".svg": b"image/svg+xml",
 }
-_POLICY = (
-    b"default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none';"
-    b" frame-ancestors 'none'; object-src 'none'"
-)
-_HEADERS = (
-    (b"content-security-policy", _POLICY),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-cache"),
-)
+# Beside the policy of every answer: the page creates no trusted type either.
+_HEADERS = ((POLICY, b"trusted-types 'none'"), (b"cache-control", b"no-cache"))
 
 
 @dataclass(frozen=True, slots=True)

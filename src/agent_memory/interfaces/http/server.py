@@ -13,6 +13,7 @@ import uvicorn
 
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.connections import Bounds, HttpConnection, build_websocket
+from agent_memory.interfaces.http.headers import HEADERS
 
 STOP_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 10
@@ -87,6 +88,7 @@ class _UvicornServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
+        self.server_state.default_headers = list(HEADERS)
         self._ended = asyncio.Event()
 
     def end(self) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from agent_memory.interfaces.http.connections import Bounds, Stall, build_response
+from agent_memory.interfaces.http.headers import HEADERS
 
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
@@ -39,6 +40,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     async def send(self, message: Any) -> None:
+        if message["type"] == "websocket.http.response.start":
+            message = {**message, "headers": [*HEADERS, *message.get("headers", ())]}
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
             # uvicorn takes a refusal for an unfinished handshake, and would log an error.
