@@ -13,11 +13,14 @@ from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import Query, RecallResult, SearchMode, SearchScope
 from agent_memory.features.index.ports import Embedder
+from agent_memory.features.knowledge.adapters.guarded_knowledge import GuardedKnowledge
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.guarded_event_log import GuardedEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.memories.adapters.guarded_memories import GuardedMemories
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
@@ -26,6 +29,7 @@ from agent_memory.features.recall.services.indexing import Indexer
 from agent_memory.features.recall.services.recall import Recall, VectorSearch
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import SegmentRules
@@ -40,6 +44,7 @@ from tests.inline_worker import InlineWorker
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
+OVERLAP_MS = 5 * MINUTE
 DAY = 24 * HOUR
 
 _TYPES = {
@@ -151,6 +156,7 @@ class RecallHarness:
     outbox: StoredOutbox
     knowledge: StoredKnowledge
     facts: Facts
+    memories: StoredMemories
     library: DocumentReader
     lexical: TantivyIndex
     terms: StoredTermVectors
@@ -232,19 +238,28 @@ class RecallHarness:
 
 
 def build_recall(
-    store: OrderedStore, folder: Path, embedder: Embedder | None, clock: FixedClock | None = None
+    store: OrderedStore,
+    folder: Path,
+    embedder: Embedder | None,
+    clock: FixedClock | None = None,
+    *,
+    team: bool = False,
 ) -> RecallHarness:
-    """Recall over a store, its indexes in the folder."""
+    """Recall over a store, its indexes in the folder; for a `team`, as on its server."""
     clock = clock or FixedClock()
-    log, toc, outbox = StoredEventLog(store), StoredToc(store), StoredOutbox(store)
-    memories, uses = StoredMemories(store), StoredUses(store)
-    knowledge = StoredKnowledge(store)
+    outbox, uses = StoredOutbox(store), StoredUses(store)
+    log = GuardedEventLog(store) if team else StoredEventLog(store)
+    toc = GuardedToc(store, log, OVERLAP_MS) if team else StoredToc(store)
+    memories = GuardedMemories(store) if team else StoredMemories(store)
+    knowledge = GuardedKnowledge(store) if team else StoredKnowledge(store)
     library = DocumentReader(log=log, toc=toc, memories=memories, knowledge=knowledge)
     facts = Facts(knowledge=knowledge, secrets=PassThrough(), clock=clock, on_change=lambda: None)
-    lexical = TantivyIndex(folder / "lexical")
+    lexical = TantivyIndex(folder / "lexical", for_team=team)
     terms = StoredTermVectors(store)
     queue = StoredEmbeddingQueue(store)
-    vectors = None if embedder is None else FlatVectors(folder / "vectors", embedder.model)
+    vectors = (
+        None if embedder is None else FlatVectors(folder / "vectors", embedder.model, for_team=team)
+    )
     embedding = (
         None
         if embedder is None or vectors is None
@@ -271,6 +286,7 @@ def build_recall(
         outbox=outbox,
         knowledge=knowledge,
         facts=facts,
+        memories=memories,
         library=library,
         lexical=lexical,
         terms=terms,

@@ -50,7 +50,12 @@ def build_index(platform: Platform) -> IndexFeature:
         index_folder.prepare(folder, schema.ensure_identity(platform.store))
     analysis = AnalysisWorker(platform.worker)
     return IndexFeature(
-        lexical=TantivyIndex(folder / LEXICAL, read_only=platform.read_only, analysis=analysis),
+        lexical=TantivyIndex(
+            folder / LEXICAL,
+            read_only=platform.read_only,
+            for_team=platform.settings.team.enabled,
+            analysis=analysis,
+        ),
         terms=StoredTermVectors(platform.local, analysis),
         # Loading the model takes longer than a command should.
         vectors=None if platform.read_only else _build_vectors(platform),
@@ -67,7 +72,7 @@ def _build_vectors(platform: Platform) -> VectorParts | None:
     if isinstance(embedder, EmbedderProcess):
         platform.programs.callback(embedder.close)
     return VectorParts(
-        index=FlatVectors(folder, embedder.model),
+        index=FlatVectors(folder, embedder.model, for_team=platform.settings.team.enabled),
         embedder=embedder,
         queue=StoredEmbeddingQueue(platform.local),
         copies=None

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
@@ -143,10 +143,15 @@ def get_caller() -> Principal | None:
     return _CALLER.get()
 
 
-@contextmanager
-def lift_restrictions() -> Iterator[None]:
+def lift_restrictions() -> AbstractContextManager[None]:
     """Work for everyone inside the block: fill a cache that all callers share, say."""
-    token = _CALLER.set(None)
+    return work_for(None)
+
+
+@contextmanager
+def work_for(caller: Principal | None) -> Iterator[None]:
+    """See and write inside the block what this caller may."""
+    token = _CALLER.set(caller)
     try:
         yield
     finally:

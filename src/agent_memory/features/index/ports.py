@@ -8,6 +8,7 @@ from agent_memory.features.index.model.embeddings import Priority, Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchScope, TermStatistics
 from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.features.log.model.outbox import OutboxEntry
+from agent_memory.kernel.access import Principal
 from agent_memory.kernel.status import IndexStats
 from agent_memory.platform.ports import Ticket
 
@@ -90,15 +91,21 @@ class LexicalIndex(Protocol):
         ...
 
     def find(self, terms: Sequence[str], scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
-        """Return the documents in scope with any of the terms, best first."""
+        """Return the documents in scope with any of the terms, best first, then newest first.
+
+        On a team server, documents that the caller does not see have no part in the order.
+        """
         ...
 
     def find_newest(self, scope: SearchScope, /, *, limit: int) -> tuple[list[IndexHit], int]:
         """Return the newest documents in scope, newest first, and the number of all in scope."""
         ...
 
-    def get_statistics(self, terms: Sequence[str], /) -> TermStatistics:
-        """Return the statistics that weigh these terms; counts may include deleted documents."""
+    def get_statistics(
+        self, terms: Sequence[str], caller: Principal | None = None, /
+    ) -> TermStatistics:
+        """Return the statistics that weigh these terms, on a team server of the documents that
+        the caller sees. Without a caller, counts may include deleted documents."""
         ...
 
     def begin(self, *, afresh: bool = False) -> None:

@@ -1,12 +1,14 @@
 """Ports of the event log and its outbox."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
 from agent_memory.features.log.model.events import Event, EventPage, SessionPosition
 from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+
+Admits = Callable[[Event], bool]
 
 
 class EventLog(Protocol):
@@ -36,9 +38,17 @@ class EventLog(Protocol):
         ...
 
     def list_between(
-        self, start: Millis, end: Millis, /, *, after: Position | None, limit: int
+        self,
+        start: Millis,
+        end: Millis,
+        /,
+        *,
+        after: Position | None,
+        limit: int,
+        admits: Admits | None = None,
     ) -> EventPage:
-        """Return the events with start <= time <= end that come after a position, in order.
+        """Return the events with start <= time <= end that come after a position, in order: those
+        that `admits` accepts, as if there were no others.
 
         If texts are long, a page may have fewer events than `limit`: only `next` shows whether
         there are more.
@@ -53,8 +63,10 @@ class EventLog(Protocol):
         after: Position | None,
         limit: int,
         reverse: bool = False,
+        admits: Admits | None = None,
     ) -> EventPage:
-        """Return a session's events after a position; if `reverse`, those before, nearest first."""
+        """Return a session's events after a position; if `reverse`, those before, nearest first.
+        `admits` is as in `list_between`."""
         ...
 
     def get_neighbors(

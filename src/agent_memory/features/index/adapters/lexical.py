@@ -12,15 +12,22 @@ This module works around these traps of tantivy:
 - a panic is not an Exception;
 - removed documents stay in the files until a merge, which cannot be requested: to erase them, the
   index is filled afresh in a folder beside this one, which then takes its place.
+
+On a team server each caller sees other documents, so what tantivy counts in all of them is not
+used: terms are counted among the documents that the caller sees, and the field `impact` takes the
+place of BM25.
 """
 
 import hashlib
 import json
 import shutil
 import struct
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,8 +37,8 @@ from tantivy import Occur, Query
 
 from agent_memory.features.index.adapters import sizes
 from agent_memory.features.index.adapters.analysis_worker import AnalysisWorker
-from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
+from agent_memory.features.index.model import documents, impacts
+from agent_memory.features.index.model.documents import SEVERAL, Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import (
     IndexHit,
     SearchScope,
@@ -51,6 +58,7 @@ _ANALYZER = "terms-2"
 _TEXT = "text"
 _ABOUT = "about"  # tool, file, project and date
 _SPEAKER = "speaker"
+_IMPACT = "impact"  # on a team server
 _WEIGHTS = {_TEXT: 1.0, _ABOUT: 0.3}
 _RAW = ("kind", "project", "session", "agent", "role", "namespace", "domain", "spec", "status")
 _BOOKKEEPING = "cursor"  # the kind of the document that stores the cursor
@@ -58,6 +66,7 @@ _HEAP_BYTES = 16_000_000
 _LONGEST_TERM = 1_000  # characters of an exact term; a longer one is replaced by its hash
 _NO_SCORE = 0.0
 _MOST_EQUALS = 1_000  # hits of equal score that are read to order them
+_GROWTH = 4  # times as many hits are read next if the last of them are equal
 
 T = TypeVar("T")
 
@@ -66,9 +75,16 @@ class TantivyIndex:
     """A LexicalIndex in a folder."""
 
     def __init__(
-        self, path: Path, *, read_only: bool = False, analysis: AnalysisWorker | None = None
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        for_team: bool = False,
+        analysis: AnalysisWorker | None = None,
     ) -> None:
+        """Open the index. One `for_team` has another schema: it is filled again after a switch."""
         self._path = path
+        self._for_team = for_team
         self._analysis = analysis or AnalysisWorker()
         self._writing = threading.RLock()
         self._writer: Any = None
@@ -104,49 +120,125 @@ class TantivyIndex:
                 return
             self._abandon_fresh()  # a filling has no cursor before its end: it was abandoned
             held = [document for documents in owned.values() for document in documents]
-            analyzed = self._analysis.run(_analyze, held)
+            analyzed = self._analysis.run(_analyze_for_team if self._for_team else _analyze, held)
             self._commit(lambda writer: self._write(writer, owned, analyzed, cursor))
 
     def find(self, terms: Sequence[str], scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
         if not terms or limit < 1:
             return []
-        matching = Query.boolean_query(
-            [
-                (Occur.Should, self._boost_term(field, term, weight))
+        searcher = self._guard(self._index.searcher)
+        caller = scope.caller if self._for_team else None
+        if caller is not None:
+            matching = self._guard(lambda: self._weigh_visible(searcher, terms, caller))
+            most_equals = sys.maxsize  # which of them are read must not depend on other documents
+        else:
+            matching = [
+                self._boost_term(field, term, weight)
                 for term in dict.fromkeys(terms)
                 for field, weight in _WEIGHTS.items()
             ]
+            most_equals = _MOST_EQUALS
+        should = Query.boolean_query([(Occur.Should, query) for query in matching])
+        query = Query.boolean_query([(Occur.Must, should), *self._filters(scope)])
+        return self._read_best(
+            searcher,
+            limit,
+            lambda most: searcher.search(query, most, count=False).hits,
+            most_equals=most_equals,
         )
-        searcher = self._guard(self._index.searcher)
-        query = Query.boolean_query([(Occur.Must, matching), *self._filters(scope)])
-        most = limit + 1
-        while True:
-            hits = self._search(searcher, query, most)
-            # Tantivy returns any of equal hits, depending on its merges: read all, or enough.
-            if len(hits) < most or hits[-1][0] < hits[limit - 1][0] or most > _MOST_EQUALS:
-                break
-            most *= 2
-        results = [self._load_hit(searcher, address, score) for score, address in hits]
-        results.sort(key=lambda hit: (-hit.score, -hit.at_ms, hit.key))
-        return results[:limit]
-
-    def _search(self, searcher: Any, query: Any, limit: int) -> list[tuple[float, Any]]:
-        hits: list[tuple[float, Any]] = self._guard(
-            lambda: searcher.search(query, limit, count=False).hits
-        )
-        return hits
 
     def find_newest(self, scope: SearchScope, /, *, limit: int) -> tuple[list[IndexHit], int]:
         searcher = self._guard(self._index.searcher)
         query = Query.boolean_query([(Occur.Must, Query.all_query()), *self._filters(scope)])
-        # Tantivy allocates room for `limit` hits, and aborts if there is not enough memory.
-        most = max(1, min(limit, searcher.num_docs))
-        answer = self._guard(lambda: searcher.search(query, most, count=True, order_by_field="at"))
-        hits = answer.hits if limit > 0 else []
-        return [self._load_hit(searcher, address, 0.0) for _, address in hits], answer.count
+        count = 0
 
-    def get_statistics(self, terms: Sequence[str], /) -> TermStatistics:
+        def search(most: int) -> list[tuple[float, Any]]:
+            nonlocal count
+            answer = searcher.search(query, most, count=True, order_by_field="at")
+            count = int(answer.count)
+            hits: list[tuple[float, Any]] = answer.hits
+            return hits
+
+        # Tantivy allocates room for `limit` hits, and aborts if there is not enough memory.
+        hits = self._read_best(searcher, max(1, min(limit, searcher.num_docs)), search)
+        return [hit._replace(score=_NO_SCORE) for hit in hits[: max(0, limit)]], count
+
+    def _read_best(
+        self,
+        searcher: Any,
+        limit: int,
+        search: Callable[[int], list[tuple[float, Any]]],
+        *,
+        most_equals: int = sys.maxsize,
+    ) -> list[IndexHit]:
+        """Return the best hits, of equal ones the newest."""
+        most = limit + 1
+        while True:
+            hits = self._guard(partial(search, most))
+            # Tantivy returns any of equal hits, depending on its merges: read all, or enough.
+            if len(hits) < most or hits[-1][0] < hits[limit - 1][0] or most > most_equals:
+                break
+            most = min(most * _GROWTH, max(most + 1, searcher.num_docs))
+        times = self._guard(
+            lambda: searcher.fast_field_values("at", [address for _, address in hits])
+        )
+        ranked = sorted(
+            ((-score, -at, address) for (score, address), at in zip(hits, times, strict=True)),
+            key=itemgetter(0, 1),
+        )
+        # Only the key, which must be loaded, tells these last ones apart.
+        end = next(
+            (n for n in range(limit, len(ranked)) if ranked[n][:2] != ranked[limit - 1][:2]),
+            len(ranked),
+        )
+        results = [self._load_hit(searcher, address, -score) for score, _, address in ranked[:end]]
+        results.sort(key=lambda hit: (-hit.score, -hit.at_ms, hit.key))
+        return results[:limit]
+
+    def get_statistics(
+        self, terms: Sequence[str], caller: Principal | None = None, /
+    ) -> TermStatistics:
+        if self._for_team and caller is not None:
+            return self._guard(lambda: self._count_visible_terms(terms, caller))
         return self._guard(lambda: self._count_terms(terms))
+
+    def _weigh_visible(self, searcher: Any, terms: Sequence[str], caller: Principal) -> list[Any]:
+        """Return the query of each impact, worth as much as the term is rare for this caller."""
+        total = self._count_all_visible(searcher, caller)
+        weighed: list[tuple[str, str, int]] = []
+        for term in dict.fromkeys(terms):
+            rarity = impacts.weigh(total, self._count_visible(searcher, _TEXT, term, caller))
+            weighed += [
+                (_IMPACT, impacts.name_token(term, bit), bit * rarity) for bit in impacts.BITS
+            ]
+            rarity = impacts.weigh(total, self._count_visible(searcher, _ABOUT, term, caller))
+            weighed.append((_ABOUT, term, impacts.ABOUT * rarity))
+        return [
+            Query.const_score_query(self._match(field, token), float(weight))
+            for field, token, weight in weighed
+        ]
+
+    def _count_all_visible(self, searcher: Any, caller: Principal) -> int:
+        occur, visible = self._restrict(caller)
+        count = _count(searcher, visible)
+        return count if occur is Occur.Must else max(0, searcher.num_docs - 1) - count
+
+    def _count_visible(self, searcher: Any, field: str, term: str, caller: Principal) -> int:
+        """Count the documents with a term that a caller sees."""
+        if not searcher.doc_freq(field, term):
+            return 0
+        matching = (Occur.Must, self._match(field, term))
+        return _count(searcher, Query.boolean_query([matching, self._restrict(caller)]))
+
+    def _count_visible_terms(self, terms: Sequence[str], caller: Principal) -> TermStatistics:
+        searcher = self._index.searcher()
+        return TermStatistics(
+            documents=self._count_all_visible(searcher, caller),
+            frequencies={t: self._count_visible(searcher, _TEXT, t, caller) for t in terms},
+            speakers=frozenset(
+                t for t in terms if self._count_visible(searcher, _SPEAKER, t, caller)
+            ),
+        )
 
     def _count_terms(self, terms: Sequence[str]) -> TermStatistics:
         searcher = self._index.searcher()
@@ -167,7 +259,9 @@ class TantivyIndex:
                 self._index = self._open_index()
             self._generation = self._guard(self._newest_generation) + 1
             if afresh:
-                self._fresh = TantivyIndex(self._beside("fresh"), analysis=self._analysis)
+                self._fresh = TantivyIndex(
+                    self._beside("fresh"), for_team=self._for_team, analysis=self._analysis
+                )
 
     def finish(self, *, cursor: int) -> None:
         with self._writing:
@@ -259,7 +353,7 @@ class TantivyIndex:
         self._damaged = False
 
     def _read(self) -> Any:
-        index = tantivy.Index(_schema(), path=str(self._path))
+        index = tantivy.Index(_schema(for_team=self._for_team), path=str(self._path))
         # Neither setting is stored with the index.
         index.register_tokenizer(
             _ANALYZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
@@ -339,8 +433,11 @@ class TantivyIndex:
             self._guard(writer.wait_merging_threads)
 
     def _boost_term(self, field: str, term: str, weight: float) -> Any:
-        query = Query.term_query(self._index.schema, field, term, "freq")
+        query = self._match(field, term)
         return query if weight == 1.0 else Query.boost_query(query, weight)
+
+    def _match(self, field: str, term: str) -> Any:
+        return Query.term_query(self._index.schema, field, term, "freq")
 
     def _filters(self, scope: SearchScope) -> Iterator[tuple[Any, Any]]:
         exact = [*scope.exact().items(), *(("tags", tag) for tag in scope.tags)]
@@ -367,16 +464,19 @@ class TantivyIndex:
             yield Occur.Must, self._silent(within)
 
     def _restrict(self, caller: Principal) -> tuple[Any, Any]:
-        """Return the filter of what a caller sees, so that what they do not see takes no room among
-        the hits. It may let through more: hits are checked when they are read."""
+        """Return the filter of what a caller sees, as `documents.is_visible` has it."""
         own = self._term("domain", caller.own_domain)
-        if caller.projects is not None:
-            seen = [(Occur.Should, own)]
-            if caller.projects:
-                seen.append((Occur.Should, self._any("project", sorted(caller.projects))))
-            return Occur.Must, self._silent(Query.boolean_query(seen))
-        private = [(Occur.Must, self._term("domain", USER)), (Occur.MustNot, own)]
-        return Occur.MustNot, Query.boolean_query(private)
+        if caller.projects is None:
+            private = [(Occur.Must, self._term("domain", USER)), (Occur.MustNot, own)]
+            return Occur.MustNot, Query.boolean_query(private)
+        seen = [(Occur.Should, own)]
+        if caller.projects:
+            theirs = [
+                (Occur.Must, self._any("project", sorted(caller.projects))),
+                (Occur.MustNot, self._term("domain", SEVERAL)),
+            ]
+            seen.append((Occur.Should, Query.boolean_query(theirs)))
+        return Occur.Must, self._silent(Query.boolean_query(seen))
 
     def _term(self, name: str, value: str) -> Any:
         return Query.term_query(self._index.schema, name, _short(value), "basic")
@@ -406,7 +506,12 @@ class TantivyIndex:
             raise IndexFailed(f"lexical index: {exc}") from exc
 
 
-def _schema() -> Any:
+def _count(searcher: Any, query: Any) -> int:
+    """Count the matching documents, without removed ones that no merge has taken out yet."""
+    return int(searcher.search(query, 1, count=True).count)
+
+
+def _schema(*, for_team: bool) -> Any:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("owner", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("ref", stored=True, tokenizer_name="raw", index_option="basic")
@@ -414,6 +519,8 @@ def _schema() -> Any:
         builder.add_integer_field(name, indexed=False, fast=True)
     for name in (_TEXT, _ABOUT, _SPEAKER):
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
+    if for_team:
+        builder.add_text_field(_IMPACT, tokenizer_name=_ANALYZER, index_option="basic")
     for name in (*_RAW, "tags"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     return builder.build()
@@ -422,6 +529,14 @@ def _schema() -> Any:
 def _analyze(held: Sequence[Document]) -> list[str]:
     """Return the fields of the documents as JSON, without the generation."""
     return [json.dumps(_describe(document)) for document in held]
+
+
+def _analyze_for_team(held: Sequence[Document]) -> list[str]:
+    described = map(_describe, held)
+    return [
+        json.dumps(each | {_IMPACT: " ".join(impacts.list_tokens(str(each[_TEXT]).split()))})
+        for each in described
+    ]
 
 
 def _describe(document: Document) -> dict[str, object]:

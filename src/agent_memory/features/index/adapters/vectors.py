@@ -113,6 +113,7 @@ class _Marker(msgspec.Struct, frozen=True):
     dimension: int
     generation: int
     complete: bool
+    for_team: bool = False  # every row says which callers see it, as `documents.is_visible` needs
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -264,16 +265,20 @@ class _Rows:
 class FlatVectors:
     """A VectorIndex in a folder."""
 
-    def __init__(self, folder: Path, model: str) -> None:
-        """Open the index; one of another model or with damage is removed and not complete."""
+    def __init__(self, folder: Path, model: str, *, for_team: bool = False) -> None:
+        """Open the index; one of another model or with damage is removed and not complete.
+
+        One that becomes `for_team` is not complete either: its rows are written again, with the
+        vectors that it has."""
         self._folder = folder
         self._model = model
+        self._for_team = for_team
         self._changing = threading.RLock()
         self._view: _View | None = None  # None: there are no rows
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self._read_marker()
-            if self._load():
+            if self._load() or (for_team and not self._rows_are_for_team):
                 # The end may have been unfinished or damaged: missing rows must be queued again.
                 self._write_marker(complete=False)
         except (IndexFailed, FileNotFoundError, ValueError) as exc:
@@ -368,10 +373,13 @@ class FlatVectors:
             distances = _distances(view.signs[:, : view.count], target)
             distances[~admitted] = _FAR
             most = min(count, max(SHORTLIST, _OVERSAMPLE * limit))
-            numbers = np.sort(np.argpartition(distances, most - 1)[:most])
+            numbers = _take_nearest(view, distances, most)
+        # The order of rows on disk also depends on rows beyond the scope, and the last digit of a
+        # product on its place in the matrix.
+        numbers = numbers[np.lexsort((view.rows.digest[numbers], view.at[numbers]))]
         scores = view.matrix[numbers].astype(np.float32) @ target
         hits: dict[str, IndexHit] = {}
-        for index in np.lexsort((numbers, -scores)):
+        for index in np.argsort(-scores, kind="stable"):
             hit = _build_hit(view, int(numbers[index]), float(scores[index]))
             hits.setdefault(hit.key, hit)
             if len(hits) == limit:
@@ -433,9 +441,12 @@ class FlatVectors:
         self._dimension = marker.dimension
         self._generation = marker.generation
         self._complete = marker.complete
+        self._rows_are_for_team = marker.for_team
 
     def _write_marker(self, *, complete: bool) -> None:
-        marker = _Marker(FORMAT, self._model, self._dimension, self._generation, complete)
+        marker = _Marker(
+            FORMAT, self._model, self._dimension, self._generation, complete, self._for_team
+        )
         durable.write_atomic(self._folder / _MARKER, msgspec.json.encode(marker))
         self._complete = complete
 
@@ -612,6 +623,14 @@ def _distances(signs: NDArray[np.uint64], target: Floats) -> NDArray[np.uint16]:
     return distances
 
 
+def _take_nearest(view: _View, distances: NDArray[np.uint16], most: int) -> NDArray[np.intp]:
+    """Return the rows with the least distances, of equal ones at the end the newest."""
+    last = np.partition(distances, most - 1)[most - 1]
+    nearer, equal = np.flatnonzero(distances < last), np.flatnonzero(distances == last)
+    newest = np.lexsort((view.rows.digest[equal], -view.at[equal]))
+    return np.concatenate((nearer, equal[newest[: most - len(nearer)]]))
+
+
 def _planes(target: Floats) -> list[tuple[np.uint16, NDArray[np.uint64]]]:
     """Return the sizes of the query's dimensions as two-bit numbers, one plane for each bit.
 
@@ -655,15 +674,14 @@ def _select_rows(view: _View, scope: SearchScope) -> Mask:
 
 
 def _select_visible(view: _View, caller: Principal) -> Mask:
-    """Return which rows a caller may see: hits are checked again when they are read."""
+    """Return which rows a caller sees, as `documents.is_visible` has it."""
     project, domain = view.rows.columns["project"], view.rows.columns["domain"]
 
     def select(column: _Column, admits: Callable[[str], bool]) -> Mask:
         return _is_any(column.numbers[: view.count], column.where(admits))
 
-    if caller.projects is None:
-        return select(domain, lambda name: not name or caller.sees_domain(name))
-    return select(project, caller.projects.__contains__) | select(domain, caller.own_domain.__eq__)
+    seen = select(domain, lambda name: bool(name) and caller.sees_domain(name))
+    return seen | (select(domain, "".__eq__) & select(project, caller.sees_project))
 
 
 def _is_any(numbers: NDArray[np.int32], admitted: Sequence[int]) -> Mask:

@@ -12,6 +12,7 @@ from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.model.metadata import RECALLED, is_description
 from agent_memory.features.toc.model.periods import MONTHS, WEEKDAYS, NodeId
 from agent_memory.features.toc.model.toc import Grip, TocNode
+from agent_memory.kernel.access import Principal
 from agent_memory.kernel.ids import KnowledgeId, MemoryKey, Millis
 
 SCHEME = "memory://"
@@ -20,6 +21,7 @@ GRIPS = f"{SCHEME}grips"
 EVENTS = f"{SCHEME}events"
 FACTS = f"{SCHEME}facts"
 SESSIONS = f"{SCHEME}sessions"
+SEVERAL = "several"  # the domain of a segment or grip whose summary tells of several projects
 DocumentKey = NewType("DocumentKey", str)
 Owner = NewType("Owner", str)
 
@@ -83,6 +85,13 @@ class Document:
     @property
     def key(self) -> DocumentKey:
         return build_key(self.kind, self.id)
+
+
+def is_visible(document: Document, caller: Principal) -> bool:
+    """Tell whether a caller may see a document: by its domain, or if it has none, its project."""
+    if document.domain:
+        return caller.sees_domain(document.domain)
+    return caller.sees_project(document.project)
 
 
 def build_key(kind: DocumentKind, name: str) -> DocumentKey:

@@ -10,6 +10,7 @@ from agent_memory.features.index.model.documents import (
     DocumentKey,
     DocumentKind,
     build_key,
+    is_visible,
 )
 from agent_memory.features.log.model.events import check_millis
 from agent_memory.kernel.access import Principal
@@ -84,7 +85,7 @@ class SearchScope:
             and self.admits_status(document.status)
             and self.tags <= document.tags
             and self.since <= document.at_ms <= self.until
-            and (self.caller is None or _is_visible(document, self.caller))
+            and (self.caller is None or is_visible(document, self.caller))
         )
 
     @property
@@ -107,12 +108,6 @@ class SearchScope:
     @property
     def hidden(self) -> frozenset[str]:
         return HIDDEN - {"archived"} if self.archived else HIDDEN
-
-
-def _is_visible(document: Document, caller: Principal) -> bool:
-    if document.kind is DocumentKind.MEMORY:
-        return caller.sees_domain(document.domain)
-    return caller.sees_project(document.project)
 
 
 def domain_names(domain: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from agent_memory.features.index.model.documents import Document, DocumentKind, fact_owner
 from agent_memory.features.knowledge.model.facts import Fact
-from agent_memory.kernel.ids import PROJECT
+from agent_memory.kernel.ids import PROJECT, USER
 
 
 def from_fact(fact: Fact) -> Document:
@@ -15,6 +15,7 @@ def from_fact(fact: Fact) -> Document:
         title=fact.key,
         text=fact.value,
         project=name if family == PROJECT else "",
+        domain=fact.scope if family == USER else "",  # on a team server it is private to a person
         agent=fact.agent_id or "",
         speaker=fact.user_id or "",
     )

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 
 from agent_memory.features.log.adapters import event_codec
 from agent_memory.features.log.model.events import Event, EventPage, SessionPosition
+from agent_memory.features.log.ports import Admits
 from agent_memory.kernel import futures
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -22,6 +23,7 @@ from agent_memory.platform.store.batches import (
 
 PAGE_BYTES = 3 << 20  # below the default limit of gRPC clients, 4 MiB
 _CHUNK = 64
+_MOST_SCANNED = 1_024  # events read at once for a caller who sees few of them
 _ID_CHUNKS = 16  # read for one prefix
 _COUNTED = 10_000  # rows at a time
 
@@ -50,12 +52,20 @@ class StoredEventLog:
         return futures.map_future(self._store.submit(batches), lambda _: None)
 
     def list_between(
-        self, start: Millis, end: Millis, /, *, after: Position | None, limit: int
+        self,
+        start: Millis,
+        end: Millis,
+        /,
+        *,
+        after: Position | None,
+        limit: int,
+        admits: Admits | None = None,
     ) -> EventPage:
         first = keys.event_prefix(start)
         if after is not None:
             first = max(first, keys.after(keys.event(after.at_ms, after.event_id)))
-        return self._page(families.EVENTS, first, keys.end_of(keys.event_prefix(end)), limit)
+        last = keys.end_of(keys.event_prefix(end))
+        return self._page(families.EVENTS, first, last, limit, admits=admits)
 
     def get_at(self, positions: Sequence[Position], /) -> list[Event]:
         return [event_codec.decode_event(at, value) for at, value in self._read(positions)]
@@ -68,13 +78,16 @@ class StoredEventLog:
         after: Position | None,
         limit: int,
         reverse: bool = False,
+        admits: Admits | None = None,
     ) -> EventPage:
         prefix = keys.session(session_id)
         first, last = prefix, keys.end_of(prefix)
         if after is not None:
             place = keys.session_event(session_id, after.at_ms, after.event_id)
             first, last = (first, place) if reverse else (keys.after(place), last)
-        return self._page(families.SESSION_EVENTS, first, last, limit, reverse=reverse)
+        return self._page(
+            families.SESSION_EVENTS, first, last, limit, reverse=reverse, admits=admits
+        )
 
     def get_neighbors(
         self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
@@ -137,27 +150,36 @@ class StoredEventLog:
         return self._store.get_sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
 
     def _page(
-        self, family: str, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+        self,
+        family: str,
+        start: bytes,
+        end: bytes,
+        limit: int,
+        *,
+        reverse: bool = False,
+        admits: Admits | None = None,
     ) -> EventPage:
-        """Read a page in chunks, so that a page of long texts stops early."""
+        """Read a page in chunks, so that a page of long texts stops early. The first event beyond
+        it shows that there is a next page."""
         events: list[Event] = []
         size = 0
+        chunk = _CHUNK
         while True:
-            # One row more shows whether there is a next page.
-            count = min(_CHUNK, limit - len(events)) + 1
+            count = min(chunk, limit - len(events)) + 1 if admits is None else chunk
             rows = self._store.scan(family, start, end, limit=count, reverse=reverse)
-            for at, value in self._values(family, rows[: count - 1]):
+            for at, value in self._values(family, rows):
                 event = event_codec.decode_event(at, value)
+                if admits is not None and not admits(event):
+                    continue
                 size += len(value) + _estimate_framing(event)
-                if events and size > PAGE_BYTES:
-                    return _build_partial_page(events)
+                if events and (len(events) >= limit or size > PAGE_BYTES):
+                    return EventPage(events=tuple(events), next=events[-1].position)
                 events.append(event)
             if len(rows) < count:
                 return EventPage(events=tuple(events))
-            if len(events) >= limit:
-                return _build_partial_page(events)
-            edge = rows[count - 2][0]
+            edge = rows[-1][0]
             start, end = (start, edge) if reverse else (keys.after(edge), end)
+            chunk = min(2 * chunk, _MOST_SCANNED) if admits is not None else chunk
 
     def _values(self, family: str, rows: Sequence[Row]) -> list[tuple[Position, bytes]]:
         positions = [keys.parse_position(key) for key, _ in rows]
@@ -218,7 +240,3 @@ def _to_created(outcomes: list[CommitOutcome]) -> list[bool]:
 def _estimate_framing(event: Event) -> int:
     """Estimate the bytes of an event on the wire beyond its value: its id and field headers."""
     return 4 * len(event.event_id) + 6 * len(event.metadata) + 32
-
-
-def _build_partial_page(events: Sequence[Event]) -> EventPage:
-    return EventPage(events=tuple(events), next=events[-1].position)

@@ -1,19 +1,17 @@
 """The event log of a team server: each caller sees and records events of their projects."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event, EventPage
 from agent_memory.features.log.model.metadata import PERSON
+from agent_memory.features.log.ports import Admits
 from agent_memory.kernel import access, owners
 from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import Forbidden
 from agent_memory.kernel.ids import PROJECT, EventId, Millis, Position, SessionId
-
-_PAGES = 20  # read for one page of a caller who sees few events
-_SCANNED = 200  # events of each, at least
 
 
 class GuardedEventLog(StoredEventLog):
@@ -39,12 +37,16 @@ class GuardedEventLog(StoredEventLog):
         return [event for event in super().get_at(positions) if is_visible(event)]
 
     def list_between(
-        self, start: Millis, end: Millis, /, *, after: Position | None, limit: int
+        self,
+        start: Millis,
+        end: Millis,
+        /,
+        *,
+        after: Position | None,
+        limit: int,
+        admits: Admits | None = None,
     ) -> EventPage:
-        read = super().list_between
-        return _filter_pages(
-            lambda place, most: read(start, end, after=place, limit=most), after, limit
-        )
+        return super().list_between(start, end, after=after, limit=limit, admits=_filter(admits))
 
     def list_session(
         self,
@@ -54,13 +56,30 @@ class GuardedEventLog(StoredEventLog):
         after: Position | None,
         limit: int,
         reverse: bool = False,
+        admits: Admits | None = None,
     ) -> EventPage:
-        read = super().list_session
-        return _filter_pages(
-            lambda place, most: read(session_id, after=place, limit=most, reverse=reverse),
-            after,
-            limit,
+        return super().list_session(
+            session_id, after=after, limit=limit, reverse=reverse, admits=_filter(admits)
         )
+
+    def get_neighbors(
+        self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
+    ) -> list[list[Position]]:
+        runs = super().get_neighbors(places, reach=reach)
+        if not _is_scoped():
+            return runs
+        every = list(dict.fromkeys(at for run in runs for at in run))
+        seen = {event.position for event in self.get_at(every)}
+        return [
+            run if seen.issuperset(run) else self._list_visible(session, at, reach)
+            for run, (session, at) in zip(runs, places, strict=True)
+        ]
+
+    def _list_visible(self, session_id: SessionId, at: Position, reach: int) -> list[Position]:
+        """Return the events around a place as if there were none but those that the caller sees."""
+        before = self.list_session(session_id, after=at, limit=reach, reverse=True).events[::-1]
+        after = self.list_session(session_id, after=at, limit=reach).events
+        return [event.position for event in (*before, *self.get_at([at]), *after)]
 
     def find_sessions(self, prefix: str, /, *, limit: int) -> list[SessionId]:
         found = super().find_sessions(prefix, limit=limit)
@@ -92,27 +111,16 @@ def _is_scoped() -> bool:
     return caller is not None and caller.is_scoped
 
 
+def _filter(admits: Admits | None) -> Admits | None:
+    """Return what admits only events that the caller sees."""
+    if not _is_scoped():
+        return admits
+    return lambda event: is_visible(event) and (admits is None or admits(event))
+
+
 def _sign(event: Event, caller: Principal) -> Event:
     """Return the event with the person who records it. Nobody can name another."""
     if event.metadata.get(PERSON, "") == caller.person:
         return event
     rest = {name: value for name, value in event.metadata.items() if name != PERSON}
     return replace(event, metadata={**rest, PERSON: caller.person} if caller.person else rest)
-
-
-def _filter_pages(
-    read: Callable[[Position | None, int], EventPage], after: Position | None, limit: int
-) -> EventPage:
-    """Read pages until there is something to show. A page may be empty: only its `next` shows
-    whether there are more."""
-    if not _is_scoped():
-        return read(after, limit)
-    for _ in range(_PAGES):
-        page = read(after, max(limit, _SCANNED))
-        shown = tuple(event for event in page.events if is_visible(event))
-        if len(shown) > limit:
-            return EventPage(events=shown[:limit], next=shown[limit - 1].position)
-        if shown or page.next is None:
-            return EventPage(events=shown, next=page.next)
-        after = page.next
-    return EventPage(events=(), next=after)

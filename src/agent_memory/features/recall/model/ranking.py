@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_memory.features.index.model import term_vectors
+from agent_memory.features.index.model import impacts, term_vectors
 from agent_memory.features.index.model.documents import DocumentKey, DocumentKind
 from agent_memory.features.index.model.queries import IndexHit, SearchMode, TermStatistics
 from agent_memory.features.index.model.term_vectors import TermVector
@@ -41,9 +41,6 @@ else:
 
 BM25_K1 = 1.0  # BM25's k1: small, so that a word counts once, roughly
 BM25_B = 0.75  # BM25's b
-# BM25's average length, which is fixed: in a store of long texts, an average of its own would let
-# an essay that has every word win over the sentence that answers.
-TYPICAL_WORDS = 60
 # shares of its words that a turn takes from the one, two and three turns before
 BEFORE = (0.5, 0.25, 0.12)
 QUESTION_BOOST = 2.5  # times the share from the turn before, where that turn asks something
@@ -249,7 +246,9 @@ def _score_words(question: ParsedQuestion, turns: _Turns, statistics: TermStatis
     if not weights.size:
         return np.zeros(len(turns.pool))
     counts = term_vectors.count(turns.vectors, list(rarities)).astype(np.float64)
-    counts /= (1.0 - BM25_B + BM25_B * turns.words / TYPICAL_WORDS)[:, None]
+    # The average length is fixed: in a store of long texts, an average of its own would let an
+    # essay that has every word win over the sentence that answers.
+    counts /= (1.0 - BM25_B + BM25_B * turns.words / impacts.TYPICAL_WORDS)[:, None]
     carried = counts.copy()
     for step, share in enumerate(BEFORE):
         source = turns.before[:, step]

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind, Owner
+from agent_memory.features.index.model.documents import (
+    SEVERAL,
+    Document,
+    DocumentKey,
+    DocumentKind,
+    Owner,
+)
 from agent_memory.features.index.model.queries import Hit, IndexHit
 from agent_memory.features.knowledge.model import fact_documents
 from agent_memory.features.knowledge.model.facts import Fact
@@ -26,6 +32,9 @@ from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.toc import Bullet
 from agent_memory.features.toc.ports import TocReader
+from agent_memory.kernel import access
+from agent_memory.kernel.access import Principal, Role
+from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, MemoryKey, Millis, Position, SessionId
 
 _PAGE = 1_000
@@ -210,7 +219,20 @@ class DocumentReader:
             )
             for grip in grips
         ]
+        if not self._is_of_one_project(node_id, held[0].project):
+            held = [replace(each, domain=SEVERAL) for each in held]
         return owner, held
+
+    def _is_of_one_project(self, node_id: NodeId, project: str) -> bool:
+        """Tell whether who sees this project alone sees the node. On a daemon of one's own, where
+        nothing is hidden, everyone does."""
+        try:
+            caller = Principal(role=Role.READER, projects=frozenset({project}))
+        except InvalidInput:  # no caller can be limited to a project of this name
+            return not project
+        with access.work_for(caller):
+            (node,) = self.toc.get_nodes([node_id])
+        return node is not None
 
     def _grips(self, found: Sequence[IndexHit]) -> Iterator[Document]:
         grips = self.toc.get_grips([each.id for each in found])

@@ -224,11 +224,11 @@ class Recall:
         warnings: list[str] = []
         end = query.offset + query.limit
         fresh, missing = self.unindexed.all(query.scope)
-        _note_missing(missing, warnings)
+        _note_missing(missing, query.scope, warnings)
         found = {each.key: each for each in fresh}
         total = len(found)
         try:
-            stored, count = self._newest(query.scope, end + len(found))
+            stored, count = self.lexical.find_newest(query.scope, limit=end + len(found))
             total += count - sum(each.key in found for each in stored)
             found = {each.key: each for each in stored} | found
         except IndexFailed:
@@ -250,22 +250,12 @@ class Recall:
             warning="; ".join(warnings) or None,
         )
 
-    def _newest(self, scope: SearchScope, limit: int) -> tuple[list[IndexHit], int]:
-        """Keep all hits of one moment or none, so that their order does not depend on where a
-        page ends."""
-        wanted = limit + 1
-        while True:
-            stored, count = self.lexical.find_newest(scope, limit=wanted)
-            if len(stored) < wanted or stored[-1].at_ms < stored[limit - 1].at_ms:
-                return stored, count
-            wanted *= 2
-
     def _statistics(
         self, terms: Sequence[str], scope: SearchScope, warnings: list[str]
     ) -> TermStatistics:
         fresh = self.unindexed.statistics(terms, scope)
         try:
-            return self.lexical.get_statistics(terms).plus(fresh)
+            return self.lexical.get_statistics(terms, scope.caller).plus(fresh)
         except IndexFailed:
             _note_failed(warnings)
             return fresh
@@ -287,7 +277,7 @@ class Recall:
     ) -> list[Sequence[IndexHit]]:
         scope, most = query.scope, query.candidates
         fresh, missing = self.unindexed.find(question.needles, scope, limit=most)
-        _note_missing(missing, warnings)
+        _note_missing(missing, scope, warnings)
         found: list[Sequence[IndexHit]] = [fresh]
         try:
             found.append(self.lexical.find(question.terms, scope, limit=most))
@@ -429,10 +419,14 @@ def _pair_events_with_grips(
     return together
 
 
-def _note_missing(count: int, warnings: list[str]) -> None:
-    if count:
-        verb = "is" if count == 1 else "are"
-        warnings.append(f"{format_count(count, 'change')} {verb} not in the index yet")
+def _note_missing(count: int, scope: SearchScope, warnings: list[str]) -> None:
+    if not count:
+        return
+    if scope.caller not in (None, access.OWNER):  # others' changes are among them
+        warnings.append("what was recorded of late is not in the index yet")
+        return
+    verb = "is" if count == 1 else "are"
+    warnings.append(f"{format_count(count, 'change')} {verb} not in the index yet")
 
 
 def _note_failed(warnings: list[str]) -> None:

@@ -23,11 +23,13 @@ from agent_memory.features.log.model.outbox import (
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.kernel import access
+from agent_memory.kernel.access import Principal
 from agent_memory.kernel.text import analysis
 
 MOST = 2_000  # entries; an index is further behind only while it is filled or its job is paused
 _SEARCHED = 100_000  # characters searched per text
 _COUNTED = 100  # documents whose words are counted
+_VIEWS = 32  # callers whose words are counted once for many questions
 _COUNTED_CHARS = 10_000  # characters counted per document: word frequencies need not be exact
 _KEPT_CHARS = 10_000  # the term vector of a longer document is built for each question
 
@@ -99,7 +101,7 @@ class _Snapshot:
             chain.from_iterable(fresh for _, fresh in held), key=attrgetter("order")
         )
         self.texts = [each.text for each in self.documents]
-        self.counted = self.documents[:_COUNTED]
+        self._views: dict[Principal | None, _Counts] = {}
 
     @property
     def is_current(self) -> bool:
@@ -108,6 +110,25 @@ class _Snapshot:
     @cached_property
     def by_key(self) -> dict[DocumentKey, UnindexedDocument]:
         return {each.document.key: each for each in self.documents}
+
+    def count_for(self, caller: Principal | None) -> "_Counts":
+        """Return the counts of the newest documents that a caller sees."""
+        counts = self._views.get(caller)
+        if counts is None:
+            seen = (
+                each
+                for each in self.documents
+                if caller is None or documents.is_visible(each.document, caller)
+            )
+            if len(self._views) >= _VIEWS:
+                self._views = {}
+            counts = self._views[caller] = _Counts(list(islice(seen, _COUNTED)))
+        return counts
+
+
+class _Counts:
+    def __init__(self, counted: Sequence[UnindexedDocument]) -> None:
+        self.counted = counted
 
     @cached_property
     def frequencies(self) -> Counter[str]:
@@ -160,10 +181,11 @@ class UnindexedDocuments:
     def statistics(self, terms: Sequence[str], scope: SearchScope) -> TermStatistics:
         """Count words in the newest documents: they are few beside those of the index."""
         snapshot, _ = self._current(scope)
+        counts = snapshot.count_for(scope.caller)
         return TermStatistics(
-            documents=len(snapshot.counted),
-            frequencies={term: snapshot.frequencies[term] for term in terms},
-            speakers=snapshot.speakers.intersection(terms),
+            documents=len(counts.counted),
+            frequencies={term: counts.frequencies[term] for term in terms},
+            speakers=counts.speakers.intersection(terms),
         )
 
     def get_vectors(
