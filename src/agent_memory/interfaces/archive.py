@@ -35,6 +35,7 @@ from agent_memory.kernel.ids import Millis
 
 FORMAT = "agent-memory-export"
 VERSION = 1
+MAX_REFUSED = 10_000  # lines in a row
 MAX_LINE_BYTES = 64 << 20  # a checkpoint's state in base64
 
 TYPES: Mapping[str, type[Any]] = {
@@ -118,16 +119,24 @@ def read(lines: Iterable[bytes]) -> Iterator[tuple[str, ArchiveRecord | InvalidI
 
     Raises InvalidInput if this is not an archive, or one of a later format.
     """
-    numbered = enumerate(lines, 1)
-    _, first = next(numbered, (0, b""))
-    _check_header(first)
-    for number, text in numbered:
-        if text.strip():
+    following = iter(lines)
+    _check_header(next(following, b""))
+    number, refused = 2, 0
+    for text in following:
+        if not text.isspace():
             place = f"line {number}"
             try:
                 yield place, _record(text)
+                refused = 0
             except InvalidInput as exc:
                 yield place, exc
+                refused += 1
+        if refused == MAX_REFUSED:
+            raise InvalidInput(
+                f"the {MAX_REFUSED:,} lines up to line {number} cannot be read: what follows them"
+                " is left out"
+            )
+        number += text.count(b"\n")
 
 
 def _check_header(first: bytes) -> None:

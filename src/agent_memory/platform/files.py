@@ -1,10 +1,11 @@
 """Open and read regular files at paths that other programs may have changed."""
 
 import errno
+import io
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 # Opening a FIFO would otherwise wait for a writer.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -18,7 +19,7 @@ class FileTooLarge(OSError):
     """The file has more bytes than the limit."""
 
 
-def open_regular(path: Path, *, follow_link: bool = False) -> IO[bytes]:
+def open_regular(path: Path, *, follow_link: bool = False) -> io.BufferedReader:
     """Open a regular file for reading. Raise OSError for anything else, and for a link unless
     `follow_link`."""
     descriptor = os.open(path, _FLAGS if follow_link else _FLAGS | os.O_NOFOLLOW)
@@ -32,6 +33,22 @@ def open_regular(path: Path, *, follow_link: bool = False) -> IO[bytes]:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def iter_lines(file: io.BufferedReader, most: int) -> Iterator[bytes]:
+    """Yield lines, a longer one in pieces of `most` bytes. Empty lines after an empty one come
+    together, a buffer at a time: one by one, a file of line ends would take a step for each byte.
+    """
+    while data := file.readline(most):
+        yield data
+        if data.isspace():
+            while blank := _read_empty_lines(file):
+                yield blank
+
+
+def _read_empty_lines(file: io.BufferedReader) -> bytes:
+    ahead = file.peek()
+    return file.read(ahead.rfind(b"\n", 0, len(ahead) - len(ahead.lstrip())) + 1)
 
 
 def read_regular(path: Path, limit: int, *, follow_link: bool = False) -> bytes:

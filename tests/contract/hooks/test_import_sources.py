@@ -45,7 +45,7 @@ def form(request: pytest.FixtureRequest) -> str:
 
 def read(source: str, path: Path) -> list[Chunk]:
     reader = build_readers(InlineWorker())[source]
-    return [chunk for each in reader.list_sources(str(path)) for chunk in reader.read_chunks(each)]
+    return [chunk for _, chunk in reader.read_chunks(reader.list_sources(str(path)))]
 
 
 def list_files(path: Path) -> list[Path]:
@@ -291,13 +291,12 @@ class TestArchives:
         talks = [{**build_chatgpt(), "conversation_id": f"c{number}"} for number in range(3)]
         path = pack(tmp_path / "a.zip", {"conversations.json": json.dumps(talks)})
         reader = build_readers(InlineWorker())["chatgpt"]
-        (source,) = reader.list_sources(str(path))
-        chunks = reader.read_chunks(source)
-        assert next(chunks).recorded[0].session == "c0"
+        chunks = reader.read_chunks(reader.list_sources(str(path)))
+        assert next(chunks)[1].recorded[0].session == "c0"
         path.unlink()
         (copy,) = unpacked.iterdir()
         assert copy.stat().st_mode & 0o777 == 0o600
-        assert [chunk.recorded[0].session for chunk in chunks] == ["c1", "c2"]
+        assert [chunk.recorded[0].session for _, chunk in chunks] == ["c1", "c2"]
         assert list(unpacked.iterdir()) == []
 
     def test_an_import_that_is_stopped_leaves_no_copy(
@@ -308,8 +307,7 @@ class TestArchives:
         monkeypatch.setattr(tempfile, "tempdir", str(unpacked))
         path = pack(tmp_path / "a.zip", {"conversations.json": json.dumps([build_chatgpt()])})
         reader = build_readers(InlineWorker())["chatgpt"]
-        (source,) = reader.list_sources(str(path))
-        chunks = reader.read_chunks(source)
+        chunks = reader.read_chunks(reader.list_sources(str(path)))
         next(chunks)
         assert len(list(unpacked.iterdir())) == 1
         del chunks
@@ -318,9 +316,9 @@ class TestArchives:
     def test_an_archive_that_was_replaced_by_a_bomb(self, tmp_path: Path) -> None:
         path = pack(tmp_path / "a.zip", {"conversations.json": json.dumps([build_chatgpt()])})
         reader = build_readers(InlineWorker())["chatgpt"]
-        (source,) = reader.list_sources(str(path))
+        sources = reader.list_sources(str(path))
         pack(path, {"conversations.json": b" " * (8 << 20)})
-        (chunk,) = reader.read_chunks(source)
+        ((_, chunk),) = reader.read_chunks(sources)
         assert "250 times its size" in chunk.refused[0].reason
 
 

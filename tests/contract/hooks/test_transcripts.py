@@ -45,8 +45,7 @@ def sample(agent: str) -> list[Line]:
 
 
 def read(reading: Transcripts, path: Path) -> list[Chunk]:
-    (source,) = reading.list_sources(str(path))
-    return list(reading.read_chunks(source))
+    return [chunk for _, chunk in reading.read_chunks(reading.list_sources(str(path)))]
 
 
 def list_entries(chunks: list[Chunk]) -> list[TranscriptEntry]:
@@ -74,10 +73,10 @@ class TestSources:
         self, reading: Transcripts, tmp_path: Path
     ) -> None:
         path = write(tmp_path / "a.jsonl", ["{}"])
-        (source,) = reading.list_sources(str(path))
+        sources = reading.list_sources(str(path))
         path.unlink()
         os.mkfifo(path)
-        (chunk,) = reading.read_chunks(source)
+        ((_, chunk),) = reading.read_chunks(sources)
         assert "not a regular file" in chunk.refused[0].reason
 
     def test_a_file_brings_its_subagents(self, reading: Transcripts, tmp_path: Path) -> None:
@@ -148,11 +147,13 @@ class TestReading:
         self, reading: Transcripts, sample: list[Line], tmp_path: Path
     ) -> None:
         whole = list_entries(read(reading, write(tmp_path / "a.jsonl", sample)))
-        filler: list[Line | str | bytes] = ['{"type": "progress"}'] * (files.CHUNK_LINES // 2)
+        filler: list[Line | str | bytes] = ["no JSON"] * (files.CHUNK_RECORDS // 2)
         lines = [part for line in sample for part in (line, *filler)]
         chunks = read(reading, write(tmp_path / "b.jsonl", lines))
         assert len(chunks) > 1
-        assert all(chunk.lines <= files.CHUNK_LINES for chunk in chunks)
+        assert all(
+            len(chunk.recorded) + len(chunk.refused) <= files.CHUNK_RECORDS for chunk in chunks
+        )
         assert sum(chunk.lines for chunk in chunks) == len(lines)
         assert [each.event_id for each in list_entries(chunks)] == [each.event_id for each in whole]
 
@@ -164,11 +165,33 @@ class TestReading:
         assert [each.reason for chunk in chunks for each in chunk.refused] == ["longer than 32 MiB"]
         assert len([each for each in list_entries(chunks) if each.text]) == 4
 
+    def test_a_file_of_line_ends_takes_few_steps(
+        self, reading: Transcripts, sample: list[Line], tmp_path: Path
+    ) -> None:
+        blanks = b"\n" * 3_000_000
+        path = write(tmp_path / "a.jsonl", [sample[0], blanks, *sample[1:]])
+        records = list(files.JsonLines().read_records(reading.list_sources(str(path))[0], 0))
+        assert len(records) < len(sample) + 1_000
+        chunks = read(reading, path)
+        assert sum(chunk.lines for chunk in chunks) == len(sample) + 3_000_001
+        assert sum(chunk.size for chunk in chunks) == path.stat().st_size
+        assert len([each for each in list_entries(chunks) if each.text]) == 4
+
+    def test_what_is_no_transcript_is_given_up(self, reading: Transcripts, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.jsonl", ["x"] * (3 * files.MAX_REFUSED))
+        other = write(tmp_path / "b.jsonl", ["y"])
+        sources = [source for each in (path, other) for source in reading.list_sources(str(each))]
+        chunks = list(reading.read_chunks(sources))
+        refused = [rejected for _, chunk in chunks for rejected in chunk.refused]
+        assert len(refused) == files.MAX_REFUSED + 2  # the last says why it is the last
+        assert "the rest is left out" in refused[-2].reason
+        assert chunks[-1][0].path == str(other)
+
     def test_a_file_that_has_gone_is_told_of(self, reading: Transcripts, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", ["{}"])
-        (source,) = reading.list_sources(str(path))
+        sources = reading.list_sources(str(path))
         path.unlink()
-        (chunk,) = reading.read_chunks(source)
+        ((_, chunk),) = reading.read_chunks(sources)
         assert "No such file" in chunk.refused[0].reason
 
     def test_long_texts_are_cut_and_say_so(

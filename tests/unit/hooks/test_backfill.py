@@ -1,9 +1,10 @@
 """Backfill: every event is stored once and in its project, also if hooks recorded it first."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -11,12 +12,20 @@ from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.consent import ConsentReason
 from agent_memory.features.hooks.model.transcripts import RecordKind
 from agent_memory.features.hooks.services.backfill import BATCH
-from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
-from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput
-from agent_memory.kernel.ids import EventId, Millis, SessionId
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import (
+    Event,
+    EventPage,
+    EventRole,
+    EventType,
+    SessionPosition,
+)
+from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput, WorkerFailed
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.store.committer import CommittedStore
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
+from tests.inline_worker import InlineWorker
 from tests.memory_engine import MemoryEngine
 from tests.transcript_files import (
     SAMPLES,
@@ -31,6 +40,7 @@ from tests.transcript_files import (
     write,
 )
 
+T = TypeVar("T")
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 
 
@@ -84,6 +94,94 @@ class TestOwnAgents:
         assert importing.events() == []
         write(folder / "own.jsonl", lines)
         assert importing(agent, folder).created > 0
+
+
+class CountingWorker(InlineWorker):
+    calls = 0
+
+    def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
+        self.calls += 1
+        return super().call(function, *arguments, timeout_seconds=timeout_seconds)
+
+
+class CountingLog(StoredEventLog):
+    """A log that counts the events it has read of sessions."""
+
+    read = 0
+
+    def list_session(
+        self,
+        session_id: SessionId,
+        /,
+        *,
+        after: Position | None,
+        limit: int,
+        reverse: bool = False,
+        admits: Callable[[Event], bool] | None = None,
+    ) -> EventPage:
+        page = super().list_session(
+            session_id, after=after, limit=limit, reverse=reverse, admits=admits
+        )
+        self.read += len(page.events)
+        return page
+
+
+class TestWork:
+    """The work of an import grows with what it reads, and no faster."""
+
+    def test_small_files_share_calls_and_writes(self, tmp_path: Path, folder: Path) -> None:
+        store, worker = CommittedStore(MemoryEngine(), unexpected), CountingWorker()
+        importing = ImportHarness(store, tmp_path / "data", worker)
+        for number in range(300):
+            (folder / f"{number:03}.md").write_text(f"# Note {number}\n\nIt holds.\n")
+        (folder / "100.md").write_bytes(b"\0")  # what cannot be read concerns no other
+        found = importing("obsidian", folder)
+        events = importing.events()
+        store.close()
+        assert (found.created, found.described, found.refused) == (598, 299, 1)
+        assert len(events) == 897
+        assert worker.calls <= 6
+        assert importing.record_count <= len(events) / BATCH + 2
+
+    def test_a_file_that_fails_in_the_worker_concerns_no_other(
+        self, tmp_path: Path, folder: Path
+    ) -> None:
+        class FailingWorker(InlineWorker):
+            def call(
+                self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float
+            ) -> T:
+                if "bad.md" in repr(arguments):
+                    raise WorkerFailed("the worker ended")
+                return super().call(function, *arguments, timeout_seconds=timeout_seconds)
+
+        store = CommittedStore(MemoryEngine(), unexpected)
+        importing = ImportHarness(store, tmp_path / "data", FailingWorker())
+        for name in ("a", "bad", "c"):
+            (folder / f"{name}.md").write_text(f"Words of {name}.\n")
+        found = importing("obsidian", folder)
+        texts = [words for _, words in importing.list_texts()]
+        store.close()
+        assert found.refused == 1
+        assert "bad.md, record 0: cannot read: the worker ended" in found.reasons[0]
+        assert {"Words of a.", "Words of c."} <= set(texts)
+
+    def test_a_session_of_one_moment_is_not_read_again_and_again(
+        self, tmp_path: Path, folder: Path
+    ) -> None:
+        store = CommittedStore(MemoryEngine(), unexpected)
+        importing = ImportHarness(store, tmp_path / "data")
+        log = CountingLog(store)
+        ingest = replace(importing.backfill.ingest, log=log)
+        importing.backfill = replace(importing.backfill, ingest=ingest)
+        lines: list[Line | str | bytes] = [
+            {"session_id": "s", "timestamp_ms": START_MS, "role": "user", "text": f"Step {number}."}
+            for number in range(2_000)
+        ]
+        write(folder / "a.jsonl", lines)
+        created = importing("jsonl", folder).created
+        store.close()
+        assert created == 2_000
+        assert log.read < 5 * 2_000
 
 
 class TestOnce:

@@ -38,7 +38,7 @@ def importing(tmp_path: Path) -> Iterator[ImportHarness]:
 
 def read(source: str, path: Path) -> list[TranscriptEntry]:
     reader = build_readers(InlineWorker())[source]
-    found = [chunk for each in reader.list_sources(str(path)) for chunk in reader.read_chunks(each)]
+    found = [chunk for _, chunk in reader.read_chunks(reader.list_sources(str(path)))]
     assert [each.reason for chunk in found for each in chunk.refused] == []
     return [entry for chunk in found for entry in chunk.recorded]
 
@@ -348,8 +348,7 @@ class TestChatGpt:
     def test_another_export_is_told_of(self, tmp_path: Path) -> None:
         path = dump(tmp_path / "conversations.json", [{"chat_messages": []}])
         reader = build_readers(InlineWorker())["chatgpt"]
-        (source,) = reader.list_sources(str(path))
-        (chunk,) = reader.read_chunks(source)
+        ((_, chunk),) = reader.read_chunks(reader.list_sources(str(path)))
         assert "no conversation of ChatGPT" in chunk.refused[0].reason
 
 

@@ -75,6 +75,18 @@ def test_events_and_bytes_read_as_they_were_written(
     assert read == [("line 2", event), ("line 3", write)]
 
 
+def test_lines_keep_their_numbers_after_empty_ones() -> None:
+    head = archive.header("1", Millis(1)).encode()
+    read = list(archive.read([head, b"\n", b"\n" * 40, b"{}\n", b" \n\n", b"[]"]))
+    assert [place for place, _ in read] == ["line 43", "line 46"]
+
+
+def test_what_cannot_be_read_is_given_up() -> None:
+    lines = archive.read([archive.header("1", Millis(1)).encode(), *[b"x\n"] * 20_000])
+    with pytest.raises(InvalidInput, match="10,000 lines up to line 10001"):
+        list(lines)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.services.access import Access
 from agent_memory.interfaces.guard import BearerGuard
-from agent_memory.interfaces.http import bodies, origins, rates
+from agent_memory.interfaces.http import origins, rates
 from agent_memory.interfaces.http.asgi import Message, Receive, Scope, Send, send_json
 from agent_memory.interfaces.http.gate import FAILURES_AT_ONCE, Gate, GatePolicy
 from agent_memory.kernel.errors import ConfigError
@@ -554,52 +553,6 @@ class TestBodies:
     def test_it_holds_on_the_socket_too(self, small: Door) -> None:
         length = [("content-length", str(self.MOST + 1))]
         assert small.ask("POST", headers=length, key=None, trusted=True).status == 413
-
-    def test_one_that_does_not_come_is_not_waited_for(self) -> None:
-        async def never() -> Message:
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        sent: list[Message] = []
-        scope: Scope = {"type": "http", "method": "POST", "path": "/", "state": {"unread": 5}}
-        hurried = bodies.BodyLimitMiddleware(Reader(), most=10, seconds=0)
-        asyncio.run(_called(hurried, scope, never, send))
-        assert Answer(sent).status == 408
-
-    def test_waiting_for_a_client_to_leave_has_no_end(self) -> None:
-        """As those do who stream: only the body has one."""
-
-        async def application(_scope: Scope, receive: Receive, send: Send) -> None:
-            await receive()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(receive(), 0.01)
-            await send_json(send, 200, b"")
-
-        async def receive() -> Message:
-            if not asked:
-                asked.append(1)
-                return {"type": "http.request", "body": b"12345", "more_body": False}
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        asked: list[int] = []
-        sent: list[Message] = []
-        scope: Scope = {"type": "http", "method": "POST", "path": "/", "state": {"unread": 5}}
-        asyncio.run(
-            _called(
-                bodies.BodyLimitMiddleware(application, most=10, seconds=0.001),
-                scope,
-                receive,
-                send,
-            )
-        )
-        assert Answer(sent).status == 200
 
 
 @pytest.mark.parametrize("trusted", [False, True])

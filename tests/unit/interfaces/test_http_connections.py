@@ -207,6 +207,97 @@ def test_nor_is_one_that_has_asked_before() -> None:
     served(client, bounds=Bounds(head_seconds=0.05))
 
 
+async def drip(address: Address, head: bytes) -> bytes:
+    """Send a body byte by byte until the server hangs up. Return what it said."""
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(head)
+    found = b""
+
+    async def read() -> None:
+        nonlocal found
+        with suppress(ConnectionError):  # what came before it counts
+            while piece := await reader.read(1 << 16):
+                found += piece
+
+    reading = asyncio.ensure_future(read())
+    while not reading.done():
+        writer.write(b"x")
+        await asyncio.wait([reading], timeout=0.005)
+    writer.close()
+    return found
+
+
+LONG_BODY = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds(body_seconds=0.05, connections=30),
+        Bounds(body_seconds=0.05, connections=30, body_rate=1, longest_body_seconds=0.1),
+    ],
+    ids=["too slow", "too long"],
+)
+def test_slow_bodies_keep_no_places(bounds: Bounds) -> None:
+    """All places are taken, by those who have a key: none of them could be taken away."""
+
+    async def client(address: Address) -> None:
+        answers = await asyncio.gather(*[drip(address, LONG_BODY) for _ in range(30)])
+        assert {answer.partition(b"\r\n")[0] for answer in answers} == {
+            b"HTTP/1.1 408 Request Timeout"
+        }
+        close = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        while not (await said(address, close)).startswith(b"HTTP/1.1 200 "):
+            pass
+
+    served(client, application=admitted, bounds=bounds)
+
+
+@pytest.mark.parametrize("more", [b"", b"Expect: 100-continue\r\n"], ids=["plain", "expecting"])
+def test_a_body_that_nobody_reads_is_not_waited_for(more: bytes) -> None:
+    async def early(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send_json(send, 200, b"1")
+
+    async def client(address: Address) -> None:
+        head = LONG_BODY.replace(b"Host: a\r\n", b"Host: a\r\n" + more)
+        assert (await drip(address, head)).startswith(b"HTTP/1.1 200 ")
+
+    served(client, application=early, bounds=Bounds(body_seconds=0.05))
+
+
+def test_a_body_that_has_come_fast_gets_more_time() -> None:
+    async def client(address: Address) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1001\r\n\r\n"
+        writer.write(head + b"x" * 1000)
+        await asyncio.sleep(0.1)  # longer than a body of nothing has
+        writer.write(b"x")
+        assert (await reader.read()).endswith(b"\r\n\r\n1001")
+        writer.close()
+
+    served(client, bounds=Bounds(body_seconds=0.01, body_rate=10))
+
+
+def test_a_body_has_all_the_time_that_the_server_takes() -> None:
+    begun = asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        await asyncio.sleep(0.1)
+        await bounded(scope, receive, send)
+
+    async def client(address: Address) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n"
+        writer.write(head + b"Content-Length: 5\r\n\r\n")
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"12345")
+        assert (await reader.read()).endswith(b"\r\n\r\n5")
+        writer.close()
+
+    served(client, application=slow, bounds=Bounds(body_seconds=0.03))
+
+
 @pytest.mark.parametrize("upgrade", [b"", UPGRADE], ids=["http", "websocket"])
 def test_who_reads_nothing_is_cut_off(upgrade: bytes) -> None:
     ended = asyncio.Event()

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.platform.files import FileTooLarge, NotRegularFile, open_regular, read_regular
+from agent_memory.platform.files import (
+    FileTooLarge,
+    NotRegularFile,
+    iter_lines,
+    open_regular,
+    read_regular,
+)
 
 
 @pytest.fixture
@@ -25,6 +31,26 @@ def test_a_regular_file_is_read_up_to_the_limit(file: Path) -> None:
     assert read_regular(file, 5) == b"12345"
     with pytest.raises(FileTooLarge, match="longer than 4 bytes"):
         read_regular(file, 4)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"one\n\n\ntwo\n \n\t\r\n  three\n\n",
+        b"\n" * 1_000_000 + b"  end",
+        b"one\n" + b" \n" * 500_000 + b" " * 20_000 + b"two\n",
+    ],
+    ids=lambda data: f"{len(data)} bytes",
+)
+def test_empty_lines_come_together_and_others_one_by_one(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    with open_regular(file) as opened:
+        pieces = list(iter_lines(opened, 1 << 20))
+    assert b"".join(pieces) == data
+    lines = [line.strip() for line in data.split(b"\n") if line.strip()]
+    assert [piece.strip() for piece in pieces if not piece.isspace()] == lines
+    assert len(pieces) <= 2 * len(lines) + len(data) // 1_000 + 6
 
 
 def test_a_link_is_followed_on_request_only(file: Path, tmp_path: Path) -> None:

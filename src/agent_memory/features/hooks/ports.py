@@ -1,7 +1,7 @@
 """Ports of hooks: the spool, the last contexts, preferences, the log, transcripts, and the agents'
 config files."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from agent_memory.features.hooks.model.consent import FolderNames, IgnoreRules, Pause
@@ -143,8 +143,10 @@ class Transcripts(Protocol):
         """
         ...
 
-    def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
-        """Read a file from the beginning, in chunks of bounded size.
+    def read_chunks(
+        self, sources: Sequence[TranscriptSource], /
+    ) -> Iterator[tuple[TranscriptSource, Chunk]]:
+        """Read files from the beginning, one after the other, in chunks of bounded size.
 
         Records that cannot be read are counted as refused.
         """

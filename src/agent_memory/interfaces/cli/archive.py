@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import io
-import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from agent_memory.interfaces import archive
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
+from agent_memory.platform import files
 
 MAX_REFUSED = 100  # shown one by one
 
@@ -123,8 +123,8 @@ def _render_import(result: dict[str, Any], refused: int, dry_run: bool) -> str:
 
 
 @contextlib.contextmanager
-def _open_archive(path: Path) -> Iterator[IO[bytes]]:
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+def _open_archive(path: Path) -> Iterator[io.BufferedReader]:
+    with files.open_regular(path, follow_link=True) as file:
         if path.name.endswith(".gz"):
             try:
                 with gzip.GzipFile(fileobj=file) as inner:
@@ -135,8 +135,8 @@ def _open_archive(path: Path) -> Iterator[IO[bytes]]:
             yield file
 
 
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    while line := file.readline(archive.MAX_LINE_BYTES + 1):
+def _lines(file: io.BufferedReader) -> Iterator[bytes]:
+    for line in files.iter_lines(file, archive.MAX_LINE_BYTES + 1):
         if len(line) > archive.MAX_LINE_BYTES:
             raise InvalidInput(f"a line is longer than {archive.MAX_LINE_BYTES:,} bytes, the limit")
         yield line

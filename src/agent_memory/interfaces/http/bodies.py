@@ -1,12 +1,10 @@
-"""Limits on request bodies: their size, the time they take to arrive, and the life of their key."""
+"""Limits on request bodies: their size, and the life of their key. The time that they take to
+arrive is a matter of the connection."""
 
-import asyncio
 from http import HTTPStatus
 
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
 from agent_memory.interfaces.http.refusals import RequestRefused, refuse
-
-SECONDS = 120.0
 
 
 def too_large(most: int) -> RequestRefused:
@@ -19,16 +17,15 @@ def too_large(most: int) -> RequestRefused:
 class BodyLimitMiddleware:
     """Limits the bodies that an application reads."""
 
-    def __init__(self, inner: Application, *, most: int, seconds: float = SECONDS) -> None:
+    def __init__(self, inner: Application, *, most: int) -> None:
         self._inner = inner
         self._most = most
-        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["state"]["unread"] == 0:
             await self._inner(scope, receive, send)
             return
-        body = _Body(scope, receive, send, most=self._most, seconds=self._seconds)
+        body = _Body(scope, receive, send, most=self._most)
         await self._inner(scope, body.receive, body.send)
 
 
@@ -36,15 +33,11 @@ class _Body:
     """The body of one request. Beyond a limit, it answers the client itself, tells the application
     that the client has disconnected, and discards what the application sends."""
 
-    def __init__(
-        self, scope: Scope, receive: Receive, send: Send, *, most: int, seconds: float
-    ) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, *, most: int) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
         self._most = most
-        self._seconds = seconds
-        self._deadline: float | None = None
         self._read = 0
         self._more = True
         self._answering = False
@@ -53,27 +46,17 @@ class _Body:
     async def receive(self) -> Message:
         if self._over:
             return {"type": "http.disconnect"}
+        message = await self._receive()
         if not self._more:
-            return await self._receive()
-        if self._deadline is None:
-            self._deadline = asyncio.get_running_loop().time() + self._seconds
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            slow = f"the body did not arrive within {self._seconds:g} seconds"
-            close = (b"connection", b"close")
-            return await self._end(
-                RequestRefused(HTTPStatus.REQUEST_TIMEOUT, slow, close), unread=0
-            )
+            return message
         is_valid = self._scope["state"].get("is_valid")
         if is_valid is not None and not is_valid():  # a body may take longer than its key lives
             revoked = "the key was revoked, or the token has ended"
-            return await self._end(RequestRefused(HTTPStatus.UNAUTHORIZED, revoked), unread=None)
+            return await self._end(RequestRefused(HTTPStatus.UNAUTHORIZED, revoked))
         self._more = message.get("more_body", False)
         self._read += len(message.get("body", b""))
         if self._read > self._most:
-            return await self._end(too_large(self._most), unread=None)
+            return await self._end(too_large(self._most))
         return message
 
     async def send(self, message: Message) -> None:
@@ -81,8 +64,8 @@ class _Body:
             self._answering = True
             await self._send(message)
 
-    async def _end(self, refused: RequestRefused, unread: int | None) -> Message:
+    async def _end(self, refused: RequestRefused) -> Message:
         self._over = True
         if not self._answering:
-            await refuse(refused, self._scope, self._receive, self._send, unread)
+            await refuse(refused, self._scope, self._receive, self._send, None)
         return {"type": "http.disconnect"}

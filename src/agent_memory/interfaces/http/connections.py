@@ -1,6 +1,7 @@
-"""Limits on HTTP connections: their number, the head of a request, and slow readers.
+"""Limits on HTTP connections: their number, the head of a request, slow senders and slow readers.
 
-uvicorn with httptools limits neither the size of a request's head nor the time it takes to arrive.
+uvicorn with httptools limits neither the size of a request's head nor the time it or a body takes
+to arrive.
 If all places are taken, a new connection replaces the oldest one that has shown no key: clients
 without a key cannot keep out those that have one.
 """
@@ -24,10 +25,17 @@ _arrivals = count()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """The most connections, the seconds in which the head of a request must arrive, and the seconds
-    a client may read nothing. A process may often open no more than 1,024 files."""
+    a client may read nothing. A process may often open no more than 1,024 files.
+
+    A body must arrive within `body_seconds` and one second more for each `body_rate` bytes that
+    have come, but at most within `longest_body_seconds`.
+    """
 
     connections: int = 512
     head_seconds: float = 20.0
+    body_seconds: float = 10.0
+    body_rate: int = 16 << 10
+    longest_body_seconds: float = 120.0
     stalled_seconds: float = 30.0
 
 
@@ -75,6 +83,9 @@ class HttpConnection(HttpToolsProtocol):
         self._authenticated = False
         self.arrived = next(_arrivals)
         self._head_timer: asyncio.TimerHandle | None = None
+        self._body_timer: asyncio.TimerHandle | None = None
+        self._body_began = 0.0
+        self._body_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -134,9 +145,11 @@ class HttpConnection(HttpToolsProtocol):
             self.transport.abort()
         elif self._in_head and self._unparsed and self._head_timer is None:
             self._wait_for_head()
+        elif not self._in_head and self._body_timer is None:
+            self._wait_for_body()
 
     def on_headers_complete(self) -> None:
-        self._unparsed = 0
+        self._unparsed = self._body_bytes = 0
         self._in_head = False
         self._stop_waiting()
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
@@ -147,12 +160,14 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
+        self._body_bytes += len(body)
         if not self._refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._unparsed = 0
         self._in_head = True
+        self._stop_waiting()
         if not self._refused:
             super().on_message_complete()
 
@@ -174,10 +189,36 @@ class HttpConnection(HttpToolsProtocol):
         loop = asyncio.get_running_loop()
         self._head_timer = loop.call_later(self._bounds.head_seconds, self.transport.close)
 
+    def _wait_for_body(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._body_began = loop.time()
+        self._body_timer = loop.call_later(self._bounds.body_seconds, self._check_body)
+
+    def _check_body(self) -> None:
+        cycle, bounds = self.cycle, self._bounds
+        is_asked_to_wait = cycle.waiting_for_100_continue and not cycle.response_started
+        if self.flow.read_paused or is_asked_to_wait:  # it is we who are slow: count from here
+            self._body_bytes = 0
+            self._wait_for_body()
+            return
+        granted = bounds.body_seconds + self._body_bytes / bounds.body_rate
+        loop = asyncio.get_running_loop()
+        due = self._body_began + min(granted, bounds.longest_body_seconds)
+        if loop.time() < due:
+            self._body_timer = loop.call_at(due, self._check_body)
+        elif cycle.response_started or self.pipeline:
+            self.transport.abort()
+        else:
+            cycle.disconnected = True  # what the application still answers comes too late
+            self._answer(b"408 Request Timeout", b"the body arrives too slowly")
+
     def _stop_waiting(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(b"400 Bad Request", msg.encode("ascii"))
@@ -190,7 +231,10 @@ class HttpConnection(HttpToolsProtocol):
         # Before the first request it is None, although its type does not say so.
         if self.cycle is not None and not self.cycle.response_complete:  # type: ignore[redundant-expr]
             self.transport.abort()  # another response is being sent
-            return
+        else:
+            self._answer(status, detail)
+
+    def _answer(self, status: bytes, detail: bytes) -> None:
         self.transport.write(build_response(status, detail))
         self.transport.close()
 

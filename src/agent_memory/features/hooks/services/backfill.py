@@ -25,6 +25,8 @@ BATCH = 25  # small, so that other writers do not wait long
 BATCH_CHARS = 1 << 20
 REASONS = 100
 _SHARED = ("cwd", "branch", "project")  # metadata that all events of a session have
+_NEWEST = 100  # events of a session that are looked at again; hooks are slower
+_END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
 _ENDS = 10  # more than a session has at its end
 _TAIL_MS = 2 * transcripts.NEAR_MS
 _TURN_MS = 3_600_000  # the longest turn whose answers a hook tells at its end
@@ -90,31 +92,29 @@ class Backfill:
         choice = None if include_excluded else _ImportConsent(self.consent, environ)
         if choice is not None:
             choice.check_readable()
-        before = 0
+        total = sum(source.size for source in sources)
+        read = 0
         on_progress(0)
-        for source in sources:
-            size = 0
-            for chunk in self.transcripts[agent].read_chunks(source):
-                run.lines += chunk.lines
-                run.noise += chunk.noise
-                for rejected in chunk.refused:
-                    run.refuse(source, rejected.line, rejected.reason)
-                for entry in chunk.recorded:
-                    if self.excluded.contains(entry.metadata.get("cwd", "")):
-                        run.noise += 1
-                        continue
-                    if choice is not None and not choice.allows(entry):
-                        continue
-                    give_way()
-                    run.take(source, entry)
-                    if run.is_full:
-                        run.flush()
-                        on_progress(before + size)
-                size = min(size + chunk.size, source.size)  # the file may have grown
-                run.flush()
-                on_progress(before + size)
-            before += source.size
-            on_progress(before)
+        for source, chunk in self.transcripts[agent].read_chunks(sources):
+            run.lines += chunk.lines
+            run.noise += chunk.noise
+            for rejected in chunk.refused:
+                run.refuse(source, rejected.line, rejected.reason)
+            for entry in chunk.recorded:
+                if self.excluded.contains(entry.metadata.get("cwd", "")):
+                    run.noise += 1
+                    continue
+                if choice is not None and not choice.allows(entry):
+                    continue
+                give_way()
+                run.take(source, entry)
+                if run.is_full:
+                    run.flush()
+                    on_progress(read)
+            read = min(read + chunk.size, total)  # a file may have grown
+            on_progress(read)
+        run.flush()
+        on_progress(total)
         skipped = 0 if choice is None else len(choice.skipped)
         return run.result(files=len(sources), skipped=skipped)
 
@@ -201,6 +201,7 @@ class _LiveEvents:
         if distance > transcripts.NEAR_MS:
             return self._claim_part(event)
         del alike[name]
+        self.turns.pop(name, None)
         return True
 
     def _claim_part(self, event: Event) -> bool:
@@ -248,6 +249,8 @@ class _BackfillRun:
         return len(self._batch) >= BATCH or self._chars >= BATCH_CHARS
 
     def take(self, source: TranscriptSource, entry: TranscriptEntry) -> None:
+        if entry.detached and self._batch and not self._batch[-1][1].detached:
+            self.flush()  # it is about a session that must be stored first
         self._batch.append((source, entry))
         self._chars += len(entry.text)
 
@@ -338,10 +341,21 @@ class _BackfillRun:
         return entry if self.dry_run and entry.session in self.sessions else None
 
     def _catch_up(self, session: str, live: _LiveEvents) -> None:
-        """Read the events recorded since the last look: the session may still be running."""
-        since = Position(at_ms=Millis(max(0, live.until_ms - _TAIL_MS)), event_id=EventId(""))
-        for event in paging.iter_session(self.ingest.log, SessionId(session), since):
-            live.add(event)
+        """Read the events recorded since the last look: the session may still be running.
+
+        The first look reads all of it, a later one only its newest events: a transcript may give
+        all its lines one time, and to read them again for each batch would have no end.
+        """
+        log, name = self.ingest.log, SessionId(session)
+        if not live.until_ms:
+            for event in paging.iter_session(log, name):
+                live.add(event)
+            return
+        since = max(0, live.until_ms - _TAIL_MS)
+        newest = log.list_session(name, after=_END, limit=_NEWEST, reverse=True).events
+        for event in reversed(newest):
+            if event.at_ms >= since:
+                live.add(event)
 
     def _build_metadata(self, entry: TranscriptEntry) -> Mapping[str, str]:
         """Add the project: that of the entry's repository, else that of the session's start."""

@@ -25,7 +25,8 @@ MAX_SESSION_BYTES = 32 << 20
 _BEGIN = b"# aider chat started at "
 _LINE_BYTES = 1 << 20
 _PROMPT, _NOTICE = "#### ", "> "  # what the user typed, and what Aider itself says
-_FENCES = ("```", "~~~")
+# Lines that mean something; all others belong to an answer.
+_MARKED = re.compile(rf"^(?:({_PROMPT})|({_NOTICE})|[^\S\n]*(```|~~~)).*\n?", re.MULTILINE)
 # Commands that ask the model something; others only work with files.
 _ASKING = re.compile(r"/(?:ask|architect|code|context|help) +(.+)", re.DOTALL)
 
@@ -47,7 +48,7 @@ class HistoryFiles:
             lines: list[bytes] = []
             size = kept = 0
             is_start = True  # of a line, not the rest of a long one
-            while data := file.readline(_LINE_BYTES):
+            for data in files.iter_lines(file, _LINE_BYTES):
                 if is_start and data.startswith(_BEGIN) and size:
                     yield _build_record(lines, size, kept)
                     lines, size, kept = [], 0, 0
@@ -95,25 +96,35 @@ class AiderTranscript:
 
 def _split_turns(text: str) -> Iterator[tuple[RecordKind, str]]:
     """Yield what the user and the model said, without commands and Aider's own words."""
-    kind, lines = RecordKind.ANSWER, list[str]()
+    kind, pieces = RecordKind.ANSWER, list[str]()
     fence = ""
-    for line in text.split("\n"):
-        is_prompt = line.startswith(_PROMPT)
-        if is_prompt is not (kind is RecordKind.PROMPT):
-            yield from _finish_turn(kind, lines)
-            kind, lines, fence = RecordKind.PROMPT if is_prompt else RecordKind.ANSWER, [], ""
-        mark = line.lstrip()[:3]
-        if mark in _FENCES and fence in ("", mark):
-            fence = "" if fence else mark
+    at = 0
+    for line in _MARKED.finditer(text):
+        between, at = text[at : line.start()], line.end()
+        is_prompt = line[1] is not None
+        if kind is RecordKind.PROMPT and (between or not is_prompt):
+            yield from _finish_turn(kind, pieces)
+            kind, pieces, fence = RecordKind.ANSWER, [], ""
+        pieces.append(between)
         if is_prompt:
-            lines.append(line.removeprefix(_PROMPT).rstrip())
-        elif fence or not line.startswith(_NOTICE):
-            lines.append(line)
-    yield from _finish_turn(kind, lines)
+            if kind is RecordKind.ANSWER:
+                yield from _finish_turn(kind, pieces)
+                kind, pieces, fence = RecordKind.PROMPT, [], ""
+            pieces.append(line[0].removeprefix(_PROMPT).rstrip() + "\n")
+            continue
+        if line[3] and fence in ("", line[3]):
+            fence = "" if fence else line[3]
+        if fence or not line[2]:
+            pieces.append(line[0])
+    if text[at:] and kind is RecordKind.PROMPT:
+        yield from _finish_turn(kind, pieces)
+        kind, pieces = RecordKind.ANSWER, []
+    pieces.append(text[at:])
+    yield from _finish_turn(kind, pieces)
 
 
-def _finish_turn(kind: RecordKind, lines: list[str]) -> Iterator[tuple[RecordKind, str]]:
-    text = "\n".join(lines).strip()
+def _finish_turn(kind: RecordKind, pieces: list[str]) -> Iterator[tuple[RecordKind, str]]:
+    text = "".join(pieces).strip()
     if kind is RecordKind.PROMPT:
         if asked := _ASKING.match(text):
             text = asked[1].strip()

@@ -1,13 +1,14 @@
 """Transcript files, parsed in chunks by the worker process, because parsing is pure Python."""
 
+import io
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 from agent_memory.features.hooks.model.transcripts import (
     Chunk,
@@ -21,7 +22,9 @@ from agent_memory.platform import files
 from agent_memory.platform.ports import Worker
 
 CHUNK_BYTES = 1 << 20  # a chunk has at most this and one more record
-CHUNK_LINES = 1_000
+CHUNK_RECORDS = 1_000  # that are recorded or refused
+MAX_GROUP = 100  # small files that are read together
+MAX_REFUSED = 10_000  # records in a row; what then follows is left out
 MAX_LINE_BYTES = 32 << 20
 MAX_FILES = 100_000
 MAX_SEEN = 1_000_000  # files in folders that are searched
@@ -35,10 +38,11 @@ class Record:
     """A record of a file: a JSON object, or the reason why it has none.
 
     `size` counts the bytes since the record before it. A record with neither fields nor a reason
-    is noise, such as an empty line.
+    is noise, such as an empty line, or many of them.
     """
 
     size: int
+    lines: int = 1
     fields: Fields | None = None
     reason: str = ""
 
@@ -53,6 +57,21 @@ class TranscriptParser(Protocol):
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
         """Return the entries of a record, or None for noise. Raises InvalidInput."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A file, and where to go on reading it. `file` is the one to open, such as an unpacked copy.
+
+    `refused` counts the records since the last good one.
+    """
+
+    source: TranscriptSource
+    file: TranscriptSource
+    parser: TranscriptParser
+    offset: int = 0
+    number: int = 0
+    refused: int = 0
 
 
 class FileLayout(Protocol):
@@ -99,63 +118,126 @@ class TranscriptFiles:
         except OSError as exc:
             raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
 
-    def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
-        parser, offset, number = self._build_parser(source), 0, 0
+    def read_chunks(
+        self, sources: Sequence[TranscriptSource], /
+    ) -> Iterator[tuple[TranscriptSource, Chunk]]:
+        for group in _group_small(sources):
+            readings = [
+                Reading(source=source, file=source, parser=self._build_parser(source))
+                for source in group
+            ]
+            yield from self._read_group(readings)
+
+    def _read_group(self, left: list[Reading]) -> Iterator[tuple[TranscriptSource, Chunk]]:
         try:
-            with self._open_source(source) as file:
-                while True:
-                    chunk, parser = self._worker.call(
-                        read_chunk,
-                        self._layout,
-                        file,
-                        offset,
-                        number,
-                        parser,
-                        timeout_seconds=SECONDS_PER_CHUNK,
+            with self._open_source(left[0].file) as file:
+                left = [replace(left[0], file=file), *left[1:]]
+                while left:
+                    before = left
+                    chunks, left = self._worker.call(
+                        read_chunks, self._layout, left, timeout_seconds=SECONDS_PER_CHUNK
                     )
-                    if not chunk.lines:
-                        return
-                    yield chunk
-                    offset, number = offset + chunk.size, number + chunk.lines
+                    for reading, chunk in zip(before, chunks, strict=False):
+                        if chunk.lines or chunk.refused:
+                            yield reading.source, chunk
         except WorkerClosed:
             raise
         except (OSError, InvalidInput, WorkerFailed) as exc:
-            reason = exc.strerror if isinstance(exc, OSError) else exc
-            yield Chunk(refused=(RejectedLine(line=number, reason=f"cannot read: {reason}"),))
+            if len(left) > 1:  # one by one, to find the file that fails
+                for each in left:
+                    yield from self._read_group([each])
+            else:
+                yield left[0].source, _refuse_file(left[0], exc)
 
 
-def read_chunk(
-    layout: FileLayout,
-    source: TranscriptSource,
-    offset: int,
-    number: int,
-    parser: TranscriptParser,
-) -> tuple[Chunk, TranscriptParser]:
-    """Read the next records after the first `number`; return the parser's new state too."""
+def _group_small(sources: Sequence[TranscriptSource]) -> Iterator[list[TranscriptSource]]:
+    """Group small files that follow each other, so that thousands of notes take few calls."""
+    group: list[TranscriptSource] = []
+    size = 0
+    for source in sources:
+        # A member of an archive is unpacked for as long as its group is read.
+        own = CHUNK_BYTES + 1 if source.member else source.size
+        if group and (size + own > CHUNK_BYTES or len(group) == MAX_GROUP):
+            yield group
+            group, size = [], 0
+        group.append(source)
+        size += own
+    if group:
+        yield group
+
+
+def read_chunks(
+    layout: FileLayout, readings: Sequence[Reading]
+) -> tuple[list[Chunk], list[Reading]]:
+    """Read a chunk of each of the first files, until they are together as long as a chunk may be.
+    Return the readings that go on, too."""
+    chunks: list[Chunk] = []
+    size = records = 0
+    for number, reading in enumerate(readings, 1):
+        try:
+            chunk, following = _read_chunk(layout, reading)
+        except (OSError, InvalidInput) as exc:
+            chunk, following = _refuse_file(reading, exc), None
+        chunks.append(chunk)
+        size += chunk.size
+        records += len(chunk.recorded) + len(chunk.refused)
+        if following is not None:
+            return chunks, [following, *readings[number:]]
+        if size >= CHUNK_BYTES or records >= CHUNK_RECORDS:
+            return chunks, list(readings[number:])
+    return chunks, []
+
+
+def _read_chunk(layout: FileLayout, reading: Reading) -> tuple[Chunk, Reading | None]:
+    """Read the next records of a file. Return how to go on, or None at its end."""
     recorded: list[TranscriptEntry] = []
     refused: list[RejectedLine] = []
     noise = lines = size = 0
-    for record in layout.read_records(source, offset):
-        lines += 1
+    in_row = reading.refused
+    is_whole = True
+    for record in layout.read_records(reading.file, reading.offset):
+        lines += record.lines
         size += record.size
-        place = number + lines
+        place = reading.number + lines
         try:
             if record.reason:
                 raise InvalidInput(record.reason)
-            entries = None if record.fields is None else parser.parse_line(record.fields, place)
+            fields = record.fields
+            entries = None if fields is None else reading.parser.parse_line(fields, place)
         except InvalidInput as exc:
             refused.append(RejectedLine(line=place, reason=str(exc)))
+            in_row += 1
         except RecursionError:
             refused.append(RejectedLine(line=place, reason="nested too deeply"))
+            in_row += 1
         else:
-            noise += entries is None
+            noise += record.lines if entries is None else 0
             recorded += entries or ()
-        if size >= CHUNK_BYTES or lines >= CHUNK_LINES:
+            in_row = in_row if entries is None else 0
+        if in_row == MAX_REFUSED:
+            rest = f"{MAX_REFUSED:,} records in a row cannot be read: the rest is left out"
+            refused.append(RejectedLine(line=place, reason=rest))
+            break
+        if size >= CHUNK_BYTES or len(recorded) + len(refused) >= CHUNK_RECORDS:
+            is_whole = False
             break
     chunk = Chunk(
         recorded=tuple(recorded), refused=tuple(refused), noise=noise, lines=lines, size=size
     )
-    return chunk, parser
+    if is_whole:
+        return chunk, None
+    following = replace(
+        reading,
+        offset=reading.offset + size,
+        number=reading.number + lines,
+        refused=in_row,
+    )
+    return chunk, following
+
+
+def _refuse_file(reading: Reading, exc: Exception) -> Chunk:
+    reason = exc.strerror if isinstance(exc, OSError) else exc
+    return Chunk(refused=(RejectedLine(line=reading.number, reason=f"cannot read: {reason}"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +265,19 @@ class JsonLines:
             yield from read_lines(file)
 
 
-def read_lines(file: IO[bytes]) -> Iterator[Record]:
+def read_lines(file: io.BufferedReader) -> Iterator[Record]:
     """Yield the lines of a file. A last line that is still being written is left out."""
-    while data := file.readline(MAX_LINE_BYTES):
+    for data in files.iter_lines(file, MAX_LINE_BYTES):
         if len(data) == MAX_LINE_BYTES and not data.endswith(b"\n"):
             yield Record(size=len(data) + _skip_line(file.readline), reason="longer than 32 MiB")
+            continue
+        if data.endswith(b"\n") and data.isspace():
+            yield Record(size=len(data), lines=data.count(b"\n"))
             continue
         fields = parse_object(data)
         if fields is None and not data.endswith(b"\n"):
             return  # the next import reads it
-        reason = "not a JSON object" if fields is None and data.strip() else ""
-        yield Record(size=len(data), fields=fields, reason=reason)
+        yield Record(size=len(data), fields=fields, reason="" if fields else "not a JSON object")
 
 
 def parse_object(data: bytes) -> Fields | None:

@@ -32,6 +32,7 @@ _DATE_KEYS = re.compile(
 _TITLE = re.compile(r"^title:[ \t]*[\"']?([^\"'\n]+)", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*\n")
+_INK = re.compile(r"\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +139,20 @@ def _find_time(name: str, front: str, modified: object) -> int | None:
 
 def split_note(text: str) -> Iterator[str]:
     """Cut a long note before headings, else at empty lines, else anywhere."""
-    while len(text) > PART_CHARS:
-        limit = PART_CHARS
-        cuts = [found.start() for found in _HEADING.finditer(text, 1, limit)]
+    start = 0
+    while len(text) - start > PART_CHARS:
+        limit = start + PART_CHARS
+        cuts = [found.start() for found in _HEADING.finditer(text, start + 1, limit)]
         if not cuts:
-            cuts = [found.start() for found in _BLANK.finditer(text, 1, limit)]
+            cuts = [found.start() for found in _BLANK.finditer(text, start + 1, limit)]
         at = cuts[-1] if cuts else limit
-        yield text[:at].strip()
-        text = text[at:].strip()
+        yield text[start:at].strip()
+        ink = _INK.search(text, at)
+        if ink is None:
+            return
+        start = ink.start()
     if text:
-        yield text
+        yield text[start:].strip()
 
 
 def _to_millis(moment: datetime) -> int:
