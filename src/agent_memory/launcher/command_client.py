@@ -150,10 +150,12 @@ class HookDeadline:
 
 class HookInput:
     """The input of a hook. An alarm ends it when no more input waits, or after too many alarms:
-    the writer may never close its end. The alarm does not raise, so the bytes read so far stay."""
+    the writer may never close its end. The alarm does not raise, so the bytes read so far stay.
+    `rest` is then the descriptor of what may still come."""
 
     def __init__(self, source: int) -> None:
         self.source = source
+        self.rest: int | None = None
         self.alarms = 0
 
     def alarm(self, _number: int, _frame: object) -> None:
@@ -162,7 +164,8 @@ class HookInput:
         self.alarms += 1
         poll = select.poll()
         poll.register(self.source, select.POLLIN)
-        if self.alarms > HOOK_READ_ALARMS or not poll.poll(0):
+        if self.rest is None and (self.alarms > HOOK_READ_ALARMS or not poll.poll(0)):
+            self.rest = os.dup(self.source)
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, self.source)
             os.close(null)
@@ -341,8 +344,8 @@ def run_hook(arguments: list[str]) -> int:
 
     A hook must never block its agent: it always answers in time, with exit code 0 and valid JSON,
     or with an empty line where the agent would show the JSON. If no daemon answers, the input goes
-    to the spool for the next one. The start of a session also starts a daemon and waits for it; if
-    that takes too long, it gets the last known context.
+    to the spool for the next one, and so does input that comes late. The start of a session also
+    starts a daemon and waits for it; if that takes too long, it gets the last known context.
     """
     data = b""
     answer: bytes | None = None
@@ -363,7 +366,15 @@ def run_hook(arguments: list[str]) -> int:
         _signal.setitimer(_signal.ITIMER_REAL, HOOK_READ_SECONDS, POLL_SECONDS)
         data = source.read_all()
         _signal.setitimer(_signal.ITIMER_REAL, 0)
-        _signal.signal(_signal.SIGALRM, deadline.alarm)
+        if source.rest is not None:
+            from . import late_input
+
+            if not late_input.is_whole(data):
+                late_input.store_later(*call, data, source.rest)
+                return write_hook_answer(arguments, data, None)
+        # An agent that ends its hooks while they wait ends only the wait.
+        for number in (_signal.SIGALRM, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT):
+            _signal.signal(number, deadline.alarm)
         answer_seconds, spool_seconds = next(
             (own for word, own in HOOKS_OWN_SECONDS if word in data), HOOK_SECONDS
         )
@@ -398,10 +409,16 @@ def run_hook(arguments: list[str]) -> int:
         try_write_error(
             f"error: the hook was not recorded: {exc}\n".encode(errors="surrogateescape")
         )
+    return write_hook_answer(arguments, data, answer)
+
+
+def write_hook_answer(arguments: list[str], data: bytes, answer: bytes | None) -> int:
+    """Write the answer, or an empty one, and return the exit code: another than 0 could block the
+    agent."""
     try:
         empty = empty_answer(data, option(arguments, "--agent"))
         write_answer(answer or empty, option(arguments, "--output"))
-    except BaseException as exc:  # an exit code other than 0 could block the agent
+    except BaseException as exc:
         try_write_error(
             f"error: the hook's answer was not written: {exc}\n".encode(errors="replace")
         )

@@ -1,5 +1,6 @@
 """The spool: hook calls without a daemon are stored whole, privately and once."""
 
+import errno
 import json
 import os
 import threading
@@ -397,6 +398,21 @@ class TestDraining:
         assert spooling.drain(record, refused.append, _going_on) == 2
         assert (refused, spool.list_pending()) == ([fault], [])
         assert len([each for each in place.iterdir() if each.suffix == ".damaged"]) == 1
+
+    def test_what_the_system_refuses_for_now_stays(self, spool: Spool, secrets: Re2Filter) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        for number in range(3):
+            spooling.keep(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
+        refused: list[Exception] = []
+
+        def record(each: HookCall) -> bool:
+            if each.text == "1":
+                raise OSError(errno.EMFILE, "too many open files")
+            return True
+
+        assert spooling.drain(record, refused.append, _going_on) == 2
+        assert len(refused) == 1
+        assert [each and each.text for each in read_all(spool)] == ["1"]
 
     def test_ends_where_the_daemon_does(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)

@@ -100,6 +100,32 @@ class TestLateness:
 
         storm.check_calm()
 
+    def test_of_the_input_is_answered_in_time_and_all_of_it_recorded(
+        self, home: Home, tmp_path: Path
+    ) -> None:
+        home.serve()
+        launcher = patch_launcher(tmp_path, "HOOK_READ_SECONDS = 2.0", "HOOK_READ_SECONDS = 0.2")
+        storm = Storm(home, launcher=launcher, late=True)
+
+        storm.rage(HANGING, at_once=HANGING)
+
+        assert storm.by_daemon == 0
+        storm.check_calm()
+
+    def test_of_the_daemon_loses_no_hook_that_its_agent_ends(
+        self, home: Home, tmp_path: Path
+    ) -> None:
+        launcher = patch_launcher(tmp_path, "HOOK_SECONDS = (1.0, 3.0)", "HOOK_SECONDS = (60, 60)")
+        storm = Storm(home, launcher=launcher, ended=True)
+        pid = home.serve()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            storm.rage(HANGING, at_once=HANGING)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+        storm.check_calm()
+
 
 def hurried(folder: Path, line: str) -> Path:
     """A launcher whose deadline passes before it starts."""
@@ -119,10 +145,16 @@ class Storm:
         launcher: Path = LAUNCHER,
         by_file: bool = False,
         closing: bool = True,
+        late: bool = False,
+        ended: bool = False,
     ) -> None:
+        """`late`: input comes, in part or at all, once the hook has answered. `ended`: the agent
+        ends each hook that waits for the daemon."""
         self._launcher = launcher
         self._by_file = by_file
         self._closing = closing
+        self._late = late
+        self._ended = ended
         self.by_daemon = 0
         self.kills = 0
         self._home = home
@@ -175,7 +207,7 @@ class Storm:
             path = self._home.work / f"{number}.json"
             path.write_bytes(given)
             words += ["--input", str(path)]
-        if self._closing:
+        if self._closing and not self._late and not self._ended:
             return self._home.run("memory", *words, given=given, launcher=self._launcher)
         with Running(
             self._home.command("memory", *words, launcher=self._launcher),
@@ -188,10 +220,19 @@ class Storm:
             assert hook.stdin
             assert hook.stdout
             assert hook.stderr
-            hook.stdin.write(given)
+            early = (number % 2) * len(given) // 2 if self._late else len(given)
+            hook.stdin.write(given[:early])
             hook.stdin.flush()
+            if self._ended:
+                hook.stdin.close()
+                wait_until(lambda: _catches(hook.pid, signal.SIGTERM), "it has read its input")
+                hook.terminate()
             out, err = hook.stdout.read(), hook.stderr.read()  # until it ends
-            return Answer(hook.wait(SECONDS), out, err)
+            answer = Answer(hook.wait(SECONDS), out, err)
+            if self._late:
+                hook.stdin.write(given[early:])
+                hook.stdin.close()
+            return answer
 
     def _kill(self) -> None:
         """Only a daemon that serves: one that is killed as it starts is not tried again at once."""
@@ -211,6 +252,13 @@ def _check(answer: Answer) -> bool:
     found = answer.json()
     assert found == {} or list(found) == ["hookSpecificOutput"], answer
     return bool(found)
+
+
+def _catches(pid: int, number: signal.Signals) -> bool:
+    """Return whether a process handles this signal by itself."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
 
 
 def _parent(pid: int) -> int:

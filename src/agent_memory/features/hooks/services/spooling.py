@@ -36,7 +36,7 @@ class Spooling:
 
         `record` returns whether a call is done with: then it is removed, otherwise it stays.
         Invalid calls are dropped and unexpected failures set aside: neither may hold up the calls
-        after it. Raises StorageFailed and Overloaded.
+        after it. One that the system refuses to read stays. Raises StorageFailed and Overloaded.
         """
         count = 0
         with self.lock:
@@ -51,6 +51,9 @@ class Spooling:
                         count += 1
                 except (StorageFailed, Overloaded):
                     raise
+                except OSError as exc:  # no open file is left, for example: it stays
+                    on_failure(exc)
+                    continue
                 except (InvalidInput, ContentBlocked) as exc:
                     on_failure(exc)
                 except Exception as exc:
