@@ -4,7 +4,7 @@ client for what no gRPC client would send."""
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,16 +14,24 @@ import uvloop
 from jh2.config import H2Configuration
 from jh2.connection import H2Connection
 from jh2.events import ConnectionTerminated, DataReceived, StreamEnded
-from jh2.hyperframe.frame import SettingsFrame
 
-from agent_memory.interfaces.grpc.calls import Method
+from agent_memory.interfaces.grpc.calls import CallHead, Method, ReadRequest, UnaryMethod
 from agent_memory.interfaces.grpc.connection import ServedCalls
 from agent_memory.interfaces.grpc.http2 import Http2
 from agent_memory.interfaces.grpc.server import GrpcServer
+from tests.grpc_floods import OPENING
 
 SERVICE = "test.Service"
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SECONDS = 30.0
+
+
+def unary(answer: Callable[[bytes, CallHead], Awaitable[bytes]]) -> UnaryMethod:
+    """Return a method that admits every caller."""
+
+    async def read_and_answer(read: ReadRequest, head: CallHead) -> bytes:
+        return await answer(await read(), head)
+
+    return UnaryMethod(read_and_answer)
 
 
 @dataclass
@@ -94,7 +102,7 @@ class BareClient:
             self.flush()
         else:
             self.http2.clear_outbound_data_buffer()
-            self.socket.sendall(PREFACE + SettingsFrame(0).serialize())
+            self.socket.sendall(OPENING)
 
     def __enter__(self) -> Self:
         return self

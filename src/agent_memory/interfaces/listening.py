@@ -13,6 +13,8 @@ from agent_memory.kernel.errors import ConfigError, ListenFailed
 LOOPBACK = ("127.0.0.1", "::1")
 BACKLOG = 2048
 FREE_PORT_TRIES = 20
+# Ask a silent client after two minutes, and give up after another; not every system has these.
+_KEEPALIVE = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -117,6 +119,11 @@ def _listener(address: str, port: int) -> socket.socket:
         if listener.family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((address, port))
+        # Connections inherit it. Without, one whose client has vanished would stay for good.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE.items():
+            if (code := getattr(socket, option, None)) is not None:
+                listener.setsockopt(socket.IPPROTO_TCP, code, value)
         # Right away: two processes can bind the same port until one of them listens.
         listener.listen(BACKLOG)
     except OSError:

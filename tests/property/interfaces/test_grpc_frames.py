@@ -8,18 +8,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.interfaces.grpc.calls import CallHead, Method, StreamMethod, UnaryMethod
+from agent_memory.interfaces.grpc.calls import CallHead, Method, StreamMethod
 from agent_memory.interfaces.grpc.messages import add_prefix
 from tests.command_runner import wait_until
-from tests.grpc_harness import PREFACE, SECONDS, BareClient, RunningServer, serving
-
-SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+from tests.grpc_floods import OPENING, PREFACE
+from tests.grpc_harness import SECONDS, BareClient, RunningServer, serving, unary
 
 
 def encode_headers(method: bytes) -> bytes:
     """Encode a call of a method, as literals without indexing."""
     headers = {
         b":method": b"POST",
+        b":scheme": b"http",
         b":path": b"/test.Service/" + method,
         b"content-type": b"application/grpc",
     }
@@ -59,7 +59,7 @@ async def answer_each(messages: AsyncIterator[bytes], _head: CallHead) -> AsyncI
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    methods: dict[str, Method] = {"Echo": UnaryMethod(echo), "Each": StreamMethod(answer_each)}
+    methods: dict[str, Method] = {"Echo": unary(echo), "Each": StreamMethod(answer_each)}
     with serving(methods) as running:
         yield running
 
@@ -67,7 +67,7 @@ def server() -> Iterator[RunningServer]:
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.one_of(frames, st.binary(max_size=200)), max_size=12),
-    st.sampled_from([PREFACE + SETTINGS, PREFACE, b""]),
+    st.sampled_from([OPENING, PREFACE, b""]),
 )
 def test_a_connection_with_any_frames(
     server: RunningServer, sent: list[bytes], opening: bytes

@@ -25,10 +25,11 @@ class CallOrigin:
     over TCP, if they are known.
 
     `uid` is the user of the program at the other end, once that is proven. It lives as long as the
-    connection does, and so does this.
+    connection does, and so does this. It is admitted once one of its calls has been.
     """
 
     uses_socket: bool = False
+    is_admitted: bool = False
     peer: Address | None = None
     own: Address | None = None
     is_established: Callable[[], bool] = lambda: False
@@ -38,7 +39,7 @@ class CallOrigin:
     def of_transport(cls, transport: asyncio.BaseTransport) -> "CallOrigin":
         connection = transport.get_extra_info("socket")
         if connection.family == socket.AF_UNIX:
-            return cls(uses_socket=True)
+            return cls(uses_socket=True, is_admitted=True)
         ends = (transport.get_extra_info(name) for name in ("peername", "sockname"))
         peer, own = (None if end is None else Address.parse(end[0], end[1]) for end in ends)
         return cls(peer=peer, own=own, is_established=partial(_is_established, transport))

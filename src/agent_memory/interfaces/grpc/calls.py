@@ -1,5 +1,6 @@
 """What a call asks for, and the methods that answer it."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -14,6 +15,17 @@ _CONTENT_TYPES = (CONTENT_TYPE + b"+proto", CONTENT_TYPE + b";")  # or these at 
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
+# Names and values, each with a line end behind it. With a line end of its own, a value could be
+# taken for two where it is logged or passed on.
+_NAMES = re.compile(
+    rb"(?::(?:method|scheme|path|authority)\n)*(?:[a-z0-9!#$%&'*+.^_`|~-]+\n)*", re.ASCII
+)
+_BAD_VALUE = re.compile(rb"[\0\r]|[ \t]\n|\n[ \t]|\A[ \t]")
+_REQUIRED = frozenset([b":method", b":scheme", b":path"])
+_OF_CONNECTIONS = frozenset(
+    [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"]
+)
+
 _TIME_UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _MAX_TIME_DIGITS = 8
 
@@ -26,6 +38,28 @@ class NotGrpc(Exception):
         self.status = status
 
 
+class Malformed(Exception):
+    """The headers break the rules of HTTP/2. Reset the stream."""
+
+
+def read_headers(headers: Headers, *, required: frozenset[bytes]) -> dict[bytes, bytes]:
+    """Return headers by their names; of those with the same name, the last. Raises Malformed."""
+    names = b"".join([name + b"\n" for name, _ in headers])
+    values = b"".join([value + b"\n" for _, value in headers])
+    found = dict(headers)
+    if (
+        not names.count(b"\n") == values.count(b"\n") == len(headers)
+        or _NAMES.fullmatch(names) is None
+        or _BAD_VALUE.search(values) is not None
+        or not required <= found.keys()
+        or names.count(b":") != len(required) + (b":authority" in found)  # each once
+        or not _OF_CONNECTIONS.isdisjoint(found)
+        or found.get(b"te", b"trailers") != b"trailers"
+    ):
+        raise Malformed
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class CallHead:
     """The headers of a call, and the connection that it came on."""
@@ -35,8 +69,10 @@ class CallHead:
 
     @classmethod
     def parse(cls, headers: Headers, origin: CallOrigin) -> "CallHead":
-        """Parse the headers. Raises NotGrpc."""
-        head = cls(dict(headers), origin)
+        """Parse the headers. Raises Malformed and NotGrpc."""
+        head = cls(read_headers(headers, required=_REQUIRED), origin)
+        if not head.path:
+            raise Malformed
         if head.headers.get(b":method") != b"POST":
             raise NotGrpc(HTTPStatus.METHOD_NOT_ALLOWED)
         content_type = head.headers.get(b"content-type", b"")
@@ -83,18 +119,28 @@ class CallHead:
         return None if value is None else value.decode("latin-1")
 
 
+ReadRequest = Callable[[], Awaitable[bytes]]
+"""Wait until the request of a call is whole, and return it."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnaryMethod:
-    """A method with one request and one answer. `answer` raises StatusError."""
+    """A method with one request and one answer. `answer` raises StatusError.
 
-    answer: Callable[[bytes, CallHead], Awaitable[bytes]]
+    It begins with the headers of a call. Until it reads the request, the caller has shown no right
+    to a place. An open method needs none, so its calls always give way to others.
+    """
+
+    answer: Callable[[ReadRequest, CallHead], Awaitable[bytes]]
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StreamMethod:
-    """A method with streams of requests and answers. `answer` raises StatusError."""
+    """A method with streams of requests and answers, in all else like UnaryMethod."""
 
     answer: Callable[[AsyncIterator[bytes], CallHead], AsyncIterator[bytes]]
+    is_open: bool = False
 
 
 Method: TypeAlias = UnaryMethod | StreamMethod

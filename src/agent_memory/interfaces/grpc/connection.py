@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -18,11 +19,11 @@ from jh2.events import (
     ConnectionTerminated,
     DataReceived,
     PingAckReceived,
-    PingReceived,
     RemoteSettingsChanged,
     RequestReceived,
     StreamEnded,
     StreamReset,
+    TrailersReceived,
     WindowUpdated,
 )
 from jh2.exceptions import ProtocolError
@@ -33,13 +34,20 @@ from agent_memory.interfaces.grpc.calls import (
     CONTENT_TYPE,
     CallHead,
     Headers,
+    Malformed,
     Method,
     Methods,
     NotGrpc,
     StreamMethod,
     UnaryMethod,
+    read_headers,
 )
-from agent_memory.interfaces.grpc.http2 import CONNECTION_WINDOW, STREAM_WINDOW, Http2
+from agent_memory.interfaces.grpc.frames import (
+    CONTROL_FRAMES_PER_ANSWER,
+    CONTROL_FRAMES_PER_MESSAGE,
+    FrameReader,
+)
+from agent_memory.interfaces.grpc.http2 import CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW, Http2
 from agent_memory.interfaces.grpc.messages import (
     ENCODINGS,
     IDENTITY,
@@ -54,21 +62,25 @@ from agent_memory.kernel.errors import InvalidInput
 
 log = structlog.get_logger()
 
+MAX_CONNECTIONS = 1024
 MAX_CALLS = 4096  # at once, on all connections
+MAX_STRANGERS = 1024  # of these calls: whose callers have shown no right to a place
 MAX_HELD_BYTES = 256 << 20  # of requests that are not answered yet, on all connections
+MAX_OPEN_BYTES = 16 << 10  # of the requests of a call of an open method
+TURN_SECONDS = 0.002  # for the connections that have sent much, before others have their turn
+
 HANDSHAKE_SECONDS = 20.0
 REQUEST_SECONDS = 30.0  # for a request to be whole, if others are refused meanwhile
+CHECK_SECONDS = 60.0  # between two looks at whether the client is there
+SILENT_CHECKS = 2  # without a frame, not even the answer to a ping: then it is closed
+STALLED_CHECKS = 5  # the same, of a client that reads nothing: it does not see the ping
+IDLE_CHECKS = {False: 2, True: 30}  # without a call, by whether one has been admitted
 DRAIN_SECONDS = 1.0  # for a client to confirm that it opens no more streams
 CLOSE_SECONDS = 2.0  # for a client to read what was sent last, and to close
 
-# Frames that cost us work and carry no call (cancelled calls, pings, settings): so many at once,
-# and so many a second. A client that sends more is disconnected. Each frame of an answer allows one
-# more: clients measure the connection with a ping for each.
-MAX_CONTROL_FRAMES = 2_000
-CONTROL_FRAMES_PER_SECOND = 500
-
 _LAST_STREAM = 2**31 - 1
-_DRAINING = b"draining"
+_DRAINING, _ALIVE = b"draining", b"are you?"
+_MESSAGE_BYTES = 128  # that a message takes in memory beside its content
 
 _HEAD: Headers = [
     (b":status", b"200"),
@@ -77,6 +89,9 @@ _HEAD: Headers = [
 ]
 _OK: Headers = [(b"grpc-status", b"0")]
 _ONE_MESSAGE = StatusError(Status.UNIMPLEMENTED, "send exactly one message")
+_GIVE_WAY = StatusError(
+    Status.RESOURCE_EXHAUSTED, "another call needs the place: send a key, or try later"
+)
 
 
 @dataclass(slots=True)
@@ -86,12 +101,52 @@ class ServedCalls:
     methods: Methods
     running: int = 0
     held: int = 0  # bytes of requests
-    connections: "set[Connection]" = field(default_factory=set)
+    connections: "dict[Connection, None]" = field(default_factory=dict)  # the oldest first
+    # Calls whose callers have shown no right to a place, the oldest first.
+    strangers: "dict[_Call, Connection]" = field(default_factory=dict)
+    _waiting: "deque[Connection]" = field(default_factory=deque)  # for their turn
+    _takes_turns: bool = False
+
+    def make_room(self) -> bool:
+        """Close the oldest connection without an admitted call if there are too many. Return
+        whether there is a place."""
+        if len(self.connections) < MAX_CONNECTIONS:
+            return True
+        stranger = next((each for each in self.connections if not each.is_admitted), None)
+        if stranger is not None:
+            stranger.abort()
+        return stranger is not None
+
+    def end_stranger(self) -> bool:
+        """End the oldest call without a right to its place. Return whether there was one."""
+        call, connection = next(iter(self.strangers.items()), (None, None))
+        if call is None or connection is None:
+            return False
+        del self.strangers[call]
+        connection.fail(call, _GIVE_WAY)
+        return True
 
     def expire_requests(self) -> None:
         """End the calls whose requests are not whole after a while: others need their places."""
         for connection in self.connections:
             connection.expire_requests()
+
+    def wait_for_turn(self, connection: "Connection") -> None:
+        """Let the connection go on after others: it has sent more than is read at once."""
+        self._waiting.append(connection)
+        if not self._takes_turns:
+            self._takes_turns = True
+            asyncio.get_running_loop().call_soon(self._take_turns)
+
+    def _take_turns(self) -> None:
+        until = time.monotonic() + TURN_SECONDS
+        while self._waiting:
+            self._waiting.popleft().go_on()
+            if time.monotonic() > until:
+                break
+        self._takes_turns = bool(self._waiting)
+        if self._takes_turns:
+            asyncio.get_running_loop().call_soon(self._take_turns)
 
 
 class _Call:
@@ -116,7 +171,7 @@ class _Call:
         self.has_begun = False  # to answer
         self.is_gone = False  # the client has left
         self.failure: StatusError | None = None  # ends the call, whatever the method does
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None  # from the first moment on
         self.deadline: asyncio.TimerHandle | None = None
 
     def wake(self) -> None:
@@ -135,24 +190,30 @@ class Connection(asyncio.Protocol):
         self._calls: dict[int, _Call] = {}
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # until it is made
         self._origin = CallOrigin()
-        self._handshake: asyncio.TimerHandle | None = None
+        self._check: asyncio.TimerHandle | None = None
         self._uncredited = 0  # bytes received on all streams
         self._writers: set[asyncio.Future[None]] = set()  # that wait for room
-        self._is_paused = False
+        self._is_paused = False  # while the client does not read
+        self._is_waiting = False  # for its turn
+        self._is_reading = True
         self._will_flush = False
+        self._has_settings = False
+        self._asks_to_drain = False
         self._is_draining = False
         self._is_closing = False
-        self._control_room = float(MAX_CONTROL_FRAMES)
-        self._control_at = time.monotonic()
+        self._frames = FrameReader()
+        # As they were at the last check, and how many checks ago they changed.
+        self._frame_count = self._silent_checks = 0
+        self._last_stream = self._idle_checks = 0
         self._handlers: dict[type, Callable[[Any], None]] = {
             RequestReceived: self._begin_call,
+            TrailersReceived: self._check_trailers,
             DataReceived: self._receive_body,
             StreamEnded: self._end_input,
             StreamReset: self._abandon_call,
             WindowUpdated: self._resume_writers,
             RemoteSettingsChanged: self._accept_settings,
-            PingReceived: self._count_control_frame,
-            PingAckReceived: self._end_streams,
+            PingAckReceived: self._confirm_drain,
             ConnectionTerminated: self._end_streams,
         }
 
@@ -161,16 +222,20 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._origin = CallOrigin.of_transport(transport)
-        self._shared.connections.add(self)
-        self._handshake = self._loop.call_later(HANDSHAKE_SECONDS, self._transport.abort)
+        if not self._origin.uses_socket and not self._shared.make_room():
+            self._transport.abort()
+            return
+        self._shared.connections[self] = None
+        self._check = self._loop.call_later(HANDSHAKE_SECONDS, self._check_client)
         self._http2.initiate_connection()
         self._http2.increment_flow_control_window(CONNECTION_WINDOW)
         self._flush()
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        self._shared.connections.discard(self)
+        self._shared.connections.pop(self, None)
         self.closed.set_result(None)
-        self._cancel_handshake()
+        if self._check is not None:
+            self._check.cancel()
         for call in list(self._calls.values()):
             self._drop(call)
         self._resume_writers()
@@ -181,34 +246,50 @@ class Connection(asyncio.Protocol):
 
     def _receive(self, data: bytes) -> None:
         try:
-            for event in self._http2.receive_data(data):
+            frames, has_more = self._frames.read(data)
+            for event in self._http2.receive_data(frames):
                 if (handle := self._handlers.get(type(event))) is not None:
                     handle(event)
                 if self._is_closing:
                     return
         except ProtocolError as exc:
             log.debug("grpc.protocol_error", error=str(exc))
-            self._close()
+            self._close(exc.error_code)
         except Exception:
             # Whatever a client sends, only its own connection may end.
             log.warning("grpc.connection_failed", exc_info=True)
             self._transport.abort()
         else:
             self._flush()
+            if has_more and not self._is_waiting:
+                self._is_waiting = True
+                self._shared.wait_for_turn(self)
+            self._control_reading()
 
     def pause_writing(self) -> None:
         self._is_paused = True
         # Every ping asks for an answer: do not read what a client sends that reads none.
-        if not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._control_reading()
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        if not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._control_reading()
         self._resume_writers()
 
     # What the server calls.
+
+    @property
+    def is_admitted(self) -> bool:
+        return self._origin.is_admitted
+
+    def go_on(self) -> None:
+        """Read what is left of what the client has sent: it is this connection's turn."""
+        self._is_waiting = False
+        if not self._is_closing and not self._transport.is_closing():
+            self._receive(b"")
+
+    def abort(self) -> None:
+        self._transport.abort()
 
     def drain(self) -> None:
         """Finish the calls that the client has begun, and then close.
@@ -217,9 +298,10 @@ class Connection(asyncio.Protocol):
         """
         if self._is_closing or self._transport.is_closing():
             return
-        if self._handshake is not None:
+        if not self._has_settings:
             self._close()
             return
+        self._asks_to_drain = True
         self._flush()
         goaway = GoAwayFrame(0, last_stream_id=_LAST_STREAM)
         self._transport.write(goaway.serialize())
@@ -230,7 +312,7 @@ class Connection(asyncio.Protocol):
     async def cut(self) -> None:
         """End the calls that are left, and close."""
         for call in list(self._calls.values()):
-            self._fail(call, StatusError(Status.UNAVAILABLE, "the daemon is stopping"))
+            self.fail(call, StatusError(Status.UNAVAILABLE, "the daemon is stopping"))
         tasks = [call.task for call in self._calls.values() if call.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
@@ -241,13 +323,23 @@ class Connection(asyncio.Protocol):
     def expire_requests(self) -> None:
         oldest = time.monotonic() - REQUEST_SECONDS
         for call in list(self._calls.values()):
-            if call.task is None and call.began < oldest:
-                self._fail(call, StatusError(Status.DEADLINE_EXCEEDED, "the request is not whole"))
+            is_whole = call.input_ended or isinstance(call.method, StreamMethod)
+            if not is_whole and call.began < oldest:
+                self.fail(call, StatusError(Status.DEADLINE_EXCEEDED, "the request is not whole"))
+
+    def fail(self, call: _Call, failure: StatusError) -> None:
+        """End a call with a status, also if its method is at work."""
+        call.failure = failure
+        if call.task is not None:
+            call.task.cancel()
 
     # What the client sends.
 
     def _begin_call(self, event: Any) -> None:
         stream_id: int = event.stream_id
+        if len(self._calls) >= MAX_STREAMS:
+            self._reset(stream_id, ErrorCodes.REFUSED_STREAM)
+            return
         try:
             head = CallHead.parse(event.headers, self._origin)
             method = self._shared.methods.get(head.path)
@@ -255,25 +347,53 @@ class Connection(asyncio.Protocol):
                 raise StatusError(
                     Status.UNIMPLEMENTED, f"there is no method {head.path.decode('latin-1')}"
                 )
-            if self._shared.running >= MAX_CALLS and not self._origin.uses_socket:
-                self._shared.expire_requests()
-                raise StatusError(
-                    Status.RESOURCE_EXHAUSTED, f"more than {MAX_CALLS:,} calls at once: try later"
-                )
             timeout = head.read_timeout()
             call = _Call(stream_id, head, method)
+            self._take_place(call)
+        except Malformed:
+            self._reset(stream_id, ErrorCodes.PROTOCOL_ERROR)
+            return
         except NotGrpc as exc:
             self._send_end(stream_id, [(b":status", b"%d" % exc.status)])
             return
         except StatusError as exc:
             self._send_end(stream_id, [*_HEAD, *exc.to_headers()])
             return
-        self._shared.running += 1
         self._calls[stream_id] = call
         if timeout is not None:
             call.deadline = self._loop.call_later(timeout, self._expire, call)
-        if isinstance(method, StreamMethod):
-            self._start(call)
+        call.task = self._loop.create_task(self._run(call))
+        # A task that is cancelled before its first step does not run at all.
+        call.task.add_done_callback(lambda _: self._end(call, call.failure))
+
+    def _take_place(self, call: _Call) -> None:
+        """Raise StatusError if all places are in use and nobody gives way."""
+        shared, origin = self._shared, self._origin
+        if shared.running >= MAX_CALLS and not origin.uses_socket:
+            shared.expire_requests()
+            if not shared.end_stranger():
+                raise StatusError(
+                    Status.RESOURCE_EXHAUSTED, f"more than {MAX_CALLS:,} calls at once: try later"
+                )
+        if call.method.is_open or not origin.is_admitted:
+            if len(shared.strangers) >= MAX_STRANGERS:
+                shared.end_stranger()
+            shared.strangers[call] = self
+        shared.running += 1
+
+    def _check_trailers(self, event: Any) -> None:
+        try:
+            read_headers(event.headers, required=frozenset())
+        except Malformed:
+            self._reset(event.stream_id, ErrorCodes.PROTOCOL_ERROR)
+
+    def _reset(self, stream_id: int, error: ErrorCodes) -> None:
+        """Reset a stream that breaks the rules. Raises ProtocolError if there are too many."""
+        self._frames.charge()
+        if (call := self._calls.get(stream_id)) is not None:
+            self._drop(call)
+        with contextlib.suppress(ProtocolError):  # the client has reset it
+            self._http2.reset_stream(stream_id, error)
 
     def _receive_body(self, event: Any) -> None:
         length: int = event.flow_controlled_length
@@ -285,15 +405,17 @@ class Connection(asyncio.Protocol):
         if call is None or call.failure is not None:
             return
         call.credit += length
-        if not length:
-            self._count_control_frame()
         try:
             self._hold(call, length)
-            call.messages.extend(call.reader.feed(event.data))
+            arrived = call.reader.feed(event.data)
+            if arrived:
+                call.messages += arrived
+                self._hold(call, _MESSAGE_BYTES * len(arrived))
+                self._frames.allow(CONTROL_FRAMES_PER_MESSAGE * len(arrived))
             if len(call.messages) > 1 and isinstance(call.method, UnaryMethod):
                 raise _ONE_MESSAGE
         except StatusError as exc:
-            self._fail(call, exc)
+            self.fail(call, exc)
             return
         if call.messages:
             call.wake()
@@ -308,29 +430,19 @@ class Connection(asyncio.Protocol):
         if call.failure is not None:
             return
         if call.reader.is_inside_message:
-            self._fail(call, StatusError(Status.INTERNAL, "the last message is not whole"))
-        elif isinstance(call.method, UnaryMethod):
-            if call.messages:
-                self._start(call)
-            else:
-                self._fail(call, _ONE_MESSAGE)
+            self.fail(call, StatusError(Status.INTERNAL, "the last message is not whole"))
 
     def _abandon_call(self, event: Any) -> None:
-        self._count_control_frame()
         if (call := self._calls.get(event.stream_id)) is not None:
             self._drop(call)
 
     def _accept_settings(self, _event: Any) -> None:
-        self._cancel_handshake()
-        self._count_control_frame()
+        self._has_settings = True
         self._resume_writers()  # they may have larger windows
 
-    def _count_control_frame(self, _event: Any = None) -> None:
-        now = time.monotonic()
-        room = self._control_room + (now - self._control_at) * CONTROL_FRAMES_PER_SECOND
-        self._control_room, self._control_at = min(room, MAX_CONTROL_FRAMES) - 1, now
-        if self._control_room < 0:
-            self._close(ErrorCodes.ENHANCE_YOUR_CALM)
+    def _confirm_drain(self, event: Any) -> None:
+        if self._asks_to_drain and event.ping_data == _DRAINING:
+            self._end_streams()
 
     def _end_streams(self, _event: Any = None) -> None:
         """Close once the calls are answered: the client opens no more."""
@@ -338,11 +450,6 @@ class Connection(asyncio.Protocol):
         self._close_if_drained()
 
     # Answering.
-
-    def _start(self, call: _Call) -> None:
-        call.task = self._loop.create_task(self._run(call))
-        # A task that is cancelled before its first step does not run at all.
-        call.task.add_done_callback(lambda _: self._end(call, call.failure))
 
     async def _run(self, call: _Call) -> None:
         """Answer a call, and end it with its status."""
@@ -366,8 +473,8 @@ class Connection(asyncio.Protocol):
         self._end(call, call.failure or failure)
 
     async def _answer_unary(self, call: _Call, method: UnaryMethod) -> None:
-        message = self._decode(call, call.messages[0])
-        await self._send_message(call, await method.answer(message, call.head))
+        answer = await method.answer(partial(self._read_request, call), call.head)
+        await self._send_message(call, answer)
 
     async def _answer_stream(self, call: _Call, method: StreamMethod) -> None:
         answers = method.answer(self._iterate_messages(call), call.head)
@@ -375,20 +482,39 @@ class Connection(asyncio.Protocol):
             async for answer in answers:
                 await self._send_message(call, answer)
 
+    async def _read_request(self, call: _Call) -> bytes:
+        """Return the request of a unary call. Raises StatusError."""
+        self._admit(call)
+        while not call.input_ended:
+            await self._wait_for_input(call)
+        if not call.messages:
+            raise _ONE_MESSAGE
+        return self._decode(call, call.messages[0])
+
+    def _admit(self, call: _Call) -> None:
+        """Let a call have its place: its method wants the request."""
+        if not call.method.is_open:
+            self._origin.is_admitted = True
+            self._shared.strangers.pop(call, None)
+
+    async def _wait_for_input(self, call: _Call) -> None:
+        call.arrived = self._loop.create_future()
+        await call.arrived
+
     async def _iterate_messages(self, call: _Call) -> AsyncIterator[bytes]:
+        self._admit(call)
         while True:
             while call.messages:
                 message = call.messages.popleft()
                 before = call.held
                 content = self._decode(call, message)
-                size = PREFIX_BYTES + len(message.content) + call.held - before
+                size = PREFIX_BYTES + len(message.content) + _MESSAGE_BYTES + call.held - before
                 self._extend_window(call)
                 yield content
                 self._release(call, size)
             if call.input_ended:
                 return
-            call.arrived = self._loop.create_future()
-            await call.arrived
+            await self._wait_for_input(call)
 
     async def _send_message(self, call: _Call, message: bytes) -> None:
         if len(message) > MAX_MESSAGE_BYTES:
@@ -408,7 +534,7 @@ class Connection(asyncio.Protocol):
                 await self._wait_for_room()
                 continue
             http2.send_data(stream_id, body[start : start + room])
-            self._control_room += 1
+            self._frames.allow(CONTROL_FRAMES_PER_ANSWER)
             start += room
             if start < len(body):
                 self._flush()  # which may pause writing
@@ -427,6 +553,7 @@ class Connection(asyncio.Protocol):
         if self._calls.pop(call.stream_id, None) is None:
             return
         self._shared.running -= 1
+        self._shared.strangers.pop(call, None)
         self._release(call, call.held)
         if call.deadline is not None:
             call.deadline.cancel()
@@ -452,24 +579,14 @@ class Connection(asyncio.Protocol):
             if not input_ended:
                 self._http2.reset_stream(stream_id, ErrorCodes.NO_ERROR)
 
-    def _fail(self, call: _Call, failure: StatusError) -> None:
-        """End a call with a status, also if its method is at work."""
-        call.failure = failure
-        if call.task is None:
-            self._end(call, failure)
-        else:
-            call.task.cancel()
-
     def _drop(self, call: _Call) -> None:
         """End a call whose client has left."""
         call.is_gone = True
-        if call.task is None:
-            self._end(call, None)
-        else:
+        if call.task is not None:
             call.task.cancel()
 
     def _expire(self, call: _Call) -> None:
-        self._fail(call, StatusError(Status.DEADLINE_EXCEEDED, "the deadline has passed"))
+        self.fail(call, StatusError(Status.DEADLINE_EXCEEDED, "the deadline has passed"))
 
     # Flow.
 
@@ -486,6 +603,10 @@ class Connection(asyncio.Protocol):
         """Count bytes of a request. Raises StatusError if there are too many of all callers."""
         call.held += size
         self._shared.held += size
+        if call.method.is_open and call.held > MAX_OPEN_BYTES:
+            raise StatusError(
+                Status.RESOURCE_EXHAUSTED, f"this method reads at most {MAX_OPEN_BYTES:,} bytes"
+            )
         if self._shared.held > MAX_HELD_BYTES and not self._origin.uses_socket:
             self._shared.expire_requests()
             raise StatusError(
@@ -524,10 +645,35 @@ class Connection(asyncio.Protocol):
 
     # Ending.
 
-    def _cancel_handshake(self) -> None:
-        if self._handshake is not None:
-            self._handshake.cancel()
-            self._handshake = None
+    def _check_client(self) -> None:
+        """Close if the client has vanished, or has no use for the connection."""
+        if not self._has_settings or self._frames.has_late_block():
+            self._transport.abort()
+            return
+        if self._origin.uses_socket:
+            return  # a program that ends closes it, and its owner may stop one for a while
+        self._check = self._loop.call_later(CHECK_SECONDS, self._check_client)
+        count, last = self._frames.count, self._http2.highest_inbound_stream_id
+        self._silent_checks = self._silent_checks + 1 if count == self._frame_count else 0
+        is_idle = not self._calls and last == self._last_stream
+        self._idle_checks = self._idle_checks + 1 if is_idle else 0
+        self._frame_count, self._last_stream = count, last
+        if self._silent_checks >= (STALLED_CHECKS if self._is_paused else SILENT_CHECKS):
+            self._transport.abort()
+        elif self._idle_checks >= IDLE_CHECKS[self._origin.is_admitted]:
+            self.drain()
+        elif self._silent_checks and not self._is_closing:
+            self._http2.ping(_ALIVE)
+            self._flush()
+
+    def _control_reading(self) -> None:
+        reads = not self._is_paused and not self._is_waiting
+        if reads is not self._is_reading and not self._transport.is_closing():
+            self._is_reading = reads
+            if reads:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
 
     def _close_if_drained(self) -> None:
         if not self._calls:
@@ -541,6 +687,8 @@ class Connection(asyncio.Protocol):
             self._http2.close_connection(error)
         self._flush()
         self._is_closing = True
+        self._is_waiting = False
+        self._control_reading()
         for call in list(self._calls.values()):
             self._drop(call)
         if self._transport.can_write_eof():

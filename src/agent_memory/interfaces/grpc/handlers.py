@@ -11,7 +11,14 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard, TeamGuard
-from agent_memory.interfaces.grpc.calls import CallHead, Method, Methods, StreamMethod, UnaryMethod
+from agent_memory.interfaces.grpc.calls import (
+    CallHead,
+    Method,
+    Methods,
+    ReadRequest,
+    StreamMethod,
+    UnaryMethod,
+)
 from agent_memory.interfaces.grpc.messages import parse_request
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
 from agent_memory.interfaces.guard import Identity
@@ -54,14 +61,18 @@ def _unary(
 ) -> UnaryMethod:
     request_class = GetMessageClass(method.input_type)
 
-    async def answer(raw: bytes, head: CallHead) -> bytes:
+    async def answer(read: ReadRequest, head: CallHead) -> bytes:
         started, outcome = observer.begin(), FAILED
         admitted: _Admitted | None = None
         try:
             if isinstance(guard, TeamGuard):
                 admitted = await _authorize(head, guard, method)
+                check: Callable[[], None] = admitted.check
             else:
-                _admit(head, guard)
+                check = partial(_admit, head, guard)
+                check()
+            raw = await read()
+            check()  # the key may have been revoked before the request was whole
             response = await call(parse_request(request_class, raw))
             outcome = OK
             return response.SerializeToString()

@@ -6,7 +6,13 @@ from collections.abc import AsyncIterator, Iterable
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2 as pb
 
-from agent_memory.interfaces.grpc.calls import CallHead, Methods, StreamMethod, UnaryMethod
+from agent_memory.interfaces.grpc.calls import (
+    CallHead,
+    Methods,
+    ReadRequest,
+    StreamMethod,
+    UnaryMethod,
+)
 from agent_memory.interfaces.grpc.messages import parse_request
 from agent_memory.interfaces.grpc.statuses import Status, StatusError
 
@@ -25,9 +31,9 @@ class HealthService:
 
     def build_methods(self) -> Methods:
         return {
-            f"/{SERVICE}/Check".encode(): UnaryMethod(self._check),
-            f"/{SERVICE}/List".encode(): UnaryMethod(self._list),
-            f"/{SERVICE}/Watch".encode(): StreamMethod(self._watch),
+            f"/{SERVICE}/Check".encode(): UnaryMethod(self._check, is_open=True),
+            f"/{SERVICE}/List".encode(): UnaryMethod(self._list, is_open=True),
+            f"/{SERVICE}/Watch".encode(): StreamMethod(self._watch, is_open=True),
         }
 
     def report(self, serving: bool) -> None:
@@ -44,13 +50,15 @@ class HealthService:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _check(self, raw: bytes, _head: CallHead) -> bytes:
-        state = self._states.get(parse_request(pb.HealthCheckRequest, raw).service)
+    async def _check(self, read: ReadRequest, _head: CallHead) -> bytes:
+        request = parse_request(pb.HealthCheckRequest, await read())
+        state = self._states.get(request.service)
         if state is None:
             raise StatusError(Status.NOT_FOUND, "there is no such service")
         return _serialize(_States(status=state))
 
-    async def _list(self, _raw: bytes, _head: CallHead) -> bytes:
+    async def _list(self, read: ReadRequest, _head: CallHead) -> bytes:
+        await read()
         statuses = {name: _States(status=state) for name, state in self._states.items()}
         return _serialize(pb.HealthListResponse(statuses=statuses))
 

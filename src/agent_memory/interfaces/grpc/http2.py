@@ -5,19 +5,19 @@ from typing import Any
 from jh2.config import H2Configuration
 from jh2.connection import H2Connection
 from jh2.events import ConnectionTerminated
-from jh2.exceptions import FrameTooLargeError
 from jh2.settings import SettingCodes, Settings
+
+from agent_memory.interfaces.grpc.frames import FRAME_BYTES, HEADER_BYTES
 
 MAX_STREAMS = 256  # at once, on one connection: clients queue the others
 STREAM_WINDOW = 1 << 20
 CONNECTION_WINDOW = 16 << 20
 
-_FRAME_BYTES = 128 << 10
-_FRAME_HEAD_BYTES = 9
-_HEADER_BYTES = 64 << 10
 _CLOSED_STREAMS = 4096  # how many are remembered, to ignore frames that come late
+_TABLE_BYTES = 4096  # of headers that we have sent: a client may allow any number of them
 
-# Headers are read by name and never forwarded, so validating them would change nothing.
+# `calls.py` validates headers: the library would let values end in the middle, and would close the
+# connection instead of the stream.
 _CONFIGURATION = H2Configuration(
     client_side=False,
     validate_inbound_headers=False,
@@ -27,16 +27,23 @@ _CONFIGURATION = H2Configuration(
 )
 _SETTINGS = {
     SettingCodes.MAX_CONCURRENT_STREAMS: MAX_STREAMS,
-    SettingCodes.MAX_HEADER_LIST_SIZE: _HEADER_BYTES,
+    SettingCodes.MAX_HEADER_LIST_SIZE: HEADER_BYTES,
     SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW,
-    SettingCodes.MAX_FRAME_SIZE: _FRAME_BYTES,
+    SettingCodes.MAX_FRAME_SIZE: FRAME_BYTES,
 }
 # Until a client sends others, those of the protocol hold. The library assumes larger ones.
 _CLIENT_SETTINGS = {
-    SettingCodes.HEADER_TABLE_SIZE: 4096,
+    SettingCodes.HEADER_TABLE_SIZE: _TABLE_BYTES,
     SettingCodes.INITIAL_WINDOW_SIZE: 65_535,
 }
 _KNOWN_SETTINGS = frozenset(int(code) for code in SettingCodes)
+
+
+class _OwnSettings(Settings):  # type: ignore[misc]  # has no types
+    """What the client is told. It has no limit of streams for the library, which would close the
+    connection: `connection.py` refuses the stream."""
+
+    max_concurrent_streams = 2**32
 
 
 class Http2(H2Connection):  # type: ignore[misc]  # has no types
@@ -46,24 +53,18 @@ class Http2(H2Connection):  # type: ignore[misc]  # has no types
 
     def __init__(self) -> None:
         super().__init__(_CONFIGURATION)
-        self.local_settings = Settings(client=False, initial_values=_SETTINGS)
+        self.local_settings = _OwnSettings(client=False, initial_values=_SETTINGS)
         self.remote_settings = Settings(client=True, initial_values=_CLIENT_SETTINGS)
-        self.max_inbound_frame_size = _FRAME_BYTES
-        self.decoder.max_header_list_size = _HEADER_BYTES
-
-    def receive_data(self, data: bytes) -> list[Any]:
-        """Return the events of some bytes. Raises ProtocolError."""
-        events: list[Any] = super().receive_data(data)
-        # The library checks the length of a frame only once it is there.
-        waiting = len(self.incoming_buffer._data)  # noqa: SLF001
-        if waiting > _FRAME_HEAD_BYTES + _FRAME_BYTES:
-            raise FrameTooLargeError("a frame is too large")
-        return events
+        self.max_inbound_frame_size = FRAME_BYTES
+        self.decoder.max_header_list_size = HEADER_BYTES
 
     def _receive_settings_frame(self, frame: Any) -> Any:
-        """Ignore settings that are unknown, as the protocol asks: the library keeps them all."""
+        """Ignore settings that are unknown, as the protocol asks: the library keeps them all. Keep
+        the table of headers small: the library fills what the client allows."""
         frame.settings = {
-            code: value for code, value in frame.settings.items() if int(code) in _KNOWN_SETTINGS
+            code: min(value, _TABLE_BYTES) if code == SettingCodes.HEADER_TABLE_SIZE else value
+            for code, value in frame.settings.items()
+            if int(code) in _KNOWN_SETTINGS
         }
         return super()._receive_settings_frame(frame)
 

@@ -24,7 +24,7 @@ class ReflectionService:
         self._pool = descriptor_pool.Default()
 
     def build_methods(self) -> Methods:
-        method = StreamMethod(self._answer)
+        method = StreamMethod(self._answer, is_open=True)
         return {f"/{service}/ServerReflectionInfo".encode(): method for service in _SERVICES}
 
     async def _answer(
