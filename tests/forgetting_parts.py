@@ -20,6 +20,7 @@ from agent_memory.features.index.ports import Embedder
 from agent_memory.features.injections.adapters.ledger_store import StoredLedger
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.knowledge.services.learning import Learner
+from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import SegmentRules
@@ -103,7 +104,7 @@ def build_harness(
     )
     forgetting = Forgetting(
         log=parts.log,
-        remover=parts.log,
+        remover=StoredEventLog(store),
         plan=StoredForgettingPlan(store),
         reports=StoredForgettingReports(store, clock),
         segmenting=segmenting,

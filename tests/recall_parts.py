@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent_memory.bootstrap.build_log import Events
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.stored_term_vectors import StoredTermVectors
@@ -15,6 +16,7 @@ from agent_memory.features.index.model.queries import Query, RecallResult, Searc
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.knowledge.adapters.guarded_knowledge import GuardedKnowledge
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
+from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.guarded_event_log import GuardedEventLog
@@ -22,6 +24,7 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.guarded_memories import GuardedMemories
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
+from agent_memory.features.memories.ports import Memories
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
 from agent_memory.features.recall.services.indexes import Indexes
@@ -33,6 +36,7 @@ from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import SegmentRules
+from agent_memory.features.toc.ports import TocReader
 from agent_memory.features.toc.services.segmenting import Segmenter
 from agent_memory.kernel.errors import EmbedderFailed
 from agent_memory.kernel.ids import EventId, Millis, SessionId
@@ -151,12 +155,13 @@ class RecallHarness:
     folder: Path
     embedder: Embedder | None
     clock: FixedClock
-    log: StoredEventLog
+    log: Events
     toc: StoredToc
+    contents: TocReader
     outbox: StoredOutbox
-    knowledge: StoredKnowledge
+    knowledge: KnowledgeStore
     facts: Facts
-    memories: StoredMemories
+    memories: Memories
     library: DocumentReader
     lexical: TantivyIndex
     terms: StoredTermVectors
@@ -248,11 +253,12 @@ def build_recall(
     """Recall over a store, its indexes in the folder; for a `team`, as on its server."""
     clock = clock or FixedClock()
     outbox, uses = StoredOutbox(store), StoredUses(store)
-    log = GuardedEventLog(store) if team else StoredEventLog(store)
-    toc = GuardedToc(store, log, OVERLAP_MS) if team else StoredToc(store)
-    memories = GuardedMemories(store) if team else StoredMemories(store)
-    knowledge = GuardedKnowledge(store) if team else StoredKnowledge(store)
-    library = DocumentReader(log=log, toc=toc, memories=memories, knowledge=knowledge)
+    events, toc = StoredEventLog(store), StoredToc(store)
+    log = GuardedEventLog(events, events) if team else events
+    contents = GuardedToc(toc, log, OVERLAP_MS) if team else toc
+    memories = GuardedMemories(StoredMemories(store)) if team else StoredMemories(store)
+    knowledge = GuardedKnowledge(StoredKnowledge(store)) if team else StoredKnowledge(store)
+    library = DocumentReader(log=log, toc=contents, memories=memories, knowledge=knowledge)
     facts = Facts(knowledge=knowledge, secrets=PassThrough(), clock=clock, on_change=lambda: None)
     lexical = TantivyIndex(folder / "lexical", for_team=team)
     terms = StoredTermVectors(store)
@@ -283,6 +289,7 @@ def build_recall(
         clock=clock,
         log=log,
         toc=toc,
+        contents=contents,
         outbox=outbox,
         knowledge=knowledge,
         facts=facts,

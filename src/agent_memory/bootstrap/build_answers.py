@@ -36,7 +36,7 @@ def build_answers(
     opening = Opening(
         log=log.events,
         finder=log.events,
-        toc=toc.store,
+        toc=toc.reader,
         contents=toc.contents,
         journal=toc.journal,
         knowledge=knowledge.store,

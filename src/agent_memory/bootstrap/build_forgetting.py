@@ -96,7 +96,7 @@ def build_forgetting(
     return ForgettingFeature(
         forgetting=Forgetting(
             log=log.events,
-            remover=log.events,
+            remover=log.remover,
             plan=StoredForgettingPlan(store),
             reports=StoredForgettingReports(store, platform.clock),
             segmenting=toc.segmenting,

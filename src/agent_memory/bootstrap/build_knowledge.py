@@ -13,6 +13,7 @@ from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowl
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Procedure
 from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge, RecordService
 from agent_memory.features.knowledge.services.learning import Learner
@@ -22,7 +23,7 @@ from agent_memory.platform.store import families
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeFeature:
-    store: StoredKnowledge
+    store: KnowledgeStore
     facts: Facts
     learning: Learner
     knowledge: Knowledge
@@ -30,11 +31,11 @@ class KnowledgeFeature:
 
 def build_knowledge(platform: Platform, log: LogFeature, wake_ups: WakeUps) -> KnowledgeFeature:
     secrets, clock = platform.secrets, platform.clock
-    team = platform.settings.team.enabled
-    store = GuardedKnowledge(platform.store) if team else StoredKnowledge(platform.store)
+    stored = StoredKnowledge(platform.store)
+    store = GuardedKnowledge(stored) if platform.settings.team.enabled else stored
     if platform.sharing is not None:
         for family in (families.FACTS, families.KNOWLEDGE):
-            platform.sharing.marks.listen(family, store.note_foreign_changes)
+            platform.sharing.marks.listen(family, stored.note_foreign_changes)
     return KnowledgeFeature(
         store=store,
         facts=Facts(

@@ -26,7 +26,7 @@ from agent_memory.features.memories.adapters.memory_store import (
 )
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.ports import Reasoner
+from agent_memory.features.memories.ports import Memories, Reasoner
 from agent_memory.features.memories.services.bulk_editing import BulkEditor
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
@@ -49,8 +49,8 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoriesFeature:
-    store: StoredMemories
-    outlines: MemoryOutlines
+    store: Memories
+    outlines: MemoryOutlines  # of all, which must hear of every change
     uses: StoredUses
     note_queue: StoredNoteQueue
     projects: StoredProjects
@@ -76,10 +76,10 @@ def build_memories(
     store, clock, secrets = platform.store, platform.clock, platform.secrets
     settings, on_change = platform.settings.memories, wake_ups.on_memory_changed
     team = platform.settings.team.enabled
-    outlines = GuardedOutlines(store) if team else MemoryOutlines(store)
+    outlines = MemoryOutlines(store)
     daemon = "" if platform.sharing is None else platform.sharing.daemon
-    kind = GuardedMemories if team else StoredMemories
-    memories = kind(store, outlines, daemon=daemon)
+    stored = StoredMemories(store, outlines, daemon=daemon)
+    memories = GuardedMemories(stored) if team else stored
     uses, queue = StoredUses(store, outlines), StoredNoteQueue(store, daemon=daemon)
     projects, journal = StoredProjects(store), StoredJournal(store)
     repositories = GitRepositories(platform.folders.data, platform.worker)
@@ -101,7 +101,7 @@ def build_memories(
     editor = MemoryEditor(
         memories=memories,
         uses=uses,
-        outlines=outlines,
+        outlines=GuardedOutlines(outlines) if team else outlines,
         resolver=resolver,
         capture=capture,
         clock=clock,

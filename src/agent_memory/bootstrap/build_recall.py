@@ -15,7 +15,7 @@ from agent_memory.features.recall.services.indexing import Indexer
 from agent_memory.features.recall.services.recall import Recall, VectorSearch
 from agent_memory.features.recall.services.recent_work import RecentWork
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
-from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.ports import TocReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class RecallFeature:
 def build_recall(
     platform: Platform,
     log: LogFeature,
-    toc: StoredToc,
+    toc: TocReader,
     memories: MemoriesFeature,
     knowledge: KnowledgeFeature,
     index: IndexFeature,

@@ -14,7 +14,7 @@ from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.features.toc.model.editions import RebuildProgress
 from agent_memory.features.toc.model.segments import SegmentRules
-from agent_memory.features.toc.ports import Summarizer
+from agent_memory.features.toc.ports import Summarizer, TocReader
 from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.journal import WorkJournal
@@ -31,6 +31,7 @@ logger = structlog.get_logger()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TocFeature:
     store: StoredToc
+    reader: TocReader
     segmenting: Segmenter
     rollup: Rollup
     rebuild: Rebuild
@@ -40,14 +41,14 @@ class TocFeature:
     journal: WorkJournal
 
 
-def build_toc(platform: Platform, log: LogFeature, toc: StoredToc) -> TocFeature:
+def build_toc(platform: Platform, log: LogFeature, toc: StoredToc, reader: TocReader) -> TocFeature:
     lock = TurnLock()
     extractive = ExtractiveSummarizer(platform.worker)
     summarizer = _build_summarizer(platform, extractive)
     segmenting = Segmenter(
         log=log.events,
         outbox=log.outbox,
-        reader=toc,
+        reader=reader,
         writer=toc,
         drafter=extractive,
         summarizer=summarizer,
@@ -55,10 +56,10 @@ def build_toc(platform: Platform, log: LogFeature, toc: StoredToc) -> TocFeature
         rules=SegmentRules(**asdict(platform.settings.toc)),
     )
     rollup = Rollup(
-        reader=toc, writer=toc, drafter=extractive, summarizer=summarizer, clock=platform.clock
+        reader=reader, writer=toc, drafter=extractive, summarizer=summarizer, clock=platform.clock
     )
     background_rebuild = BackgroundRebuild(
-        reader=toc,
+        reader=reader,
         writer=toc,
         editions=toc,
         segmenting=segmenting,
@@ -71,24 +72,25 @@ def build_toc(platform: Platform, log: LogFeature, toc: StoredToc) -> TocFeature
         background_rebuild.mark_new_store()
     return TocFeature(
         store=toc,
+        reader=reader,
         segmenting=segmenting,
         rollup=rollup,
         rebuild=Rebuild(
             log=log.events,
             segmenting=segmenting,
             rollup=rollup,
-            reader=toc,
+            reader=reader,
             writer=toc,
             editions=toc,
             toc_lock=lock,
             leadership=platform.leadership,
         ),
         background_rebuild=background_rebuild,
-        contents=Contents(log=log.events, toc=toc),
+        contents=Contents(log=log.events, toc=reader),
         journal=WorkJournal(
             log=log.events,
             finder=log.events,
-            toc=toc,
+            toc=reader,
             clock=platform.clock,
             zone=platform.zone,
         ),

@@ -20,6 +20,7 @@ from agent_memory.config import Settings
 from agent_memory.features.operations.ports import SpanExporter
 from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
 from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.ports import TocReader
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.hook_answers import HookAnswer
@@ -36,6 +37,7 @@ class Core:
     wake_ups: WakeUps
     log: LogFeature
     toc: StoredToc
+    contents: TocReader  # what a caller sees of it
     index: IndexFeature
     memories: MemoriesFeature
     knowledge: KnowledgeFeature
@@ -96,12 +98,13 @@ def build_core(
 
     log = build_log(platform, wake_ups)
     toc = StoredToc(platform.store)
+    contents: TocReader = toc
     if settings.team.enabled:
-        toc = GuardedToc(platform.store, log.events, settings.toc.overlap_ms)
+        contents = GuardedToc(toc, log.events, settings.toc.overlap_ms)
     index = build_index(platform)
     memories = build_memories(platform, log, index, wake_ups)
     knowledge = build_knowledge(platform, log, wake_ups)
-    recall = build_recall(platform, log, toc, memories, knowledge, index)
+    recall = build_recall(platform, log, contents, memories, knowledge, index)
     injections = build_injections(platform, recall)
     hooks = build_handling(platform, log, memories, recall, injections)
     return Core(
@@ -109,6 +112,7 @@ def build_core(
         wake_ups=wake_ups,
         log=log,
         toc=toc,
+        contents=contents,
         index=index,
         memories=memories,
         knowledge=knowledge,

@@ -169,7 +169,7 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
     log, index, memories, knowledge = core.log, core.index, core.memories, core.knowledge
     recall, injections, wake_ups = core.recall, core.injections, core.wake_ups
 
-    toc = build_toc(platform, log, core.toc)
+    toc = build_toc(platform, log, core.toc, core.contents)
     answers = build_answers(platform, log, toc, memories, knowledge, recall, injections)
     hooks = build_hooks(platform, log, memories, core.hooks)
     graphs = build_checkpoints(platform)

@@ -8,16 +8,18 @@ one's own, has no caller and is not restricted.
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from agent_memory.kernel.errors import Forbidden, InvalidInput
 from agent_memory.kernel.ids import PROJECT, USER, Domain, Millis
+
+T = TypeVar("T")
 
 MAX_PORT = 65535
 MAX_PROJECTS = 1_000  # of one principal
@@ -156,6 +158,20 @@ def work_for(caller: Principal | None) -> Iterator[None]:
         yield
     finally:
         _CALLER.reset(token)
+
+
+def take_visible(
+    read: Callable[[int], Sequence[T]], is_visible: Callable[[T], bool], limit: int
+) -> list[T]:
+    """Return the first records that are visible, as if there were no others. `read` returns the
+    first ones of all."""
+    most = limit
+    while True:
+        found = read(most)
+        seen = [record for record in found if is_visible(record)]
+        if len(seen) >= limit or len(found) < most:
+            return seen[:limit]
+        most *= 4
 
 
 def check_may_write(what: str, domain: str) -> None:

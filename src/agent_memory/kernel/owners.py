@@ -16,6 +16,19 @@ def to_owner(person: str) -> str:
     return f"%{shorten(person)}"
 
 
+def qualify(name: str, person: str, limit: int) -> str:
+    """Return a name as that of a person. One that is too long is replaced by its hash."""
+    owned = f"{name}{MARK}{to_owner(person)}"
+    return owned if len(owned) <= limit else f"{shorten(name)}{MARK}{to_owner(person)}"
+
+
+def qualify_session(session_id: str, person: str, limit: int) -> str:
+    """Return the id of a session as that of a person. Subagents stay below their session."""
+    main, slash, rest = session_id.partition("/")
+    owned = f"{main}{MARK}{to_owner(person)}{slash}{rest}"
+    return owned if len(owned) <= limit else qualify(session_id, person, limit)
+
+
 def to_person(owner: str) -> str:
     """Return the person of an owner's form; a shortened form stays as it is."""
     return owner.replace("%2F", "/").replace("%40", MARK).replace("%25", "%")

@@ -218,6 +218,13 @@ def list_events(parts: RecallHarness) -> Iterator[object]:
         yield parts.log.get(EventId(f"e-{number:04}"))
     for session in ("shop-1", "web-1", "other-1"):
         yield parts.log.list_session(SessionId(session), after=None, limit=100)
+        yield parts.log.count_session(SessionId(session))
+        yield parts.log.find_sessions(session[:1], limit=2)
+    yield parts.log.find_events("e-", limit=5)
+    yield parts.knowledge.list_after(Fact, "", limit=2)
+    for node_id in (nodes := parts.contents.list_ids("toc:segment:", after=None, limit=3)):
+        yield node_id, parts.contents.get_nodes([node_id])
+    yield nodes, parts.contents.list_grips("grip", limit=3)
     yield parts.knowledge.list_page(Fact, limit=3, offset=2)
     for domain in parts.memories.list_domains():
         yield parts.memories.list_domain(domain, after=None, limit=100)

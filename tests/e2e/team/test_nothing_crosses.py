@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import httpx
 import psycopg
@@ -77,7 +78,7 @@ def record(world: World, writer: Caller, project: str, readers: tuple[str, ...])
         }
         writer.rest("POST", "/api/v1/events/", json=event)
         assert writer.status == 201
-        world.events.append(str(event["event_id"]))
+        world.events.append(f"{event['event_id']}@{writer.name}")
     memory = {
         "namespace": "decisions",
         "summary": f"Use {world.mark(*readers)} in {project}",
@@ -100,8 +101,12 @@ def record_private(world: World, writer: Caller) -> None:
 
 def read_contents(world: World, server: TeamServer) -> None:
     """Cut segments, and note the ids of the nodes and grips that there are."""
-    for job in ("segments", "hourly-rollup"):
-        server.home.run("memory-daemon", "scheduler", "run", job)
+
+    def has_run(job: str) -> bool:  # the daemon may be running it
+        return server.home.run("memory-daemon", "scheduler", "run", job).code == 0
+
+    for job in ("segment-summarizer", "hourly-rollup"):
+        wait_until(partial(has_run, job), f"the job {job} has run")
     with server.over_socket() as owner:
         for event in world.events:
             session = owner.get(f"/api/v1/events/{event}").json()["session_id"]
@@ -274,7 +279,7 @@ class TestPeople:
                 "metadata": {"project": project},
             }
             root.rest("POST", "/api/v1/events/", json=event)
-            world.events.append(str(event["event_id"]))
+            world.events.append(f"{event['event_id']}@root")
 
     @pytest.mark.parametrize("seed", range(SEEDS))
     def test_nobody_sees_what_is_not_theirs(

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from google.protobuf.message import Message
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from agent_memory.interfaces.http.refusals import POLICY_VIOLATION
 from agent_memory.interfaces.permissions import HTTP
+from agent_memory.proto import checkpoints_pb2 as graphs
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import SECONDS, Home, wait_until
 from tests.memory_commands import CONFIG as CONFIG_ERROR
@@ -172,7 +174,7 @@ class TestKeys:
             headers={"content-type": "application/json"},
         )
         assert (leaver.status, "was revoked" in refused) == (UNAUTHORIZED, True)
-        stored = {event: root.get(f"/api/v1/events/leaves-{event}") for event in (1, 2, 3)}
+        stored = {event: root.get(f"/api/v1/events/leaves-{event}@leaver") for event in (1, 2, 3)}
         assert [number for number, answer in stored.items() if "session_id" in answer] == [1]
 
     def test_the_unix_socket_is_the_owners(self, server: TeamServer) -> None:
@@ -302,9 +304,10 @@ class TestProjects:
         assert "quokka" in eve.search("quokka")
 
     def test_an_id_of_another_project_is_unknown(self, ada: Caller) -> None:
-        ada.get("/api/v1/events/e-of-web")
-        assert ada.status == 404
-        assert "quokka" not in ada.get("/api/v1/sessions/s-of-web/events/")
+        for name in ("of-web", "of-web@bob"):
+            unknown = ada.get(f"/api/v1/events/e-{name}").replace(name, "never")
+            assert (ada.status, unknown) == (404, ada.get("/api/v1/events/e-never"))
+            assert "quokka" not in ada.get(f"/api/v1/sessions/s-{name}/events/")
         assert "zebrafish" in ada.get("/api/v1/sessions/s-of-shop/events/")
 
     def test_nobody_writes_into_another_project(self, ada: Caller) -> None:
@@ -324,18 +327,61 @@ class TestProjects:
         event = json.loads(ada.get("/api/v1/events/e-forged"))
         assert event["metadata"]["person"] == "ada"
 
-    def test_a_session_does_not_lend_a_hit_the_name_of_another(self, ada: Caller) -> None:
+    def test_nobody_writes_into_the_session_of_another(self, ada: Caller) -> None:
         event = {
-            "session_id": "s-1@bob",
             "event_id": "e-lent-name",
             "text": "The axolotl invoice is paid",
             "metadata": {"project": "shop"},
         }
-        ada.rest("POST", "/api/v1/events/", json=event)
+        for session in ("s-of-web@bob", "s-never@bob"):  # whether it exists
+            ada.rest("POST", "/api/v1/events/", json=event | {"session_id": session})
+            assert ada.status == FORBIDDEN
+        ada.rest("POST", "/api/v1/events/", json=event | {"session_id": "s-of-web"})
         assert ada.status == CREATED
-        asked = {"query": "axolotl invoice", "projects": ["shop"]}
-        found = json.loads(ada.rest("POST", "/api/v1/upstream/search/", json=asked))
-        assert [(hit["id"], hit["person"]) for hit in found["hits"]] == [("e-lent-name", "ada")]
+        found = json.loads(ada.get("/api/v1/search/", query="axolotl invoice"))["results"]
+        assert [(hit["id"], hit["session_id"]) for hit in found] == [
+            ("e-lent-name@ada", "s-of-web@ada")
+        ]
+
+    def test_an_id_that_another_has_taken_does_not_show(self, ada: Caller, bob: Caller) -> None:
+        outcomes = []
+        for name in ("taken", "free"):
+            if name == "taken":
+                record(bob, name, "The gibbon swings", "web")
+            record(ada, name, "The tapir swims", "shop")
+            first = ada.status
+            record(ada, name, "The tapir swims", "shop")  # again, after a lost answer
+            outcomes.append((first, ada.status))
+            assert "tapir" in ada.get(f"/api/v1/events/e-{name}")
+        assert outcomes == [(CREATED, 200), (CREATED, 200)]
+
+    def test_a_thread_of_a_graph_is_its_persons(
+        self, server: TeamServer, eve: Caller, root: Caller
+    ) -> None:
+        ann = server.create("ann", "--role", "writer")
+        place = {"thread_id": "chat-1", "checkpoint_ns": "", "checkpoint_id": "c-1"}
+        made = graphs.GraphCheckpoint(**place, metadata="{}", type="msgpack", blob=b"secret plans")
+
+        def call(caller: Caller, method: str, request: Message, answer: type[Message]) -> str:
+            return caller.rpc(f"memory.CheckpointService/{method}", request, answer)
+
+        def read(caller: Caller) -> str:
+            asked = graphs.GetCheckpointRequest(thread_id="chat-1")
+            return call(caller, "GetCheckpoint", asked, graphs.GetCheckpointResponse)
+
+        put = graphs.PutCheckpointRequest(checkpoint=made)
+        assert call(ann, "PutCheckpoint", put, graphs.PutCheckpointResponse) == "{}"
+        whole = read(ann)
+        assert json.loads(whole)["snapshot"]["checkpoint"]["threadId"] == "chat-1"
+        removal = graphs.DeleteThreadsRequest(thread_ids=["chat-1", "chat-1@ann"])
+        for other in (eve, root):
+            assert read(other) == "{}"
+            assert "chat-1" not in other.get("/api/v1/memories/checkpoints/threads/")
+        assert call(root, "DeleteThreads", removal, graphs.DeleteThreadsResponse) == "{}"
+        assert read(ann) == whole
+        assert "chat-1" in ann.get("/api/v1/memories/checkpoints/threads/")
+        with server.over_socket() as operator:
+            assert "chat-1@ann" in operator.get("/api/v1/memories/checkpoints/threads/").text
 
     def test_what_shows_all_projects_is_refused(self, ada: Caller, eve: Caller) -> None:
         for path in ("/api/v1/toc/", "/api/v1/toc/tree/", "/api/v1/sessions/"):

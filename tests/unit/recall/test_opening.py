@@ -11,6 +11,7 @@ from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import SearchScope
 from agent_memory.features.knowledge.model.facts import Claim
+from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.memory_store import (
@@ -178,7 +179,7 @@ class TestEvents:
     def test_a_forgotten_one_is_not_found(self, parts: Parts) -> None:
         gone, kept = make_event("gone", name="turn-1"), make_event("kept", name="turn-2")
         parts.recall.keep(gone, kept)
-        parts.recall.log.remove([SessionPosition(gone.session_id, gone.position)])
+        StoredEventLog(parts.recall.store).remove([SessionPosition(gone.session_id, gone.position)])
         assert open_event(parts, "turn").event == kept
         with pytest.raises(NotFound):
             parts.open("turn-1")

@@ -4,24 +4,38 @@ Scoped callers see nothing else of it: episodes, procedures, users and sessions 
 project.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.knowledge.model.facts import Fact, Former
-from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeRecord, R
+from agent_memory.features.knowledge.ports import (
+    KnowledgeChange,
+    KnowledgeRecord,
+    KnowledgeStore,
+    R,
+)
 from agent_memory.kernel import access
 from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import Forbidden
 
 _PAGE = 500
-_MOST = 100_000  # facts that a listing reads
 
 
-class GuardedKnowledge(StoredKnowledge):
+class GuardedKnowledge:
+    """A KnowledgeStore."""
+
+    OPEN: ClassVar[Mapping[str, str]] = {
+        "version": "the number of changes is shown to nobody; caches compare it",
+        "cursor": "the job that learns reads it, on nobody's behalf",
+    }
+
+    def __init__(self, store: KnowledgeStore) -> None:
+        self._store = store
+
     def get(self, kind: type[R], names: Sequence[str], /) -> list[R | None]:
         return [
             record if record is not None and self._sees(record) else None
-            for record in super().get(kind, names)
+            for record in self._store.get(kind, names)
         ]
 
     def list_page(
@@ -29,19 +43,20 @@ class GuardedKnowledge(StoredKnowledge):
     ) -> tuple[list[R], int]:
         caller = access.get_caller()
         if caller is None or (kind is not Fact and not caller.is_scoped):
-            return super().list_page(kind, limit=limit, offset=offset, **filters)
-        # `get` leaves records out, so the number of all is that of those which are seen.
+            return self._store.list_page(kind, limit=limit, offset=offset, **filters)
+        # The number of all is that of those which the caller sees.
         seen: list[R] = []
-        for start in range(0, _MOST, _PAGE):
-            page, total = super().list_page(kind, limit=_PAGE, offset=start, **filters)
-            seen += page
-            if start + _PAGE >= total:
-                break
+        start = total = 0
+        while start <= total:
+            page, total = self._store.list_page(kind, limit=_PAGE, offset=start, **filters)
+            seen += filter(self._sees, page)
+            start += _PAGE
         return seen[offset : offset + limit], len(seen)
 
     def list_after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
-        found = super().list_after(kind, name, limit=limit)
-        return [record for record in found if self._sees(record)]
+        return access.take_visible(
+            lambda most: self._store.list_after(kind, name, limit=most), self._sees, limit
+        )
 
     def commit(
         self, changes: Sequence[KnowledgeChange], /, *, cursor: int | None = None, wait: bool = True
@@ -55,7 +70,13 @@ class GuardedKnowledge(StoredKnowledge):
                         f"you may not write this: {access.describe_scope(caller)}; the scope of a"
                         " fact of a project is project:NAME"
                     )
-        return super().commit(changes, cursor=cursor, wait=wait)
+        return self._store.commit(changes, cursor=cursor, wait=wait)
+
+    def version(self, kind: type[KnowledgeRecord], /) -> int:
+        return self._store.version(kind)
+
+    def cursor(self) -> int | None:
+        return self._store.cursor()
 
     def _sees(self, record: KnowledgeRecord) -> bool:
         caller = access.get_caller()
@@ -68,5 +89,5 @@ class GuardedKnowledge(StoredKnowledge):
         return not caller.is_scoped
 
     def _sees_former(self, caller: Principal, record: Former) -> bool:
-        (fact,) = StoredKnowledge.get(self, Fact, [record.fact_id])
+        (fact,) = self._store.get(Fact, [record.fact_id])
         return not caller.is_scoped if fact is None else caller.sees_domain(fact.scope)

@@ -1,40 +1,66 @@
-"""The event log of a team server: each caller sees and records events of their projects."""
+"""The event log of a team server: each caller sees and records events of their projects.
 
-from collections.abc import Sequence
+What a person records gets their name at the end of its id and of its session's, as what their
+machines send: so nobody writes into another person's session, and whether an id is taken does not
+tell of events that they do not see. They may leave their name out.
+"""
+
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from typing import ClassVar
 
-from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import Event, EventPage
+from agent_memory.features.log.model.events import (
+    MAX_EVENT_ID_CHARS,
+    MAX_SESSION_ID_CHARS,
+    Event,
+    EventPage,
+)
 from agent_memory.features.log.model.metadata import PERSON
-from agent_memory.features.log.ports import Admits
+from agent_memory.features.log.ports import Admits, EventFinder, EventLog
 from agent_memory.kernel import access, owners
 from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import Forbidden
 from agent_memory.kernel.ids import PROJECT, EventId, Millis, Position, SessionId
 
+_PAGE = 1_000
 
-class GuardedEventLog(StoredEventLog):
+
+class GuardedEventLog:
+    """An EventLog and EventFinder."""
+
+    OPEN: ClassVar[Mapping[str, str]] = {
+        "watermark": "the number of changes is shown to nobody; jobs and caches compare it",
+        "add_aliases": "a clean-up of the daemon calls it, on nobody's behalf",
+    }
+
+    def __init__(self, log: EventLog, finder: EventFinder) -> None:
+        self._log = log
+        self._finder = finder
+
     def append(self, events: Sequence[Event], /) -> "Future[list[bool]]":
-        """Store events, with the name of the caller. Raises Forbidden."""
+        """Store events under names of the caller. Raises Forbidden."""
         caller = access.get_caller()
         if caller is not None:
             for event in events:
-                if owners.is_anothers(event.event_id, caller.person):
-                    raise Forbidden(
-                        f"the event id {event.event_id[:200]!r} ends in the name of another person"
-                    )
                 project = get_project(event)
                 access.check_may_write("events", f"{PROJECT}:{project}" if project else "")
             events = [_sign(event, caller) for event in events]
-        return super().append(events)
+        return self._log.append(events)
 
     def get(self, event_id: EventId, /) -> Event | None:
-        event = super().get(event_id)
+        own = _qualify_event(event_id)
+        return self._get(own) or (self._get(event_id) if own != event_id else None)
+
+    def _get(self, event_id: EventId) -> Event | None:
+        event = self._log.get(event_id)
         return None if event is None or not is_visible(event) else event
 
+    def add_aliases(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
+        return self._log.add_aliases(names)
+
     def get_at(self, positions: Sequence[Position], /) -> list[Event]:
-        return [event for event in super().get_at(positions) if is_visible(event)]
+        return [event for event in self._log.get_at(positions) if is_visible(event)]
 
     def list_between(
         self,
@@ -46,7 +72,7 @@ class GuardedEventLog(StoredEventLog):
         limit: int,
         admits: Admits | None = None,
     ) -> EventPage:
-        return super().list_between(start, end, after=after, limit=limit, admits=_filter(admits))
+        return self._log.list_between(start, end, after=after, limit=limit, admits=_filter(admits))
 
     def list_session(
         self,
@@ -58,14 +84,18 @@ class GuardedEventLog(StoredEventLog):
         reverse: bool = False,
         admits: Admits | None = None,
     ) -> EventPage:
-        return super().list_session(
-            session_id, after=after, limit=limit, reverse=reverse, admits=_filter(admits)
+        return self._log.list_session(
+            self._resolve(session_id),
+            after=after,
+            limit=limit,
+            reverse=reverse,
+            admits=_filter(admits),
         )
 
     def get_neighbors(
         self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
     ) -> list[list[Position]]:
-        runs = super().get_neighbors(places, reach=reach)
+        runs = self._log.get_neighbors(places, reach=reach)
         if not _is_scoped():
             return runs
         every = list(dict.fromkeys(at for run in runs for at in run))
@@ -81,19 +111,41 @@ class GuardedEventLog(StoredEventLog):
         after = self.list_session(session_id, after=at, limit=reach).events
         return [event.position for event in (*before, *self.get_at([at]), *after)]
 
+    def watermark(self) -> int:
+        return self._log.watermark()
+
+    def find_events(self, prefix: str, /, *, limit: int) -> list[Event]:
+        return access.take_visible(
+            lambda most: self._finder.find_events(prefix, limit=most), is_visible, limit
+        )
+
     def find_sessions(self, prefix: str, /, *, limit: int) -> list[SessionId]:
-        found = super().find_sessions(prefix, limit=limit)
-        return [name for name in found if self._has_visible(name)]
+        return access.take_visible(
+            lambda most: self._finder.find_sessions(prefix, limit=most), self._has_visible, limit
+        )
 
     def count_session(self, session_id: SessionId, /) -> int:
-        return super().count_session(session_id) if self._has_visible(session_id) else 0
+        session_id = self._resolve(session_id)
+        if not _is_scoped():
+            return self._finder.count_session(session_id)
+        count, after = 0, None
+        while True:
+            page = self.list_session(session_id, after=after, limit=_PAGE)
+            count, after = count + len(page.events), page.next
+            if after is None:
+                return count
 
     def _has_visible(self, session_id: SessionId) -> bool:
-        """Return whether the caller sees the beginning of a session."""
-        return not _is_scoped() or any(
-            is_visible(event)
-            for event in super().list_session(session_id, after=None, limit=1).events
-        )
+        return not _is_scoped() or self._has_events(session_id)
+
+    def _has_events(self, session_id: SessionId) -> bool:
+        page = self._log.list_session(session_id, after=None, limit=1, admits=_filter(None))
+        return bool(page.events)
+
+    def _resolve(self, session_id: SessionId) -> SessionId:
+        """Return the session that a caller means by an id: their own, if there is one."""
+        own = _qualify_session(session_id)
+        return own if own != session_id and self._has_events(own) else session_id
 
 
 def get_project(event: Event) -> str:
@@ -119,8 +171,34 @@ def _filter(admits: Admits | None) -> Admits | None:
 
 
 def _sign(event: Event, caller: Principal) -> Event:
-    """Return the event with the person who records it. Nobody can name another."""
-    if event.metadata.get(PERSON, "") == caller.person:
-        return event
-    rest = {name: value for name, value in event.metadata.items() if name != PERSON}
-    return replace(event, metadata={**rest, PERSON: caller.person} if caller.person else rest)
+    """Return the event as one of the person who records it. Raises Forbidden if it names another
+    in its ids."""
+    about = {name: value for name, value in event.metadata.items() if name != PERSON}
+    if not caller.person:  # the operator
+        return replace(event, metadata=about)
+    main = event.session_id.partition("/")[0]
+    for what, name in (("event id", event.event_id), ("session id", main)):
+        if owners.is_anothers(name, caller.person):
+            raise Forbidden(f"the {what} {name[:200]!r} ends in the name of another person")
+    return replace(
+        event,
+        event_id=_qualify_event(event.event_id),
+        session_id=_qualify_session(event.session_id),
+        metadata={**about, PERSON: caller.person},
+    )
+
+
+def _qualify_event(event_id: EventId) -> EventId:
+    """Return an event's id as one of the caller. One that names its person stays."""
+    caller = access.get_caller()
+    if caller is None or not caller.person or owners.MARK in event_id:
+        return event_id
+    return EventId(owners.qualify(event_id, caller.person, MAX_EVENT_ID_CHARS))
+
+
+def _qualify_session(session_id: SessionId) -> SessionId:
+    """Return a session's id as one of the caller. One that names its person stays."""
+    caller = access.get_caller()
+    if caller is None or not caller.person or owners.MARK in session_id.partition("/")[0]:
+        return session_id
+    return SessionId(owners.qualify_session(session_id, caller.person, MAX_SESSION_ID_CHARS))

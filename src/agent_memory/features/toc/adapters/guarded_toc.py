@@ -7,66 +7,68 @@ longer periods tell of all projects, so they see none of these.
 from collections.abc import Iterable, Sequence
 
 from agent_memory.features.log.ports import EventLog
-from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.toc import Grip, TocNode
+from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel import access
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
-from agent_memory.platform.ports import OrderedStore
 
 _PAGE = 200
 _MOST_EVENTS = 2_000  # that are checked: a segment of more is not shown
 
 
-class GuardedToc(StoredToc):
-    def __init__(self, store: OrderedStore, log: EventLog, overlap_ms: int) -> None:
+class GuardedToc:
+    """A TocReader."""
+
+    def __init__(self, toc: TocReader, log: EventLog, overlap_ms: int) -> None:
         """`log` must show each caller only their events. `overlap_ms` is how long before a segment
         the context of its summary may begin."""
-        super().__init__(store)
+        self._toc = toc
         self._log = log
         self._overlap_ms = overlap_ms
 
     def get_nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]:
-        return self._hide(super().get_nodes(node_ids))
+        return self._hide(self._toc.get_nodes(node_ids))
 
     def list_ids(
         self, prefix: str, /, *, after: str | None, limit: int, reverse: bool = False
     ) -> list[NodeId]:
-        found = super().list_ids(prefix, after=after, limit=limit, reverse=reverse)
-        if not _is_scoped():
-            return found
-        return [node.node_id for node in self.get_nodes(found) if node is not None]
+        return access.take_visible(
+            lambda most: self._toc.list_ids(prefix, after=after, limit=most, reverse=reverse),
+            lambda node_id: not _is_scoped() or self.get_nodes([node_id])[0] is not None,
+            limit,
+        )
 
     def get_version(self, node_id: NodeId, version: int, /) -> TocNode | None:
-        return self._hide([super().get_version(node_id, version)])[0]
+        return self._hide([self._toc.get_version(node_id, version)])[0]
 
     def list_versions(self, node_id: NodeId, /, *, limit: int) -> list[TocNode]:
-        kept = self._hide(super().list_versions(node_id, limit=limit))
+        kept = self._hide(self._toc.list_versions(node_id, limit=limit))
         return [node for node in kept if node is not None]
 
     def get_grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]:
         return [
             None if grip is None or not self._sees_grip(grip) else grip
-            for grip in super().get_grips(grip_ids)
+            for grip in self._toc.get_grips(grip_ids)
         ]
 
     def list_grips(self, prefix: str, /, *, limit: int) -> list[Grip]:
-        found = super().list_grips(prefix, limit=limit)
-        return [grip for grip in found if self._sees_grip(grip)]
+        return access.take_visible(
+            lambda most: self._toc.list_grips(prefix, limit=most), self._sees_grip, limit
+        )
 
     def find_grips(self, at: Position, /) -> list[Grip]:
-        return [grip for grip in super().find_grips(at) if self._sees_grip(grip)]
+        return [grip for grip in self._toc.find_grips(at) if self._sees_grip(grip)]
 
     def list_segments(
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
     ) -> list[Segment]:
-        found = super().list_segments(session_id, start, limit=limit, reverse=reverse)
-        return [
-            each
-            for each in found
-            if self._sees_events(session_id, each.first.at_ms, each.last.at_ms)
-        ]
+        return access.take_visible(
+            lambda most: self._toc.list_segments(session_id, start, limit=most, reverse=reverse),
+            lambda each: self._sees_events(session_id, each.first.at_ms, each.last.at_ms),
+            limit,
+        )
 
     def _hide(self, nodes: Iterable[TocNode | None]) -> list[TocNode | None]:
         return [node if node is not None and self._sees_node(node) else None for node in nodes]

@@ -15,16 +15,12 @@ from agent_memory.kernel.ids import USER, Domain, EventId, SessionId
 
 def qualify_event(event_id: str, person: str) -> EventId:
     """Return the id of a person's event on the server."""
-    return EventId(_append(event_id, owners.to_owner(person), MAX_EVENT_ID_CHARS))
+    return EventId(owners.qualify(event_id, person, MAX_EVENT_ID_CHARS))
 
 
 def qualify_session(session_id: str, person: str) -> SessionId:
-    """Return the id of a person's session on the server. Subagents stay below their session."""
-    main, slash, rest = session_id.partition("/")
-    owned = f"{main}{owners.MARK}{owners.to_owner(person)}{slash}{rest}"
-    if len(owned) <= MAX_SESSION_ID_CHARS:
-        return SessionId(owned)
-    return SessionId(_append(session_id, owners.to_owner(person), MAX_SESSION_ID_CHARS))
+    """Return the id of a person's session on the server."""
+    return SessionId(owners.qualify_session(session_id, person, MAX_SESSION_ID_CHARS))
 
 
 def split_event(event_id: str) -> tuple[EventId, str]:
@@ -60,8 +56,3 @@ def to_local_memory(memory: Memory, person: str) -> Memory:
     if memory.domain != build_private_domain(person):
         return replace(memory, index=0)
     return replace(memory, domain=USER, index=0)
-
-
-def _append(name: str, owner: str, limit: int) -> str:
-    owned = f"{name}{owners.MARK}{owner}"
-    return owned if len(owned) <= limit else f"{owners.shorten(name)}{owners.MARK}{owner}"
