@@ -26,7 +26,8 @@ from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
-from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
+from agent_memory.features.upstream.adapters.upstream_store import StoredErasures, StoredUpstream
+from agent_memory.features.upstream.services.erasing import MachineErasures
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.leadership import SoleLeadership
 from agent_memory.platform.store.committer import CommittedStore
@@ -122,6 +123,7 @@ def build_harness(
             announce=lambda: None,
         ),
         listener=StoredUpstream(store),
+        queue=MachineErasures(erasures=StoredErasures(store), read_hours=lambda: 0, clock=clock),
         toc_lock=threading.Lock(),
         leadership=SoleLeadership(),
     )

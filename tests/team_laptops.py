@@ -11,7 +11,13 @@ from tests.http_client import Web
 from tests.memory_commands import OK, MemoryCommand
 
 OK_STATUS = 200
+AT_ONCE = "[upstream]\nerase_hours = 0\n"  # what other machines ask for
 AT = 1_767_225_600_000
+
+
+def set_erase_hours(home: Home, hours: int) -> None:
+    answer = home.run("memory", "config", "set", "upstream.erase_hours", str(hours))
+    assert answer.code == OK, answer
 
 
 class TeamServerHome:
@@ -22,11 +28,13 @@ class TeamServerHome:
         self.keys: dict[str, str] = {}
         self._people = people
         self._numbers = count()
-        if people:
-            home.configure("[team]\nenabled = true\n")
+        home.configure(("[team]\nenabled = true\n" if people else "") + AT_ONCE)
         home.serve()
         self.web = Web(home)
         self.url = f"{self.web.record['http_scheme']}://{self.web.place}"
+
+    def wait_before_erasing(self, hours: int) -> None:
+        set_erase_hours(self.home, hours)
 
     def keep_address(self) -> None:
         """Use the present port again after a restart."""
@@ -56,6 +64,9 @@ class Laptop:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.memory = MemoryCommand(home, home.work)
+
+    def wait_before_erasing(self, hours: int) -> None:
+        set_erase_hours(self.home, hours)
 
     def connect(self, server: TeamServerHome, key: str, *projects: str) -> None:
         self.home.serve()
@@ -121,4 +132,7 @@ def open_team(
 ) -> Iterator[tuple[TeamServerHome, list[Laptop]]]:
     with ExitStack() as stack:
         server = TeamServerHome(stack.enter_context(Home()), people=people)
-        yield server, [Laptop(stack.enter_context(Home())) for _ in range(laptops)]
+        homes = [stack.enter_context(Home()) for _ in range(laptops)]
+        for home in homes:
+            home.configure(AT_ONCE)
+        yield server, list(map(Laptop, homes))

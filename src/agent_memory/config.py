@@ -337,6 +337,15 @@ class UpstreamSettings:
         file=True,
         by_hand=True,
     )
+    erase_hours: int = personal(
+        24,
+        "How many hours an erasure waits here that another machine asks for: on a team's server one"
+        " of its people, on a machine the server. `memory team` shows what waits, keeps it, or"
+        " erases it at once. 0: nothing waits. It works only in config.toml.",
+        minimum=0,
+        maximum=2_160,
+        by_hand=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,10 +157,14 @@ class Machine:
         self.memory_merger = parts.merger(
             self.memories, self.erasures, secrets, lambda _domain: None, lambda: None
         )
-        self.fact_merger = FactMerger(self.knowledge, self.facts, self.state, secrets, lambda: None)
+        self.fact_merger = FactMerger(
+            *(self.knowledge, self.facts, self.state, self.state, self.state, self.erasures),
+            *(secrets, lambda: None),
+        )
         self.eraser = SimpleEraser(self)
         self.erasing = Erasing(
-            self.erasures, self.eraser, self.log, self.memories, self.memory_merger
+            *(self.erasures, self.eraser, self.log, self.memories, self.memory_merger),
+            *(self.fact_merger, self.state, lambda: 0, clock),
         )
 
     def store_memory(self, before: Memory | None, after: Memory) -> None:

@@ -12,6 +12,7 @@ from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
+from agent_memory.features.upstream.model.erasures import AskedErasure
 from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.records import SharedRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
@@ -80,9 +81,11 @@ class EagerPull(Forwarding):
 class NoAlias(Receiving):
     """Does not remember forgotten events that have not come yet."""
 
-    def _forget_events(self, forgotten: Sequence[EventId], sender: Sender, tally: "object") -> None:
+    def _forget_events(
+        self, forgotten: Sequence[EventId], sender: Sender, asked: AskedErasure, tally: "object"
+    ) -> None:
         present = [name for name in forgotten if self.log.get(_own(name, sender)) is not None]
-        super()._forget_events(present, sender, tally)  # type: ignore[arg-type]
+        super()._forget_events(present, sender, asked, tally)  # type: ignore[arg-type]
 
 
 def _own(name: EventId, sender: Sender) -> EventId:

@@ -20,7 +20,7 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.traces import KeySpan, StoredTraces
-from agent_memory.features.forgetting.ports import ForgettingListener
+from agent_memory.features.forgetting.ports import ErasureQueue, ForgettingListener
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.purging import Purging
@@ -48,6 +48,7 @@ def build_forgetting(
     injections: InjectionsFeature,
     hooks: HooksFeature,
     listener: ForgettingListener,
+    queue: ErasureQueue,
     find_person: Callable[[Memory], str],
 ) -> ForgettingFeature:
     folders, store, sharing = platform.folders, platform.store, platform.sharing
@@ -89,6 +90,7 @@ def build_forgetting(
         injections=injections.injections,
         purging=purging,
         listener=listener,
+        queue=queue,
         clock=platform.clock,
         leadership=platform.leadership,
         find_person=find_person,
@@ -106,6 +108,7 @@ def build_forgetting(
             injections=injections.injections,
             purging=purging,
             listener=listener,
+            queue=queue,
             toc_lock=toc.lock,
             leadership=platform.leadership,
         ),

@@ -97,6 +97,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         exchange=features.upstream.exchange,
         team_search=features.upstream.search,
         team_login=features.upstream.login,
+        team_account=features.upstream.account,
         opening=features.answers.opening,
         context=features.recall.context,
         indexes=features.recall.indexes,

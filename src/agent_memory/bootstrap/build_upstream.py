@@ -20,6 +20,7 @@ from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import Settings
+from agent_memory.features.forgetting.ports import ErasureQueue
 from agent_memory.features.memories.model.memories import to_origin_name
 from agent_memory.features.upstream.adapters.key_file import RemoteKeyFile
 from agent_memory.features.upstream.adapters.oidc_login import OidcLogin
@@ -31,8 +32,14 @@ from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import MAX_MACHINE_CHARS, RecordRefused
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import RemoteKeys
+from agent_memory.features.upstream.services.account import TeamAccount
 from agent_memory.features.upstream.services.back_off import BackOff
-from agent_memory.features.upstream.services.erasing import Erasing, ForgettingEraser
+from agent_memory.features.upstream.services.erasing import (
+    Erasing,
+    ForgettingEraser,
+    MachineErasures,
+    WaitingHits,
+)
 from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.forwarding import Forwarding
 from agent_memory.features.upstream.services.joint_recall import JointRecall, ServerWatch
@@ -65,12 +72,30 @@ class UpstreamFeature:
     recall: JointRecall
     search: TeamSearch
     login: TeamLogin
+    account: TeamAccount
+
+
+def build_remote_settings(platform: Platform, source: SettingsSource | None) -> "RemoteReader":
+    """Build the reader of the settings of the team's server."""
+    key_file = platform.folders.data / KEY_FILE
+    keys = RemoteKeyFile(key_file)
+    if source is None:
+        return RemoteReader(lambda: platform.settings, keys, [key_file])
+    return RemoteReader(source.load, keys, [key_file, source.file])
+
+
+def build_erasure_queue(platform: Platform, settings: "RemoteReader") -> ErasureQueue:
+    return MachineErasures(
+        erasures=StoredErasures(platform.store),
+        read_hours=lambda: settings.read().erase_hours,
+        clock=platform.clock,
+    )
 
 
 def build_upstream(
     platform: Platform,
     state: StoredUpstream,
-    source: SettingsSource | None,
+    settings: "RemoteReader",
     log: LogFeature,
     memories: MemoriesFeature,
     knowledge: KnowledgeFeature,
@@ -79,12 +104,6 @@ def build_upstream(
     wake_ups: WakeUps,
 ) -> UpstreamFeature:
     erasures = StoredErasures(platform.store)
-    key_file = platform.folders.data / KEY_FILE
-    remote_keys = RemoteKeyFile(key_file)
-    if source is None:
-        settings = _RemoteReader(lambda: platform.settings, remote_keys, [key_file])
-    else:
-        settings = _RemoteReader(source.load, remote_keys, [key_file, source.file])
     connection = _Connection()
     platform.closing.callback(connection.close)
     back_off = BackOff(time.monotonic, random.random)
@@ -99,6 +118,9 @@ def build_upstream(
         knowledge=knowledge.store,
         facts=knowledge.facts,
         tombstones=state,
+        ledger=state,
+        taken=state,
+        erasures=erasures,
         secrets=platform.secrets,
         on_change=wake_ups.on_fact_changed,
     )
@@ -150,7 +172,12 @@ def build_upstream(
         log=log.events,
         memories=memories.store,
         merger=memory_merger,
+        fact_merger=fact_merger,
+        tombstones=state,
+        read_hours=lambda: settings.read().erase_hours,
+        clock=platform.clock,
     )
+    waiting = WaitingHits(erasures, recall.recall.documents)
     return UpstreamFeature(
         exchange=TeamExchange(forwarding, receiving, erasing, wake_ups.on_team_news),
         recall=JointRecall(
@@ -161,6 +188,7 @@ def build_upstream(
             state=state,
             taken=state,
             watch=ServerWatch(),
+            waiting=waiting,
         ),
         search=TeamSearch(
             recall=recall.recall,
@@ -168,18 +196,20 @@ def build_upstream(
             memories=memories.store,
             knowledge=knowledge.store,
             taken=state,
+            waiting=waiting,
         ),
         login=TeamLogin(
             connect=lambda remote: closing(_open_server(remote)),
             provider=OidcLogin(),
-            keys=remote_keys,
+            keys=RemoteKeyFile(platform.folders.data / KEY_FILE),
             back_off=back_off,
             machine=machine,
         ),
+        account=TeamAccount(settings.read, connection.open, state),
     )
 
 
-class _RemoteReader:
+class RemoteReader:
     """Reads the settings of the team's server again when one of their files has changed."""
 
     def __init__(
@@ -206,6 +236,7 @@ class _RemoteReader:
                 scope=SharedScope.parse(own.projects),
                 recall=own.recall,
                 certificates=str(Path(own.certificates).expanduser()) if own.certificates else "",
+                erase_hours=own.erase_hours,
                 key=self._keys.read(own.url) if own.url else "",
             )
         except (ConfigError, StorageFailed) as exc:

@@ -35,7 +35,12 @@ from agent_memory.bootstrap.build_runs import build_runs
 from agent_memory.bootstrap.build_store import SharedStore, offline_admin
 from agent_memory.bootstrap.build_streaming import build_streaming
 from agent_memory.bootstrap.build_toc import build_toc
-from agent_memory.bootstrap.build_upstream import SettingsSource, build_upstream
+from agent_memory.bootstrap.build_upstream import (
+    SettingsSource,
+    build_erasure_queue,
+    build_remote_settings,
+    build_upstream,
+)
 from agent_memory.bootstrap.core import Core, build_core
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.bootstrap.wake_ups import WakeUps
@@ -174,13 +179,15 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
     hooks = build_hooks(platform, log, memories, core.hooks)
     graphs = build_checkpoints(platform)
     team_state = StoredUpstream(platform.store)
+    remote = build_remote_settings(platform, source)
     forgetting = build_forgetting(
         *(platform, log, toc, memories, knowledge, recall, injections, hooks, team_state),
+        queue=build_erasure_queue(platform, remote),
         find_person=lambda memory: team_state.find_people([memory])[0],
     )
     changes = build_streaming(log, memories)
     upstream = build_upstream(
-        *(platform, team_state, source, log, memories, knowledge, recall, forgetting, wake_ups)
+        *(platform, team_state, remote, log, memories, knowledge, recall, forgetting, wake_ups)
     )
     scheduler = build_scheduler(
         *(platform, log, toc, memories, knowledge, recall, injections, forgetting, changes),

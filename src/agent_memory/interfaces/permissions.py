@@ -99,7 +99,10 @@ HTTP: Mapping[tuple[str, str], Permission] = {
     ("DELETE", f"{API}/keys/{{name}}/"): MANAGE,
     # These see to it themselves which records of whom a machine sends and gets.
     ("GET", f"{API}/upstream/"): READ_SCOPED,
+    ("GET", f"{API}/upstream/keys/"): READ_SCOPED,
     ("POST", f"{API}/upstream/keys/"): READ_SCOPED,
+    ("GET", f"{API}/upstream/erasures/"): READ_SCOPED,
+    ("POST", f"{API}/upstream/erasures/keep/"): WRITE_SCOPED,
     ("POST", f"{API}/upstream/records/"): WRITE_SCOPED,
     ("GET", f"{API}/upstream/changes/"): READ_SCOPED,
     ("POST", f"{API}/upstream/search/"): READ_SCOPED,

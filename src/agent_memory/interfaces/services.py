@@ -49,6 +49,7 @@ from agent_memory.features.toc.services.background_rebuild import BackgroundRebu
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.journal import WorkJournal
 from agent_memory.features.toc.services.rebuild import Rebuild
+from agent_memory.features.upstream.services.account import TeamAccount
 from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.features.upstream.services.login import TeamLogin
@@ -77,6 +78,7 @@ class Services:
     exchange: TeamExchange
     team_search: TeamSearch
     team_login: TeamLogin
+    team_account: TeamAccount
     opening: Opening
     context: ContextBuilder
     indexes: Indexes

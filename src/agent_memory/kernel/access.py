@@ -113,8 +113,13 @@ class Principal:
     @property
     def description(self) -> str:
         """Who they are and what they may do, such as `ada, writer of shop`."""
+        return f"{self.person}, {self.rights}"
+
+    @property
+    def rights(self) -> str:
+        """What they may do, such as `writer of shop`."""
         of = "" if self.projects is None else f" of {', '.join(sorted(self.projects))}"
-        return f"{self.person}, {self.role}{of}"
+        return f"{self.role}{of}"
 
     def sees_project(self, name: str) -> bool:
         """Return whether they see records of this project; an empty name is none."""
@@ -211,6 +216,7 @@ class AccessKey:
     person: str = ""
     role: Role = Role.ADMIN
     projects: frozenset[str] | None = None
+    created_by: str = ""  # the person who made it; empty: the operator of the server
 
     @property
     def principal(self) -> Principal:

@@ -18,6 +18,7 @@ from agent_memory.features.upstream.adapters.http_server import HttpTeamServer
 from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.records import (
     MAX_RECORDS,
+    ChangePage,
     ForgottenEvent,
     RecordBatch,
     TeamChange,
@@ -33,6 +34,16 @@ from tests.team_laptops import TeamServerHome
 
 SCOPE = SharedScope(frozenset({"shop", USER}))
 Connect = Callable[[str], TeamServer]  # with the key of a person
+
+
+class ErasingWire(Wire):
+    """A simulated server that erases as its job does, before someone asks what changed."""
+
+    def list_changes(
+        self, after: str, scope: SharedScope, /, *, client: str = "", limit: int
+    ) -> ChangePage:
+        self._hub.erasing.run(lambda: None)
+        return super().list_changes(after, scope, client=client, limit=limit)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +70,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
         hub = TeamHub(SimulatedClock(), TeamParts())
         stack.callback(hub.store.close)
         world = TeamWorld(0, random.Random(0), SimulatedClock(), trouble=0.0)
-        yield lambda person: Wire(world, hub, person, lambda: True)
+        yield lambda person: ErasingWire(world, hub, person, lambda: True)
 
 
 def build_event(name: str, text: str = "words", project: str = "shop") -> Event:
@@ -191,7 +202,7 @@ def test_a_removed_fact_stays_away_until_it_has_a_later_value(connect: Connect) 
     ada.send(RecordBatch(facts=(fact,)))
     tombstone = FactTombstone(id=fact.id, scope=fact.scope, at_ms=Millis(20))
     bob.send(RecordBatch(removed_facts=(tombstone,)))
-    assert tombstone in pull(ada)
+    wait_until(lambda: tombstone in pull(ada), "it is removed")
     assert ada.send(RecordBatch(facts=(build_fact("older", 15, "removed"),))).taken == 0
     later = build_fact("new", 30, "removed")
     assert ada.send(RecordBatch(facts=(later,))).taken == 1

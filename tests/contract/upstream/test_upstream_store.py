@@ -12,6 +12,7 @@ from agent_memory.features.upstream.adapters.upstream_store import (
     StoredErasures,
     StoredUpstream,
 )
+from agent_memory.features.upstream.model.erasures import AskedErasure, PendingErasure
 from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.progress import (
     BackfillPhase,
@@ -21,6 +22,8 @@ from agent_memory.features.upstream.model.progress import (
 from agent_memory.features.upstream.ports import ChangedRecord, Origin
 from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import codec, families
+from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.stores import STORES
 from tests.memory_values import PROJECT, memory
 
@@ -206,9 +209,35 @@ def test_an_event_is_sent_if_its_session_and_its_project_were(state: StoredUpstr
 
 def test_pending_erasures_stay_until_they_are_erased(store: OrderedStore) -> None:
     erasures = StoredErasures(store)
-    tombstone = memories.build_tombstone(memory(domain=PROJECT), Millis(1_700_000_000_009))
-    erasures.add([EventId("e1")], [tombstone])
-    erasures.add([EventId("e1")], [tombstone])
-    assert erasures.list_pending(limit=10) == ([EventId("e1")], [tombstone])
-    erasures.drop([EventId("e1")], [tombstone])
-    assert erasures.list_pending(limit=10) == ([], [])
+    at = Millis(1_700_000_000_009)
+    asked = AskedErasure("bob", Millis(5))
+    stone = memories.build_tombstone(memory(domain=PROJECT), at)
+    fact = FactTombstone(id=KnowledgeId("a:b"), scope="project:shop", at_ms=at)
+    pending = [
+        PendingErasure(asked=asked, event=EventId("e1")),
+        PendingErasure(asked=asked, fact=fact),
+        PendingErasure(asked=asked, memory=stone),
+    ]
+    erasures.add(pending)
+    later = AskedErasure("eve", Millis(9))
+    erasures.add(
+        [replace(pending[0], asked=later), PendingErasure(asked=later, event=EventId("z"))]
+    )
+    assert erasures.list_pending(limit=10, asked_until=Millis(5)) == pending
+    assert len(erasures.list_pending(limit=10)) == 4
+    assert len(erasures.list_pending(limit=2)) == 2
+    assert erasures.list_pending(limit=10, asked_until=Millis(4)) == []
+    assert [each.kind for each in pending] == ["event", "fact", "memory"]
+    assert erasures.has(EventId("e1"))
+    assert erasures.has(fact)
+    assert erasures.has(stone.key)
+    assert not erasures.has(replace(fact, scope="project:web"))
+    erasures.drop(erasures.list_pending(limit=10))
+    assert erasures.list_pending(limit=10) == []
+
+
+def test_what_an_earlier_version_noted_was_asked_long_ago(store: OrderedStore) -> None:
+    row = Put(families.UPSTREAM, b"doomed:event:e1", codec.EMPTY)
+    store.submit([Batch((row,))]).result()
+    (pending,) = StoredErasures(store).list_pending(limit=10)
+    assert (pending.event, pending.asked) == ("e1", AskedErasure("", Millis(0)))

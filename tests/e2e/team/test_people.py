@@ -434,10 +434,17 @@ class TestPrivate:
             capture(other, "I prefer whale mode", "user:ada")
             assert other.status == FORBIDDEN
 
-    def test_its_person_forgets_it(self, ada: Caller, urn: str) -> None:
+    def test_its_person_forgets_it(self, server: TeamServer, ada: Caller, urn: str) -> None:
         _, namespace, name = urn.removeprefix("subcog://").split("/")
-        ada.rest("DELETE", f"/api/v1/memories/{namespace}/{name}/?domain=user:ada&confirm=true")
+        place = f"/api/v1/memories/{namespace}/{name}/?domain=user:ada&confirm=true"
+        answer = ada.rest("DELETE", place)
         assert ada.status == 200
+        assert "waits_until_ms" in answer
+        # It waits, so that a stolen key erases nothing; her agents are not given it meanwhile.
+        assert "narwhal" in ada.get("/api/v1/memories/", domain="user")
+        assert "narwhal mode" not in ada.search("narwhal")
+        assert urn in server.home.run("memory", "team", "waiting").text
+        assert server.home.run("memory", "team", "erase", urn, "--yes").code == 0
         assert "narwhal" not in ada.get("/api/v1/memories/", domain="user")
 
     def test_a_writer_forgets_only_their_own_of_a_project(

@@ -17,7 +17,8 @@ from tests.memory_commands import INVALID, MISSING, OK, assert_refused
 from tests.memory_values import memory
 from tests.team_laptops import AT, Laptop, TeamServerHome, open_team
 
-OK_STATUS, NOT_FOUND = 200, 404
+OK_STATUS, CREATED, NOT_FOUND = 200, 201, 404
+DAY_MS = 86_400_000
 RECORDS = "/api/v1/upstream/records/"
 Team = tuple[TeamServerHome, Laptop, Laptop]
 
@@ -170,21 +171,28 @@ class TestLimitedKey:
         assert outcome["refused"] == []  # nor does it say which of them there are
         forged = build_fact("project:work", "region") | {"id": own[0]["id"]}
         assert "does not fit" in json.dumps(send(server, stolen, facts=[forged])["refused"])
-        for laptop in (ada, bob):
-            laptop.sync()
+        ada.sync()
+
+        def is_removed() -> bool:
+            bob.sync()
+            return bob.find_fact(shared["id"]) is None
+
+        wait_until(is_removed, "tombstones arrive")
         assert [(bob.find_fact(fact["id"]) or {}).get("value") for fact in own] == ["Bob", "Bob"]
         found = server.web.ask(path=f"/api/v1/memories/facts/{web['id']}/", key=every)
         assert found.json()["value"] == "forty"
-        # The one that it may write is gone: the tombstones did arrive.
-        assert bob.find_fact(shared["id"]) is None
         # What was claimed does not keep the fact from coming later, or being removed.
         later = build_fact("project:web", "owner")
         stone = {"id": later["id"], "scope": "project:work", "at_ms": now_ms()}
         send(server, stolen, removed_facts=[stone])
         assert send(server, every, facts=[later])["taken"] == 1
         send(server, every, removed_facts=[dict(stone, scope="project:web")])
-        found = server.web.ask(path=f"/api/v1/memories/facts/{later['id']}/", key=every)
-        assert found.status_code == NOT_FOUND
+
+        def is_gone() -> bool:
+            found = server.web.ask(path=f"/api/v1/memories/facts/{later['id']}/", key=every)
+            return found.status_code == NOT_FOUND
+
+        wait_until(is_gone, "it is removed")
 
     def test_it_forgets_no_event_and_no_memory_of_another_project(self, team: Team) -> None:
         server, _, _ = team
@@ -228,6 +236,18 @@ def test_a_hostile_server_touches_nothing_that_was_not_shared_with_it() -> None:
         for name in ("diary-1", "sent-1", "diary-2", "sent-2"):
             hostile.add("forgotten_event", event_id=name)
         laptop.sync()
+        # What it may erase waits for a day.
+        assert laptop.has_event("sent-1")
+        assert laptop.find_fact(shared["id"]) is not None
+        waiting = laptop.memory.json("team", "waiting")["here"]
+        assert sorted(each["kind"] for each in waiting) == ["event", "fact", "memory"]
+        assert {each["asked_by"] for each in waiting} == {"team"}
+        assert {each["due_ms"] - each["asked_ms"] for each in waiting} == {DAY_MS}
+        assert laptop.status()["to_erase"] == len(waiting)
+        assert "3 records are to be erased" in laptop.memory("doctor").text
+        refused = laptop.memory("team", "keep", "--all", env={"CLAUDECODE": "1"})
+        assert_refused(refused, INVALID, "only you")
+        laptop.wait_before_erasing(0)
         laptop.record("diary-2", "this comes later, and is private", "diary")
         laptop.record("sent-2", "this was forgotten elsewhere before it came", "work")
         wait_until(lambda: laptop.sync() is not None and not laptop.has_event("sent-2"), "it goes")
@@ -238,3 +258,85 @@ def test_a_hostile_server_touches_nothing_that_was_not_shared_with_it() -> None:
         assert laptop.has_event("diary-2")
         assert laptop.memory.show(kept)["summary"] == "Keep this"
         assert_refused(laptop.memory("show", gone), MISSING)
+
+
+class TestErasingWaits:
+    @pytest.fixture
+    def waiting(self, team: Team) -> Iterator[Team]:
+        server, ada, bob = team
+        ada.log_in(server.create_key("ada"))
+        bob.log_in(server.create_key("bob"))
+        server.wait_before_erasing(24)
+        yield team
+        server.wait_before_erasing(0)
+
+    def test_a_stolen_key_erases_nothing_for_a_day(self, waiting: Team) -> None:
+        server, ada, bob = waiting
+        names = [f"toucan-{number}" for number in range(20)]
+        for name in names:
+            ada.record(name, f"the toucan service has port {name}", "work")
+        ada.sync()
+        stolen = server.create_key("ada")
+        assert send(server, stolen, forgotten=names)["taken"] == len(names)
+        ada.sync()
+        bob.sync()
+        listed = {event["event_id"] for event in server.list_events()}
+        assert {f"{name}@ada" for name in names} <= listed
+        # Nobody's agents are given them, and the person is told.
+        assert not [hit for hit in bob.recall("toucan")["results"] if "toucan" in hit["id"]]
+        assert ada.status()["to_erase"] == len(names)
+        assert f"{len(names)} records: memory team waiting" in ada.memory.text("remote", "status")
+        there = ada.memory.json("team", "waiting")["on_server"]
+        assert {each["asked_by"] for each in there} == {"ada"}
+        assert bob.memory.json("team", "waiting")["on_server"] == []
+        assert ada.memory.json("team", "keep", there[0]["name"])["on_server"] == 1
+        assert ada.memory.json("team", "keep", "--all") == {"here": 0, "on_server": len(names) - 1}
+        server.wait_before_erasing(0)
+        assert ada.sync()["to_erase"] == 0
+        assert {f"{name}@ada" for name in names} <= {
+            event["event_id"] for event in server.list_events()
+        }
+        assert all(map(ada.has_event, names))
+
+    def test_your_own_forgetting_counts_here_at_once_and_there_after_the_wait(
+        self, waiting: Team
+    ) -> None:
+        server, ada, _ = waiting
+        ada.record("macaw-1", "the macaw index is private after all", "work")
+        ada.sync()
+        assert ada.memory("forget", "--event", "macaw-1", "--yes").code == OK
+        assert not ada.has_event("macaw-1")
+        assert server.find_event("macaw-1@ada") is not None
+        assert ada.recall("macaw")["results"] == []
+        operator = server.home.run("memory", "team", "waiting", "--format", "json").json()
+        (pending,) = (each for each in operator["here"] if each["name"] == "macaw-1@ada")
+        assert pending["asked_by"] == "ada"
+        erased = server.home.run("memory", "team", "erase", "macaw-1@ada", "--yes")
+        assert erased.code == OK, erased
+        assert server.find_event("macaw-1@ada") is None
+        ada.record("macaw-2", "another one of the macaw index", "work")
+        ada.sync()
+        ada.memory("forget", "--event", "macaw-2", "--yes")
+        assert server.find_event("macaw-2@ada") is not None
+        server.wait_before_erasing(0)
+        ada.sync()
+        wait_until(lambda: server.find_event("macaw-2@ada") is None, "it has waited")
+
+
+def test_a_key_that_someone_else_makes_in_your_name_is_shown_to_you(team: Team) -> None:
+    server, ada, _ = team
+    ada.sync()
+    ada.memory("team", "keys")  # has seen those so far
+    admin = server.create_key("root", role="admin")
+    key = {"name": "spy", "person": "ada", "role": "reader"}
+    answer = server.web.ask("POST", "/api/v1/keys/", key=admin, json=key)
+    assert answer.status_code == CREATED, answer.text
+    assert ada.sync()["new_keys"] == ["spy"]
+    assert "New keys in your name: spy" in ada.memory.text("remote", "status")
+    assert "new keys in your name: spy" in ada.memory("doctor").text
+    keys = {each["name"]: each for each in ada.memory.json("team", "keys")["keys"]}
+    assert (keys["spy"]["created_by"], keys["spy"]["rights"]) == ("root", "reader")
+    assert keys[next(iter(keys))]["created_by"] == ""
+    assert ada.sync()["new_keys"] == []
+    log = server.web.ask(path="/api/v1/audit/", key=admin, params={"target": "spy"}).json()
+    assert any(each["person"] == "root" for each in log["entries"])

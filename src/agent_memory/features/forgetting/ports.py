@@ -10,7 +10,8 @@ from agent_memory.features.forgetting.model.forgetting import (
     NeedleMatch,
 )
 from agent_memory.features.log.model.events import Event, SessionPosition
-from agent_memory.kernel.ids import MemoryKey
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.kernel.ids import EventId, MemoryKey, Millis
 
 
 class ForgettingPlan(Protocol):
@@ -63,6 +64,15 @@ class ForgettingListener(Protocol):
     def note_events(self, events: Sequence[Event], /) -> None: ...
 
     def note_memories(self, keys: Sequence[MemoryKey], /) -> None: ...
+
+
+class ErasureQueue(Protocol):
+    """Where erasures wait that a machine asks for, with the key of a person. Each method returns
+    until when they wait; None: the caller may erase at once."""
+
+    def hold_events(self, names: Sequence[EventId], /) -> Millis | None: ...
+
+    def hold_memories(self, memories: Sequence[Memory], /) -> Millis | None: ...
 
 
 class NeedleSearch(Protocol):

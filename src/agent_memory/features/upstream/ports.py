@@ -1,15 +1,18 @@
 """Ports of the exchange with a team's server: the server, the state of both sides, erasing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.upstream.model.erasures import PendingErasure
 from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
 from agent_memory.features.upstream.model.records import (
     ChangePage,
+    ErasureNotice,
+    KeyNotice,
     LoginMethod,
     RecordBatch,
     SendOutcome,
@@ -47,6 +50,23 @@ class TeamServer(Protocol):
 
     def open(self, uri: str, scope: SharedScope, /, *, around: int) -> TeamRecord:
         """Return the record of a URI. Raises NotFound."""
+        ...
+
+
+class AccountServer(Protocol):
+    """A team's server, as a person sees it who looks after what it does in their name. Its methods
+    raise as TeamServer's do."""
+
+    def list_keys(self) -> list[KeyNotice]:
+        """Return the keys of the caller, whoever made them."""
+        ...
+
+    def list_erasures(self) -> list[ErasureNotice]:
+        """Return what waits to be erased of the caller, or because the caller asked."""
+        ...
+
+    def keep(self, names: Sequence[str], /) -> int:
+        """Have these kept; return how many of them waited."""
         ...
 
 
@@ -267,21 +287,33 @@ class Tombstones(Protocol):
         these projects; None is every project. Only an event that comes shows its own."""
         ...
 
+    def drop_forgotten_notes(self, names: Sequence[EventId], /) -> None:
+        """Forget that the forgetting of these was noted."""
+        ...
+
     def find_forgotten(self, events: Sequence[Event], /) -> frozenset[EventId]:
         """Return which of these have come after their forgetting was noted."""
         ...
 
 
 class PendingErasures(Protocol):
-    """What another machine has forgotten and this one has yet to erase."""
+    """What another machine has asked to erase and this one has yet to erase."""
 
-    def add(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None: ...
-
-    def list_pending(self, *, limit: int) -> tuple[list[EventId], list[Memory]]:
-        """Return events, and the tombstones of memories."""
+    def add(self, pending: Iterable[PendingErasure], /) -> None:
+        """Note these. What was asked before keeps its time."""
         ...
 
-    def drop(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None: ...
+    def list_pending(
+        self, *, limit: int, asked_until: Millis | None = None
+    ) -> list[PendingErasure]:
+        """Return what waits, or only what was asked until a time."""
+        ...
+
+    def has(self, record: EventId | MemoryKey | FactTombstone, /) -> bool:
+        """Tell whether this waits. A fact is named by the tombstone that it would get."""
+        ...
+
+    def drop(self, pending: Iterable[PendingErasure], /) -> None: ...
 
 
 class Eraser(Protocol):

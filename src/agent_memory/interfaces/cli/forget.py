@@ -157,7 +157,10 @@ def _describe(notice: ForgettingNotice | None) -> Iterator[str]:
         return
     if notice.asked:
         asked = rendering.count(notice.asked, "record")
-        yield f"  Team's server: asked it and your other machines to forget {asked}"
+        yield (
+            f"  Team's server: asked it and your other machines to forget {asked}, which they erase"
+            " after their upstream.erase_hours (24)"
+        )
     for refused in notice.refused:
         yield rendering.plain(f"    It keeps {refused.name}: {refused.reason}")
     if notice.waiting:

@@ -102,7 +102,7 @@ retrospective, inception, elicitation, research.
     HelpTopic(
         name="share",
         title="Share memories with others, or with your other machines",
-        aliases=("exchange", "team", "copy"),
+        aliases=("exchange", "copy"),
         text="""\
 Memories of a project are git notes of its repository. In a clone with a remote:
     memory capture decision "Version the API by path"

@@ -9,6 +9,7 @@ import click
 from agent_memory.features.upstream.model import progress as exchange_progress
 from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.progress import RemoteSettings, RemoteStatus
+from agent_memory.features.upstream.services.erasing import MAX_LISTED
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation, yes_option
@@ -192,11 +193,33 @@ def _show_status(run: Invocation) -> None:
     status = run.services.exchange.forwarding.get_status()
     known = run.services.projects.list_names()
     unknown = sorted(status.settings.scope.projects - known)
+    here = len(run.services.exchange.erasing.list_waiting(limit=MAX_LISTED))
     run.show(
-        {**_status_json(status), "unknown_projects": unknown},
-        lambda: "\n".join((*_describe_status(status), *_describe_unknown(unknown, known))),
+        {
+            **_status_json(status),
+            "unknown_projects": unknown,
+            "to_erase": here + status.progress.erasures,
+        },
+        lambda: "\n".join(
+            (
+                *_describe_status(status),
+                *_describe_notices(status, here),
+                *_describe_unknown(unknown, known),
+            )
+        ),
         essential=rendering.plain(_summarize(status)),
     )
+
+
+def _describe_notices(status: RemoteStatus, here: int) -> Iterator[str]:
+    """Say what was done in the person's name that they should know of."""
+    name, there = rendering.plain(status.settings.name), status.progress.erasures
+    if here:
+        yield f"  To be erased here: {rendering.count(here, 'record')}: memory team waiting"
+    if there:
+        yield f"  To be erased on {name}: {rendering.count(there, 'record')}: memory team waiting"
+    if new := status.progress.new_keys:
+        yield rendering.plain(f"  New keys in your name: {', '.join(new)}: memory team keys")
 
 
 def _summarize(status: RemoteStatus) -> str:
@@ -283,6 +306,7 @@ def _status_json(status: RemoteStatus) -> dict[str, Any]:
         },
         "sent": progress.sent,
         "rights": progress.rights or None,
+        "new_keys": list(progress.new_keys),
         "refused": progress.refused,
         "last_refused": [refused._asdict() for refused in progress.last_refused],
         "last_success_ms": progress.last_success_ms or None,

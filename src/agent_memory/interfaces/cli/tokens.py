@@ -120,7 +120,8 @@ def _find_refusal(key: AccessKey, team: bool) -> str:
 
 
 def _describe_holder(key: AccessKey) -> str:
-    return f"  {key.principal.description}" if key.person else ""
+    by = f", by {key.created_by}" if key.created_by else ""
+    return f"  {key.principal.description}{by}" if key.person else ""
 
 
 @token.command("revoke", examples=("memory-daemon token revoke dashboard",))

@@ -116,7 +116,8 @@ class SearchedAnswer(ResponseModel):
 
 class ForgettingAnswer(ResponseModel):
     """What was removed and rewritten. `found_in` names what still has the words; `unreachable` are
-    copies that no search reaches. `searched` is null if nothing was forgotten."""
+    copies that no search reaches. `searched` is null if nothing was forgotten. On a team server,
+    what a key asks to erase waits until `waits_until_ms`."""
 
     memories: int = 0
     events: int = 0
@@ -126,6 +127,7 @@ class ForgettingAnswer(ResponseModel):
     grips: int = 0
     found_in: list[str]
     unreachable: list[str]
+    waits_until_ms: int | None = None
     searched: SearchedAnswer | None
 
 

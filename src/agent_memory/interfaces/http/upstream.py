@@ -31,6 +31,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId
 
 MAX_PROJECTS = 200
+MAX_NAMES = 1_000
 
 Object = dict[str, Any]
 Records = Annotated[list[Object], Field(default_factory=list, max_length=MAX_RECORDS)]
@@ -68,6 +69,10 @@ class TeamMember(ResponseModel):
     projects: Annotated[list[str] | None, Field(description="All of them, if it is null.")]
     version: str
     receipt: Receipt
+    keys: Annotated[list[str], Field(description="The names of this person's keys.")]
+    erasures: Annotated[
+        int, Field(description="How many records of this person wait to be erased.")
+    ]
 
 
 class MachineKeyRequest(RequestModel):
@@ -79,6 +84,12 @@ class MachineKey(ResponseModel):
 
     key: str
     person: str
+
+
+class KeepRequest(RequestModel):
+    """What not to erase, by the names in `GET /api/v1/upstream/erasures/`."""
+
+    names: Annotated[list[Annotated[str, Field(max_length=1_000)]], Field(max_length=MAX_NAMES)]
 
 
 class SentRecords(RequestModel):
@@ -162,6 +173,8 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     async def identify(request: Request, client: Client = "") -> Response:
         sender = _build_sender(request, client)
         receipt = await run(lambda: services.exchange.receiving.get_receipt(sender))
+        keys = await run(lambda: services.access.list_of(sender.person))
+        erasures = await run(lambda: services.exchange.erasing.list_of(sender.person))
         return answers.render_json(
             {
                 "person": sender.person,
@@ -169,8 +182,52 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
                 "projects": None if sender.projects is None else sorted(sender.projects),
                 "version": __version__,
                 "receipt": receipt,
+                "keys": [key.name for key in keys],
+                "erasures": len(erasures),
             }
         )
+
+    @routes.get("/keys/", summary="Your keys, whoever made them", response_model=Object)
+    async def list_keys(request: Request) -> Response:
+        person = _find_person(request)
+        keys = await run(lambda: services.access.list_of(person))
+        return answers.render_json(
+            {
+                "keys": [
+                    {
+                        "name": key.name,
+                        "rights": key.principal.rights,
+                        "created_ms": key.created_ms,
+                        "created_by": key.created_by,
+                    }
+                    for key in keys
+                ]
+            }
+        )
+
+    @routes.get(
+        "/erasures/",
+        summary="What waits to be erased of you, or because you asked",
+        response_model=Object,
+    )
+    async def list_erasures(request: Request) -> Response:
+        person = _find_person(request)
+        found = await run(lambda: services.exchange.erasing.list_notices(person))
+        return answers.render_json({"erasures": [each._asdict() for each in found]})
+
+    @routes.post("/erasures/keep/", summary="Keep what waits to be erased", response_model=Object)
+    async def keep(request: Request, wanted: KeepRequest) -> Response:
+        """Keep those of your own, or that you asked to erase."""
+        person = _find_person(request)
+
+        def take_back() -> Object:
+            chosen = services.exchange.erasing.choose(wanted.names, person)
+            services.exchange.erasing.keep(chosen)
+            if services.audit is not None:
+                services.audit.note_acts("upstream", "keep", {e.name: 200 for e in chosen})
+            return {"kept": len(chosen)}
+
+        return answers.render_json(await run(take_back))
 
     @routes.post(
         "/keys/",

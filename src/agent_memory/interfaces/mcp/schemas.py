@@ -230,5 +230,9 @@ FORGET = object_of(
             "description": "Where it was still found; empty if it is gone.",
         },
         "unreachable": {**array_of(TEXT), "description": "Copies that are out of reach."},
-    }
+    },
+    waits_until_ms={
+        "type": "integer",
+        "description": "A team's server erases them then, unless their person keeps them.",
+    },
 )

@@ -311,6 +311,7 @@ def forget(request: RequestContext, tool_input: ForgetInput, on_progress: OnProg
         ],
         "found_in": hide_places(report.proof.found_in),
         "unreachable": hide_places(report.unreachable),
+        **({} if (until := report.waits_until_ms) is None else {"waits_until_ms": until}),
     }
 
 

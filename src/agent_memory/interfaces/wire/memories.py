@@ -222,6 +222,7 @@ def forgetting_json(report: ForgettingReport) -> dict[str, Any]:
         "grips": report.grips,
         "found_in": hide_places(proof.found_in),
         "unreachable": hide_places(report.unreachable),
+        "waits_until_ms": report.waits_until_ms,
         "searched": {
             "pieces": proof.needles,
             "files": proof.files,

@@ -82,4 +82,5 @@ def key_json(key: AccessKey) -> dict[str, Any]:
         "person": key.person or None,
         "role": key.role.value if key.person else None,
         "projects": None if key.projects is None else sorted(key.projects),
+        "created_by": key.created_by or None,
     }

@@ -103,6 +103,7 @@ class ForgettingReport:
     grips: int = 0
     proof: ErasureProof = field(default_factory=ErasureProof)
     unreachable: tuple[str, ...] = ()
+    waits_until_ms: Millis | None = None  # nothing was erased yet: a machine has asked for it
 
     def merge(self, other: "ForgettingReport") -> "ForgettingReport":
         """Merge two reports: one run may finish what another left."""

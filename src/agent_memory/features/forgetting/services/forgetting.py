@@ -15,6 +15,7 @@ from itertools import groupby
 from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
 from agent_memory.features.forgetting.ports import (
+    ErasureQueue,
     ForgettingListener,
     ForgettingPlan,
     ForgettingReports,
@@ -77,6 +78,7 @@ class Forgetting:
     injections: Injections
     purging: Purging
     listener: ForgettingListener
+    queue: ErasureQueue
     toc_lock: AbstractContextManager[object]  # shared with the jobs that write nodes
     leadership: Leadership
     running: threading.Lock = field(default_factory=threading.Lock)
@@ -132,6 +134,9 @@ class Forgetting:
         them: its answer may be lost. Raises NotFound if there was no such call, and Forbidden."""
         access.check_may_manage("forget events")
         if self.preview(selection).events:
+            until = self.queue.hold_events([e.at.event_id for e in self._select(selection)])
+            if until is not None:
+                return ForgettingReport(waits_until_ms=until)
             report = self.forget_events(selection, on_progress)
             if report.events:  # else the daemon finished an interrupted call meanwhile
                 return report

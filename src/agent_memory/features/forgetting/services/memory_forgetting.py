@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
-from agent_memory.features.forgetting.ports import ForgettingListener
+from agent_memory.features.forgetting.ports import ErasureQueue, ForgettingListener
 from agent_memory.features.forgetting.services.purging import UNREACHABLE, Purging
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.log.model.outbox import MemoryChanged
@@ -41,6 +41,7 @@ class MemoryForgetting:
     injections: Injections
     purging: Purging
     listener: ForgettingListener
+    queue: ErasureQueue
     clock: Clock
     leadership: Leadership
     find_person: Callable[[Memory], str]  # on a team server: who captured it
@@ -58,6 +59,9 @@ class MemoryForgetting:
         Raises InvalidInput if a program chose one that awaits review, and Forbidden."""
         for memory in chosen:
             self._check_may_forget(memory)
+        until = self.queue.hold_memories(chosen)
+        if until is not None:
+            return ForgettingReport(waits_until_ms=until)
         # What has traces of them may be for others.
         with self.leadership.take_over(), access.lift_restrictions():
             return self._forget(

@@ -22,6 +22,7 @@ class _AccessKey(msgspec.Struct, array_like=True, frozen=True):
     person: str = ""
     role: str = ""
     projects: list[str] | None = None
+    created_by: str = ""
 
 
 _decode_access_key = msgspec.msgpack.Decoder(_AccessKey).decode
@@ -29,7 +30,8 @@ _decode_access_key = msgspec.msgpack.Decoder(_AccessKey).decode
 
 def encode_access_key(key: AccessKey) -> bytes:
     projects = None if key.projects is None else sorted(key.projects)
-    return codec.pack(_AccessKey(key.digest, key.created_ms, key.person, key.role, projects))
+    person, by = key.person, key.created_by
+    return codec.pack(_AccessKey(key.digest, key.created_ms, person, key.role, projects, by))
 
 
 def decode_access_key(name: str, value: bytes) -> AccessKey:
@@ -42,6 +44,7 @@ def decode_access_key(name: str, value: bytes) -> AccessKey:
             person=record.person,
             role=Role(record.role) if record.person else Role.ADMIN,
             projects=None if record.projects is None else frozenset(record.projects),
+            created_by=record.created_by,
         )
     except (msgspec.MsgspecError, ValueError, InvalidInput) as exc:
         raise StorageFailed(f"the stored key {name!r} is damaged") from exc

@@ -1,7 +1,7 @@
 """Bearer keys by name: create, list, revoke, check."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.operations.ports import KeyRing
@@ -35,6 +35,7 @@ class Access:
                 " team.enabled first, or create a key without --person"
             )
         secret = self.new_secret()
+        caller = access.get_caller()
         key = AccessKey(
             name=name,
             digest=access.hash_secret(secret),
@@ -42,6 +43,7 @@ class Access:
             person=principal.person,
             role=principal.role,
             projects=principal.projects,
+            created_by="" if caller is None else caller.person,
         )
         if not self.keys.add(key):
             raise InvalidInput(
@@ -65,6 +67,10 @@ class Access:
 
     def list(self) -> list[AccessKey]:
         return sorted(self.keys.list_keys(), key=lambda key: (key.created_ms, key.name))
+
+    def list_of(self, person: str) -> Sequence[AccessKey]:
+        """List the keys of a person, whoever made them, the oldest first."""
+        return [key for key in self.list() if key.person == person]
 
     def revoke(self, name: str) -> None:
         if not self.keys.remove(name):

@@ -2,7 +2,7 @@
 
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -14,6 +14,8 @@ from agent_memory.features.upstream.model import hit_records, records
 from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.records import (
     ChangePage,
+    ErasureNotice,
+    KeyNotice,
     LoginMethod,
     RecordBatch,
     RecordRefused,
@@ -30,6 +32,7 @@ from agent_memory.kernel.errors import (
     Unauthorized,
 )
 from agent_memory.kernel.hosts import is_loopback
+from agent_memory.kernel.ids import Millis
 
 PATH = "/api/v1/upstream"
 LOGIN_PATH = "/.well-known/agent-memory"
@@ -69,7 +72,45 @@ class HttpTeamServer:
             projects=_read_projects(answer),
             version=str(answer.get("version", "")),
             receipt=_read_receipt(answer),
+            keys=tuple(map(str, _read_list(answer, "keys"))),
+            erasures=_read_number(answer, "erasures"),
         )
+
+    def list_keys(self) -> list[KeyNotice]:
+        answer = self._ask("GET", f"{PATH}/keys/", SEND_SECONDS)
+        try:
+            return [
+                KeyNotice(
+                    name=str(each["name"]),
+                    rights=str(each["rights"]),
+                    created_ms=Millis(int(each["created_ms"])),
+                    created_by=str(each["created_by"]),
+                )
+                for each in answer["keys"]
+            ]
+        except (KeyError, TypeError, ValueError) as exc:
+            raise RemoteUnavailable(_describe_odd(self._url)) from exc
+
+    def list_erasures(self) -> list[ErasureNotice]:
+        answer = self._ask("GET", f"{PATH}/erasures/", SEND_SECONDS)
+        try:
+            return [
+                ErasureNotice(
+                    kind=str(each["kind"]),
+                    name=str(each["name"]),
+                    asked_by=str(each["asked_by"]),
+                    asked_ms=Millis(int(each["asked_ms"])),
+                    due_ms=Millis(int(each["due_ms"])),
+                )
+                for each in answer["erasures"]
+            ]
+        except (KeyError, TypeError, ValueError) as exc:
+            raise RemoteUnavailable(_describe_odd(self._url)) from exc
+
+    def keep(self, names: Sequence[str], /) -> int:
+        body = {"names": list(names)}
+        answer = self._ask("POST", f"{PATH}/erasures/keep/", SEND_SECONDS, json=body)
+        return _read_number(answer, "kept")
 
     def find_login_method(self) -> LoginMethod | None:
         try:
@@ -229,8 +270,17 @@ def _read_projects(answer: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _read_receipt(answer: Mapping[str, Any]) -> int:
-    receipt = answer.get("receipt")
-    return receipt if isinstance(receipt, int) else 0
+    return _read_number(answer, "receipt")
+
+
+def _read_number(answer: Mapping[str, Any], name: str) -> int:
+    number = answer.get(name)
+    return number if isinstance(number, int) else 0
+
+
+def _read_list(answer: Mapping[str, Any], name: str) -> list[Any]:
+    found = answer.get(name)
+    return found if isinstance(found, list) else []
 
 
 def _read_reason(body: bytes) -> str:

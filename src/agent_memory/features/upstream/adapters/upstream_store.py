@@ -11,7 +11,7 @@ in:cursor               the last entry of the outbox that is in the list of chan
 in:change:{sequence}    a record that changed; in:at:{record} is its newest entry
 stone:fact:{id}, stone:event:{id}    what was removed
 told:event:{id}         the projects of those who forgot an event; it may not have come yet
-doomed:event:{id}, doomed:memory:{key}    what is to be erased here
+doomed:event:{id}, doomed:memory:{key}, doomed:fact:{id}:{scope}    what is to be erased here
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +22,7 @@ import msgspec
 
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.upstream.model.erasures import AskedErasure, PendingErasure
 from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.progress import (
     BackfillPhase,
@@ -44,6 +45,7 @@ from agent_memory.platform.store.batches import (
     Expectation,
     Operation,
     Put,
+    Row,
 )
 
 _FAMILY = families.UPSTREAM
@@ -55,7 +57,8 @@ _RECEIPT = b"in:receipt:"
 _CURSOR, _CHANGE, _AT = b"in:cursor", b"in:change:", b"in:at:"
 _FACT_TOMBSTONE, _EVENT_TOMBSTONE = b"stone:fact:", b"stone:event:"
 _TOLD = b"told:event:"
-_ERASE_EVENT, _ERASE_MEMORY = b"doomed:event:", b"doomed:memory:"
+_ERASE = b"doomed:"
+_ERASE_EVENT, _ERASE_MEMORY, _ERASE_FACT = b"doomed:event:", b"doomed:memory:", b"doomed:fact:"
 _MOST_BACKFILLS = 10_000
 _MOST_CLAIMS = 100  # of scopes for one fact
 _MOST_CLIENTS = 64  # of a person
@@ -78,6 +81,9 @@ class _ProgressRecord(msgspec.Struct, array_like=True, frozen=True):
     receipt: int = 0
     rights: str = ""
     last_refused: tuple[tuple[str, str, str], ...] = ()
+    keys: tuple[str, ...] = ()
+    new_keys: tuple[str, ...] = ()
+    erasures: int = 0
 
 
 class _ReceiptRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -117,10 +123,23 @@ class _ToldRecord(msgspec.Struct, array_like=True, frozen=True):
     projects: list[str] | None  # None: every project
 
 
+class _ErasedEventRecord(msgspec.Struct, array_like=True, frozen=True):
+    asked_ms: int = 0
+    person: str = ""
+
+
 class _ErasedMemoryRecord(msgspec.Struct, array_like=True, frozen=True):
     created_ms: int
     updated_ms: int
     commit: str
+    asked_ms: int = 0
+    person: str = ""
+
+
+class _ErasedFactRecord(msgspec.Struct, array_like=True, frozen=True):
+    at_ms: int
+    asked_ms: int
+    person: str
 
 
 class StoredUpstream:
@@ -406,6 +425,9 @@ class StoredUpstream:
             tried = zip(places, outcomes, strict=True)  # others may have noted one meanwhile
             places = [place for place, done in tried if not isinstance(done, Committed)]
 
+    def drop_forgotten_notes(self, names: Sequence[EventId], /) -> None:
+        self._write(*(Delete(_FAMILY, _TOLD + name.encode()) for name in names))
+
     def find_forgotten(self, events: Sequence[Event], /) -> frozenset[EventId]:
         rows = self._store.get_many(_FAMILY, [_TOLD + each.event_id.encode() for each in events])
         return frozenset(
@@ -487,43 +509,91 @@ class StoredErasures:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def add(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None:
-        puts = [
-            *(Put(_FAMILY, _ERASE_EVENT + name.encode(), codec.EMPTY) for name in events),
-            *(
-                Put(
-                    _FAMILY,
-                    _ERASE_MEMORY + keys.memory(tombstone.key),
-                    codec.pack(
-                        _ErasedMemoryRecord(
-                            tombstone.created_ms, tombstone.updated_ms, tombstone.commit
-                        )
-                    ),
-                )
-                for tombstone in tombstones
-            ),
+    def add(self, pending: Iterable[PendingErasure], /) -> None:
+        batches = [
+            Batch((Put(_FAMILY, key, value),), (Absent(_FAMILY, key),))
+            for key, value in map(_encode_erasure, pending)
         ]
-        if puts:
-            self._store.submit([Batch(tuple(puts))]).result()
+        if batches:
+            self._store.submit(batches).result()
 
-    def list_pending(self, *, limit: int) -> tuple[list[EventId], list[Memory]]:
-        def scan(prefix: bytes) -> list[tuple[bytes, bytes]]:
-            rows = self._store.scan(_FAMILY, prefix, keys.end_of(prefix), limit=limit)
-            return [(key[len(prefix) :], value) for key, value in rows]
+    def list_pending(
+        self, *, limit: int, asked_until: Millis | None = None
+    ) -> list[PendingErasure]:
+        found: list[PendingErasure] = []
+        start = _ERASE
+        while len(found) < limit:
+            rows = self._store.scan(_FAMILY, start, keys.end_of(_ERASE), limit=_PAGE)
+            found += (
+                pending
+                for pending in map(_decode_erasure, rows)
+                if asked_until is None or pending.asked.at_ms <= asked_until
+            )
+            if len(rows) < _PAGE:
+                break
+            start = keys.after(rows[-1][0])
+        return found[:limit]
 
-        events = [EventId(name.decode()) for name, _ in scan(_ERASE_EVENT)]
-        return events, [_decode_erased_memory(key, value) for key, value in scan(_ERASE_MEMORY)]
+    def has(self, record: EventId | MemoryKey | FactTombstone, /) -> bool:
+        return self._store.get(_FAMILY, _name_erasure(record)) is not None
 
-    def drop(self, events: Sequence[EventId], tombstones: Sequence[Memory], /) -> None:
-        removals = [
-            *(Delete(_FAMILY, _ERASE_EVENT + name.encode()) for name in events),
-            *(
-                Delete(_FAMILY, _ERASE_MEMORY + keys.memory(tombstone.key))
-                for tombstone in tombstones
-            ),
-        ]
+    def drop(self, pending: Iterable[PendingErasure], /) -> None:
+        removals = tuple(Delete(_FAMILY, _encode_erasure(each)[0]) for each in pending)
         if removals:
-            self._store.submit([Batch(tuple(removals))]).result()
+            self._store.submit([Batch(removals)]).result()
+
+
+def _name_erasure(record: EventId | MemoryKey | FactTombstone) -> bytes:
+    if isinstance(record, FactTombstone):
+        return _ERASE_FACT + keys.escape(record.id) + b":" + keys.escape(record.scope)
+    if isinstance(record, MemoryKey):
+        return _ERASE_MEMORY + keys.memory(record)
+    return _ERASE_EVENT + record.encode()
+
+
+def _encode_erasure(pending: PendingErasure) -> tuple[bytes, bytes]:
+    person, asked_ms = pending.asked
+    if pending.memory is not None:
+        stone = pending.memory
+        times = stone.created_ms, stone.updated_ms, stone.commit
+        record = codec.pack(_ErasedMemoryRecord(*times, asked_ms, person))
+        return _name_erasure(stone.key), record
+    if pending.fact is not None:
+        at_ms = pending.fact.at_ms
+        return _name_erasure(pending.fact), codec.pack(_ErasedFactRecord(at_ms, asked_ms, person))
+    name = _name_erasure(pending.event or EventId(""))
+    return name, codec.pack(_ErasedEventRecord(asked_ms, person))
+
+
+def _decode_erasure(row: Row) -> PendingErasure:
+    key, value = row
+    if key.startswith(_ERASE_EVENT):
+        name = EventId(key[len(_ERASE_EVENT) :].decode())
+        # Earlier versions stored no more than the name: it was erased at once.
+        event = _ErasedEventRecord() if value == codec.EMPTY else None
+        event = event or codec.unpack(value, _ErasedEventRecord)
+        asked = AskedErasure(event.person, Millis(event.asked_ms))
+        return PendingErasure(asked=asked, event=name)
+    if key.startswith(_ERASE_FACT):
+        fact = codec.unpack(value, _ErasedFactRecord)
+        fact_id, _, scope = key[len(_ERASE_FACT) :].partition(b":")
+        stone = FactTombstone(
+            id=KnowledgeId(keys.unescape(fact_id)),
+            scope=keys.unescape(scope),
+            at_ms=Millis(fact.at_ms),
+        )
+        return PendingErasure(asked=AskedErasure(fact.person, Millis(fact.asked_ms)), fact=stone)
+    record = codec.unpack(value, _ErasedMemoryRecord)
+    memory = Memory(
+        **keys.parse_memory(key[len(_ERASE_MEMORY) :])._asdict(),
+        summary="",
+        created_ms=Millis(record.created_ms),
+        updated_ms=Millis(record.updated_ms),
+        commit=record.commit,
+        status=MemoryStatus.TOMBSTONE,
+    )
+    asked = AskedErasure(record.person, Millis(record.asked_ms))
+    return PendingErasure(asked=asked, memory=memory)
 
 
 def _build_receipt_key(person: str, client: str) -> bytes:
@@ -574,15 +644,3 @@ def _decode_tombstones(name: KnowledgeId, value: bytes) -> list[FactTombstone]:
         FactTombstone(id=name, scope=scope, at_ms=Millis(at_ms))
         for scope, at_ms in ((record.scope, record.at_ms), *record.others)
     ]
-
-
-def _decode_erased_memory(key: bytes, value: bytes) -> Memory:
-    record = codec.unpack(value, _ErasedMemoryRecord)
-    return Memory(
-        **keys.parse_memory(key)._asdict(),
-        summary="",
-        created_ms=Millis(record.created_ms),
-        updated_ms=Millis(record.updated_ms),
-        commit=record.commit,
-        status=MemoryStatus.TOMBSTONE,
-    )

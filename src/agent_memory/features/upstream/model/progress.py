@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from agent_memory.features.upstream.model.erasures import DEFAULT_HOURS
 from agent_memory.features.upstream.model.records import RecordRefused
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.kernel.ids import Millis
@@ -22,6 +23,7 @@ class RemoteSettings:
     scope: SharedScope = field(default_factory=SharedScope)
     recall: bool = True
     certificates: str = ""
+    erase_hours: int = DEFAULT_HOURS  # for which an erasure waits that another machine asks for
     key: str = field(default="", repr=False)
 
     @property
@@ -36,7 +38,9 @@ class SyncProgress:
     `cursor` is the last entry of the outbox that was sent; None before the first. `pulled` is the
     place in the server's changes, for the projects `pulled_for`. `receipt` is the last one that the
     server gave to this machine, which it knows as `client`. `rights` are those of the key at that
-    time, and `last_refused` some of what the server refused, the newest last.
+    time, and `last_refused` some of what the server refused, the newest last. `keys` are those of
+    the person there, `new_keys` the ones that came since they last looked, and `erasures` how many
+    of their records the server is asked to erase.
     """
 
     url: str = ""
@@ -53,6 +57,9 @@ class SyncProgress:
     receipt: int = 0
     rights: str = ""
     last_refused: tuple[RecordRefused, ...] = ()
+    keys: tuple[str, ...] = ()
+    new_keys: tuple[str, ...] = ()
+    erasures: int = 0
 
     @property
     def only_receives(self) -> bool:

@@ -100,6 +100,26 @@ class LoginMethod:
     audience: str
 
 
+class KeyNotice(NamedTuple):
+    """A key of the caller on the server. `created_by` is the person who made it; empty: the
+    operator."""
+
+    name: str
+    rights: str
+    created_ms: Millis
+    created_by: str
+
+
+class ErasureNotice(NamedTuple):
+    """A record that is to be erased, who asked for it, and when it is due."""
+
+    kind: str
+    name: str
+    asked_by: str
+    asked_ms: Millis
+    due_ms: Millis
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamIdentity:
     """Who the caller is to the server, and the last receipt that it gave to this client.
@@ -113,6 +133,8 @@ class TeamIdentity:
     projects: tuple[str, ...] | None = None  # None: all
     version: str = ""
     receipt: int = 0
+    keys: tuple[str, ...] = ()  # the names of the caller's keys
+    erasures: int = 0  # records of the caller that wait to be erased
 
     @property
     def rights(self) -> str:

@@ -17,6 +17,7 @@ from agent_memory.features.log.services import paging
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import merging, scopes
+from agent_memory.features.upstream.model.erasures import AskedErasure, PendingErasure
 from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.progress import (
     MAX_ERROR_CHARS,
@@ -281,8 +282,20 @@ class Forwarding:
         if (progress.url, progress.person) != (settings.url, identity.person):
             self.state.reset()
             return SyncProgress(
-                url=settings.url, person=identity.person, rights=identity.rights, client=client
+                url=settings.url,
+                person=identity.person,
+                rights=identity.rights,
+                client=client,
+                keys=identity.keys,
+                erasures=identity.erasures,
             )
+        unseen = {*progress.new_keys, *(set(identity.keys) - set(progress.keys))}
+        progress = replace(
+            progress,
+            keys=identity.keys,
+            new_keys=tuple(sorted(unseen & set(identity.keys))) if progress.keys else (),
+            erasures=identity.erasures,
+        )
         if identity.rights != progress.rights:  # what was refused may be accepted now
             progress = replace(
                 progress, cursor=None, rights=identity.rights, refused=0, last_refused=()
@@ -356,7 +369,8 @@ class Forwarding:
         here: those are erased."""
         events = [each for each in records if isinstance(each, Event)]
         forgotten = self.outgoing.tombstones.find_forgotten(events)
-        self.erasures.add(list(forgotten), [])
+        asked = self._build_asked()
+        self.erasures.add(PendingErasure(asked=asked, event=name) for name in forgotten)
         return [e for e in records if not isinstance(e, Event) or e.event_id not in forgotten]
 
     def _try_send(self, server: TeamServer, batch: RecordBatch) -> SendOutcome:
@@ -423,7 +437,7 @@ class Forwarding:
                     if scope.admits_memory(change):
                         if self.memories.get(change.key) is None:
                             self._note_person(people.get(change.key, ""), memory=change)
-                        self.memory_merger.merge(change)
+                        self.memory_merger.merge(change, self._build_asked())
                         self.ledger.note_sent([], [change.domain], {})
                 case Fact():
                     if scope.admits_fact(change):
@@ -434,9 +448,7 @@ class Forwarding:
                         self.fact_merger.merge(change)
                 case FactTombstone():
                     if scope.admits_scope(change.scope):
-                        sent = self.ledger.find_sent_facts([change.id])
-                        self.ledger.drop_facts([n for n in sent if change.outweighs(sent[n])])
-                        self.fact_merger.remove(change)
+                        self.fact_merger.forget(change, self._build_asked())
                 case ForgottenEvent():
                     self._forget(change.event_id, scope)
         except InvalidInput as exc:
@@ -458,7 +470,11 @@ class Forwarding:
         if event is None:  # this machine may yet import it
             self.outgoing.tombstones.note_forgotten([event_id], scope.projects)
         elif scope.admits_event(event) or self.ledger.is_sent(event):
-            self.erasures.add([event_id], [])
+            self.erasures.add([PendingErasure(asked=self._build_asked(), event=event_id)])
+
+    def _build_asked(self) -> AskedErasure:
+        """Return who asks for what the server lists now. It does not say which person did."""
+        return AskedErasure(self.read_settings().name, self.clock.now())
 
     def _count_forgotten(self) -> int:
         return len(self.ledger.list_forgotten(limit=_MOST_FORGOTTEN))

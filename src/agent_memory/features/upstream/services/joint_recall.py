@@ -24,7 +24,9 @@ from agent_memory.features.upstream.model import names, scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import TeamRecord
 from agent_memory.features.upstream.ports import ExchangeState, TakenRecords, TeamServer
+from agent_memory.features.upstream.services.erasing import WaitingHits
 from agent_memory.features.upstream.services.team_search import SEARCHED_KINDS
+from agent_memory.kernel import access
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     FeatureUnavailable,
@@ -86,6 +88,7 @@ class JointRecall:
     state: ExchangeState
     taken: TakenRecords
     watch: ServerWatch
+    waiting: WaitingHits
 
     def resolve_time(self, words: str) -> tuple[Millis, Millis]:
         return self.local.resolve_time(words)
@@ -94,7 +97,7 @@ class JointRecall:
         """Return the hits of both, best first. What this machine has is not shown twice."""
         settings = self.read_settings()
         if not settings.url:
-            return self.local.search(query, counted=counted)
+            return self._leave_out_waiting(self.local.search(query, counted=counted))
         end = query.offset + min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         if not _is_shared(settings, query) or end > MAX_LIMIT:
             own = self.local.search(query, counted=counted)
@@ -108,6 +111,13 @@ class JointRecall:
         else:
             team, warning = self._await(future, began, settings.name)
         return self._merge(query, end, own, team, warning)
+
+    def _leave_out_waiting(self, found: RecallResult) -> RecallResult:
+        """Return what a person of a team server is given: nothing that waits to be erased."""
+        caller = access.get_caller()
+        if caller is None or not caller.person:
+            return found
+        return replace(found, hits=tuple(hit for hit in found.hits if not self.waiting.has(hit)))
 
     def open(self, uri: str, *, around: int) -> TeamRecord:
         """Return a record of the server. Raises NotFound, RemoteUnavailable and

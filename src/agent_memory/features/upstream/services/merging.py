@@ -13,8 +13,14 @@ from agent_memory.features.memories.model.memories import Home, Memory, MemorySt
 from agent_memory.features.memories.ports import Memories, MemoryChange
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.upstream.model import merging
+from agent_memory.features.upstream.model.erasures import AskedErasure, PendingErasure
 from agent_memory.features.upstream.model.merging import FactTombstone
-from agent_memory.features.upstream.ports import PendingErasures, Tombstones
+from agent_memory.features.upstream.ports import (
+    PendingErasures,
+    SentLedger,
+    TakenRecords,
+    Tombstones,
+)
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
 from agent_memory.kernel.ids import Domain
 
@@ -29,7 +35,7 @@ class MemoryMerger:
     find_home: Callable[[Domain], Home | None]
     on_change: Callable[[], None]
 
-    def merge(self, copy: Memory) -> bool:
+    def merge(self, copy: Memory, asked: AskedErasure) -> bool:
         """Merge a copy; return whether something changed, or will: a memory that another machine
         forgot is erased later. Raises InvalidInput for a copy with a secret."""
         stored = self.memories.get(copy.key)
@@ -37,7 +43,7 @@ class MemoryMerger:
         if is_tombstone and stored is not None and stored.is_pending:
             return False  # it was never shared, so nobody else can forget it
         if is_tombstone and stored is not None and stored.status is not MemoryStatus.TOMBSTONE:
-            self.erasures.add([], [copy])
+            self.erasures.add([PendingErasure(asked=asked, memory=copy)])
             return True
         if not is_tombstone:
             self._check_clean(copy)
@@ -73,6 +79,9 @@ class FactMerger:
     knowledge: KnowledgeStore
     facts: Facts
     tombstones: Tombstones
+    ledger: SentLedger
+    taken: TakenRecords
+    erasures: PendingErasures
     secrets: SecretsFilter
     on_change: Callable[[], None]
 
@@ -108,8 +117,22 @@ class FactMerger:
                 return True
         raise Overloaded(f"the fact {copy.id} is being changed by others: try again")
 
+    def forget(self, tombstone: FactTombstone, asked: AskedErasure) -> bool:
+        """Have a fact removed later that was removed elsewhere, unless it has a later value."""
+        (stored,) = self.knowledge.get(Fact, [tombstone.id])
+        if stored is None or not tombstone.outweighs(stored):
+            return self.remove(tombstone)
+        self.erasures.add([PendingErasure(asked=asked, fact=tombstone)])
+        return True
+
     def remove(self, tombstone: FactTombstone) -> bool:
-        """Remove a fact that was removed elsewhere, unless it has a later value."""
+        """Remove a fact that was removed elsewhere, unless it has a later value. Its tombstone
+        keeps the time of that removal: the notes that would give it a later one go first."""
+        name = tombstone.id
+        if (note := self.ledger.find_sent_facts([name]).get(name)) and tombstone.outweighs(note):
+            self.ledger.drop_facts([name])
+        if (note := self.taken.find_taken_facts([name]).get(name)) and tombstone.outweighs(note):
+            self.taken.drop_taken_facts([name])
         changed = self.tombstones.put_fact_tombstone(tombstone)
         (stored,) = self.knowledge.get(Fact, [tombstone.id])
         if stored is not None and tombstone.outweighs(stored):

@@ -14,6 +14,7 @@ from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus, get_family
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import merging, names, scopes
+from agent_memory.features.upstream.model.erasures import AskedErasure, PendingErasure
 from agent_memory.features.upstream.model.records import (
     MACHINE,
     MAX_CHANGES,
@@ -38,7 +39,7 @@ from agent_memory.features.upstream.services.merging import FactMerger, MemoryMe
 from agent_memory.kernel import access
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
-from agent_memory.kernel.ids import ORG, USER, Domain, EventId, KnowledgeId, MemoryKey
+from agent_memory.kernel.ids import ORG, USER, Domain, EventId, KnowledgeId, MemoryKey, Millis
 from agent_memory.platform.ports import Clock
 
 _PAGE = 500
@@ -97,17 +98,18 @@ class Receiving:
         nothing. Secrets are removed here too."""
         self.catch_up(lambda: None)
         tally, origin = _BatchTally(), Origin(sender.person, batch.machine)
+        asked = AskedErasure(sender.person, self.clock.now())
         self._take_events(batch.events, sender, origin, tally)
-        self._take_memories(batch.memories, sender, origin, tally)
+        self._take_memories(batch.memories, sender, origin, asked, tally)
         self._take_facts(batch.facts, sender, origin, tally)
         for tombstone in batch.removed_facts:
             if not sender.may_see(_get_project(tombstone.scope)):
                 tally.refuse("fact", tombstone.id, "it is of no project that you may write to")
             else:
-                notes = self.taken.find_taken_facts([tombstone.id])
-                self.taken.drop_taken_facts([n for n in notes if tombstone.outweighs(notes[n])])
-                tally.add(self.fact_merger.remove(tombstone))
-        self._forget_events(batch.forgotten, sender, tally)
+                tally.add(self.fact_merger.forget(tombstone, asked))
+        self._forget_events(batch.forgotten, sender, asked, tally)
+        if self.erasures.list_pending(limit=1):
+            self.on_erasure_due()
         return SendOutcome(
             taken=tally.taken,
             known=tally.known,
@@ -297,17 +299,18 @@ class Receiving:
         """Return the events whose forgetting did not come first. The others show their project
         now, so the machines that have them can be told."""
         forgotten = self.tombstones.find_forgotten(events)
-        if forgotten:
-            self._erase_events([each.event_id for each in events if each.event_id in forgotten])
+        asked = AskedErasure("", Millis(0))  # it was not here yet, so nothing waits for anybody
+        self.erasures.add(PendingErasure(asked=asked, event=name) for name in forgotten)
+        self.tombstones.put_event_tombstones(list(forgotten))
         return [event for event in events if event.event_id not in forgotten]
 
-    def _erase_events(self, names: Sequence[EventId]) -> None:
-        self.erasures.add(names, [])
-        self.tombstones.put_event_tombstones(names)
-        self.on_erasure_due()
-
     def _take_memories(
-        self, memories: Sequence[Memory], sender: Sender, origin: Origin, tally: _BatchTally
+        self,
+        memories: Sequence[Memory],
+        sender: Sender,
+        origin: Origin,
+        asked: AskedErasure,
+        tally: _BatchTally,
     ) -> None:
         for memory in memories:
             try:
@@ -322,11 +325,9 @@ class Receiving:
                 # One that was captured on this server stays that of its author.
                 first = origin if stored is None else Origin(stored.author, "")
                 self.taken.note_taken(first, [], [copy.key], {})
-                tally.add(self.memory_merger.merge(copy))
+                tally.add(self.memory_merger.merge(copy, asked))
             except (InvalidInput, Overloaded) as exc:
                 tally.refuse("memory", memory.id, str(exc))
-        if self.erasures.list_pending(limit=1)[1]:
-            self.on_erasure_due()
 
     def _check_memory(self, memory: Memory, sender: Sender) -> None:
         if memory.is_pending:
@@ -374,7 +375,11 @@ class Receiving:
                 tally.refuse("fact", fact.id, str(exc))
 
     def _forget_events(
-        self, forgotten: Sequence[EventId], sender: Sender, tally: _BatchTally
+        self,
+        forgotten: Sequence[EventId],
+        sender: Sender,
+        asked: AskedErasure,
+        tally: _BatchTally,
     ) -> None:
         """Erase the sender's events, of the projects that they may write to. One that is not here
         has no project yet: its forgetting waits for it."""
@@ -396,8 +401,10 @@ class Receiving:
             self.tombstones.put_event_tombstones(absent)  # each machine sees to its own projects
         tally.taken += len(present)
         tally.known += len(absent)
-        if present:
-            self._erase_events(present)
+        # Those that are here wait, and may be kept: then they may also be sent again.
+        self.erasures.add(PendingErasure(asked=asked, event=name) for name in present)
+        here = [name for name in owned_names.values() if name not in set(absent)]
+        self.tombstones.drop_forgotten_notes(here)
 
 
 def _stamp(event: Event, origin: Origin) -> Event:

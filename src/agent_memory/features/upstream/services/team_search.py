@@ -26,6 +26,7 @@ from agent_memory.features.upstream.model import names
 from agent_memory.features.upstream.model.records import MACHINE, TeamRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import Origin, TakenRecords
+from agent_memory.features.upstream.services.erasing import WaitingHits
 from agent_memory.features.upstream.services.receiving import Sender
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import USER, EventId, KnowledgeId, Position
@@ -42,6 +43,7 @@ class TeamSearch:
     memories: Memories
     knowledge: KnowledgeStore
     taken: TakenRecords
+    waiting: WaitingHits
 
     def search(self, query: Query, scope: SharedScope, sender: Sender) -> RecallResult:
         """Return the best hits in a scope, each with its person."""
@@ -55,7 +57,7 @@ class TeamSearch:
             warnings += [answer.warning] if answer.warning else []
             certain = certain or (answer.certain and bool(answer.hits))
             for hit in answer.hits:
-                if self._is_visible(hit, visible, sender):
+                if self._is_visible(hit, visible, sender) and not self.waiting.has(hit):
                     hits.setdefault(hit.document.key, hit)
         best = sorted(hits.values(), key=lambda hit: -hit.score)[:limit]
         authors = self._find_authors(best)
