@@ -164,6 +164,8 @@ class Scene:
         records: dict[Kind, dict[str, str]] = {}
         try:
             with self.callers() as callers:
+                damages = callers.daemon("status")["damages"]
+                faults += [f"reported as damaged: {each['what']}" for each in damages]
                 self._wait_for_spool(faults)
                 records = self._records(callers)
                 for kind, found in records.items():

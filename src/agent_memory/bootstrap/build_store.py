@@ -26,6 +26,7 @@ from agent_memory.platform.ports import (
     StoreMaintenance,
 )
 from agent_memory.platform.store import damage, schema
+from agent_memory.platform.store.acknowledged import MissingWrites
 from agent_memory.platform.store.change_marks import ChangeMarks
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.copies import StoreCopies
@@ -97,7 +98,11 @@ def _open_rocks(
     history: BackupRecord | None,
 ) -> OpenStore:
     salvage.finish(db_path)
-    engine = RocksEngine(db_path, lambda path: _mend(path, clock))
+    engine = RocksEngine(
+        db_path,
+        lambda path: _mend(path, clock),
+        lambda missing: _report_missing(db_path, missing, clock),
+    )
     store = CommittedStore(engine, watch)
     maintenance = GuardedMaintenance(engine, store)
     try:
@@ -145,8 +150,9 @@ def _describe(
                 copy.close()
 
     def check(on_progress: OnProgress) -> StoreCheck:
+        lost = tuple(report for report in damage.read_reports(db_path) if report.final)
         with copies.make() as folder:
-            return salvage.check(folder, on_progress)
+            return replace(salvage.check(folder, on_progress), lost=lost)
 
     return OpenStore(
         location=str(db_path),
@@ -202,6 +208,10 @@ def _mend(db_path: Path, clock: Clock) -> Callable[[Get], None] | None:
         log.critical("store.damaged", **asdict(settle(get)))
 
     return report
+
+
+def _report_missing(db_path: Path, missing: MissingWrites, clock: Clock) -> None:
+    log.critical("store.lost", **asdict(damage.report_missing(db_path, missing, clock.now())))
 
 
 def _back_up_before(

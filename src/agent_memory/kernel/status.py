@@ -43,7 +43,8 @@ class Damage:
     """Stored data that can no longer be read.
 
     `events` counts the lost events and the times bound them, as far as they can be determined.
-    `kept` is the folder with the damaged files.
+    `kept` is the folder with the damaged files. `final`: no repair brings it back, only an import
+    or a backup.
     """
 
     what: str
@@ -52,14 +53,16 @@ class Damage:
     first_ms: Millis | None = None
     last_ms: Millis | None = None
     kept: str = ""
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """The result of reading every row of a store."""
+    """The result of reading every row of a store. `lost` are earlier reports of what is gone."""
 
     rows: int
     damages: tuple[Damage, ...]
+    lost: tuple[Damage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

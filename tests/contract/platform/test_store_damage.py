@@ -21,7 +21,7 @@ from agent_memory.features.operations.adapters import salvage
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.status import Damage
-from agent_memory.platform.store import damage, families, keys, schema
+from agent_memory.platform.store import acknowledged, damage, families, keys, schema
 from agent_memory.platform.store.batches import Put
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import Gap, RocksEngine
@@ -40,7 +40,9 @@ from tests.contract.platform.test_store_damage import IN_TABLES, EVENTS, event, 
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.platform.store import acknowledged
 from agent_memory.platform.store.rocks import RocksEngine
+acknowledged.SYNC_SECONDS = 0.0
 engine = RocksEngine(Path(sys.argv[1]))
 store = CommittedStore(engine, unexpected)
 schema.prepare(store)
@@ -52,6 +54,8 @@ if sys.argv[2] == "tables":
         engine.compact(family)
 for number in range(IN_TABLES, EVENTS):
     log.append([event(number)]).result()
+    if sys.argv[2] == "logs" and number % 50 == 0:
+        engine.compact(families.META)  # begins a log: the events stay in the one before
 os._exit(0)
 """
 
@@ -92,7 +96,11 @@ def largest(path: Path, pattern: str) -> Path:
 
 @contextmanager
 def opened(path: Path) -> Iterator[StoredEventLog]:
-    engine = RocksEngine(path, lambda each: damage.mend_logs(each, NOW))
+    engine = RocksEngine(
+        path,
+        lambda each: damage.mend_logs(each, NOW),
+        lambda missing: damage.report_missing(path, missing, NOW),
+    )
     store = CommittedStore(engine, unexpected)
     try:
         schema.prepare(store)
@@ -121,7 +129,9 @@ class TestLog:
         db = crashed(tmp_path / "db")
         flip(largest(db, "*.log"), place)
         assert len(stored(db)) == EVENTS - 1
-        (report,) = damage.read_reports(db)
+        # The last record of the log is also what it ends before.
+        report = damage.read_reports(db)[0]
+        assert len(damage.read_reports(db)) == 1 + (place == 30)
         assert report.events == 1
         lost = {event(n).at_ms for n in range(EVENTS)} - {
             event(int(name[-4:])).at_ms for name in stored(db)
@@ -173,8 +183,9 @@ class TestLog:
         assert (kept / log.name).read_bytes() == content
         assert kept.stat().st_mode & 0o077 == 0
 
-    def test_a_last_write_that_was_cut_off_is_no_damage(self, tmp_path: Path) -> None:
+    def test_a_last_write_that_was_never_acknowledged_is_no_loss(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
+        largest(db, acknowledged.NAME).unlink()
         log = largest(db, "*.log")
         os.truncate(log, log.stat().st_size - 5)
         assert len(stored(db)) == EVENTS - 1
@@ -182,6 +193,7 @@ class TestLog:
 
     def test_nor_is_one_of_which_some_sectors_never_reached_the_disk(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
+        largest(db, acknowledged.NAME).unlink()
         log = largest(db, "*.log")
         content = bytearray(log.read_bytes())
         content[-300:-200] = bytes(100)
@@ -206,6 +218,68 @@ class TestLog:
         stored(db)
         (Path(damage.read_reports(db)[0].kept) / damage.REPORT).write_text("{")
         assert "report cannot be read" in damage.read_reports(db)[0].what
+
+
+class TestAcknowledged:
+    """A log that was cut or removed looks like one that a crash ended early."""
+
+    @pytest.mark.parametrize("share", [0.0, 0.4, 0.999])
+    def test_a_log_that_was_cut_is_reported_with_what_it_lacks(
+        self, tmp_path: Path, share: float
+    ) -> None:
+        db = crashed(tmp_path / "db")
+        log = largest(db, "*.log")
+        os.truncate(log, int(log.stat().st_size * share))
+        left = len(stored(db))
+        assert left < EVENTS
+        (report,) = damage.read_reports(db)
+        assert f"of {EVENTS - left:,} records" in report.what
+        assert report.final
+        assert report.last_ms is not None
+
+    def test_a_log_that_was_removed_is_reported(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db", "tables")
+        largest(db, "*.log").unlink()
+        assert len(stored(db)) == IN_TABLES
+        (report,) = damage.read_reports(db)
+        assert f"of {EVENTS - IN_TABLES:,} records" in report.what
+
+    @pytest.mark.parametrize("hurt", [Path.unlink, lambda path: os.truncate(path, 20_000)])
+    def test_so_is_a_log_before_the_newest(
+        self, tmp_path: Path, hurt: Callable[[Path], object]
+    ) -> None:
+        db = crashed(tmp_path / "db", "logs")
+        logs = sorted(db.glob("*.log"))
+        assert len(logs) > 2
+        hurt(logs[1])
+        assert len(stored(db)) < EVENTS
+        report = damage.read_reports(db)[0]
+        assert logs[1].name in report.what
+
+    def test_a_loss_is_reported_once(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db")
+        largest(db, "*.log").unlink()
+        stored(db)
+        shutil.rmtree(damage.read_reports(db)[0].kept)
+        stored(db)
+        assert damage.read_reports(db) == []
+
+    @pytest.mark.parametrize("how", ["log", "logs", "tables"])
+    def test_nothing_is_reported_of_a_store_that_lacks_nothing(
+        self, tmp_path: Path, how: str
+    ) -> None:
+        db = crashed(tmp_path / "db", how)
+        for _ in range(2):
+            assert len(stored(db)) == EVENTS
+        assert damage.read_reports(db) == []
+
+    def test_a_damaged_mark_claims_nothing(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db")
+        for mark in db.glob(acknowledged.NAME):
+            mark.write_bytes(bytes(each ^ 1 for each in mark.read_bytes()))
+        largest(db, "*.log").unlink()
+        stored(db)
+        assert damage.read_reports(db) == []
 
 
 def nothing(db: Path) -> None:

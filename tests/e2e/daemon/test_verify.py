@@ -1,6 +1,7 @@
 """`memory-daemon admin verify`: damage is found, told with its time, and repaired with a copy."""
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -130,6 +131,24 @@ def test_a_damaged_table_is_repaired_while_no_daemon_runs(home: Home) -> None:
     ingest(home, range(EVENTS))  # what was lost is taken again, what was not is known
     with Client(f"unix:{socket(home)}") as client:
         assert len(client.all_events()) == EVENTS
+
+
+@pytest.mark.rocksdb("cuts its log")
+def test_a_log_that_was_cut_is_told_everywhere_until_it_is_dismissed(home: Home) -> None:
+    ingest(home, range(EVENTS))
+    home.stop(signal.SIGKILL)
+    largest(home, "*.log").unlink()
+    home.serve()
+
+    found = home.run("memory-daemon", "admin", "verify")
+    assert found.code == DAMAGED
+    assert f"of {EVENTS:,} records" in found.text
+    for words in (("memory-daemon", "status"), ("memory", "doctor")):
+        assert "ends before what was acknowledged" in home.run(*words).text
+
+    (kept,) = home.data.glob("db.damaged-*")
+    shutil.rmtree(kept)
+    assert home.run("memory-daemon", "admin", "verify").code == 0
 
 
 def test_a_damaged_index_is_found_and_rebuilt(home: Home) -> None:

@@ -66,14 +66,16 @@ def _lines(verdict: Verdict, rebuilt: tuple[str, ...]) -> list[str]:
     rows = rendering.count(verdict.rows, "row")
     memories = rendering.count(verdict.memories, "memory", "memories")
     lines = [f"Read {rows}, {memories} and {rendering.count(verdict.notes, 'note')}."]
-    damaged, problem = (rendering.paint(word, rendering.BAD) for word in ("Damaged:", "Problem:"))
+    words = ("Damaged:", "Lost:", "Problem:")
+    damaged, gone, problem = (rendering.paint(word, rendering.BAD) for word in words)
     lines += [f"{damaged} {rendering.plain(damage_text(it))}" for it in verdict.damages]
+    lines += [f"{gone} {rendering.plain(damage_text(it))}" for it in verdict.lost]
     lines += [f"{damaged} {name} ({files})" for name, files in verdict.indexes.items()]
     lines += [f"{problem} {rendering.plain(it)}" for it in verdict.problems]
     lines += [f"Rebuilt {name}" for name in rebuilt]
     if verdict.damages:
         lines.append("To repair: memory-daemon stop && memory-daemon admin verify --repair")
-    elif not verdict.sound:
+    elif verdict.indexes or verdict.problems:
         lines.append("To repair: memory-daemon admin verify --repair")
     if verdict.sound:
         lines.append(rendering.paint("No damage found.", rendering.GOOD))

@@ -20,6 +20,7 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import Damage
 from agent_memory.platform import durable
 from agent_memory.platform.store import families, write_ahead_log
+from agent_memory.platform.store.acknowledged import MissingWrites
 
 REPORT = "damage.json"
 _MAX_REPORT = 64 << 10
@@ -53,6 +54,26 @@ def mend_logs(db: Path, now: Millis) -> Callable[[Get], Damage] | None:
     for path, content in mended.items():
         durable.write_atomic(path, content)
     return partial(_complete_report, report, losses)
+
+
+def report_missing(db: Path, missing: MissingWrites, now: Millis) -> Damage:
+    """Report writes that were acknowledged and are gone. There is nothing to repair."""
+    what = []
+    if missing.logs:
+        what.append(f"logs of the store were removed or cut ({', '.join(missing.logs)})")
+    if missing.changes:
+        what.append(
+            f"the log of the store ends before what was acknowledged: {missing.changes:,} changes"
+            f" are missing, of {missing.records:,} records (events, memories, facts)"
+        )
+    lost = Damage(
+        what="; ".join(what),
+        noticed_ms=now,
+        first_ms=missing.after_ms,
+        last_ms=missing.until_ms,
+        final=True,
+    )
+    return put_aside(db, (), lost)
 
 
 @dataclass(frozen=True, slots=True)

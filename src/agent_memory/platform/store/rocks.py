@@ -29,7 +29,8 @@ import rocksdict
 from agent_memory.kernel.errors import StorageClosed, StorageDamaged, StorageFailed, StorageLocked
 from agent_memory.kernel.status import FamilyStats, StoreStats
 from agent_memory.platform import durable
-from agent_memory.platform.store import families, keys
+from agent_memory.platform.store import families, keys, plans
+from agent_memory.platform.store.acknowledged import Acknowledged, MissingWrites, WriteClaim
 from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
 from agent_memory.platform.store.committer import Stalled
 from agent_memory.platform.store.submissions import UnknownFamily
@@ -47,6 +48,7 @@ _LOCKED = ("While lock file:", "lock hold by current process")
 _STALLED = "Result incomplete:"
 _CANCELLED = "Shutdown in progress:"
 _CORRUPTED = "Corruption:"
+_RECORDS = plans.counter_key(families.OUTBOX, keys.OUTBOX_PREFIX)
 _LAST_NUMBER = re.compile(rb"(.*?)(\d{6,20})(?:\D.*)?$", re.DOTALL)  # a time or a sequence
 
 
@@ -69,17 +71,20 @@ class RocksEngine:
         self,
         path: Path,
         mend: Mend | None = None,
+        report_missing: Callable[[MissingWrites], object] | None = None,
         *,
         read_only: bool = False,
     ) -> None:
         """Open the database at `path`, and create it unless `read_only`.
 
         `mend` removes damaged records from the logs of the closed database; the function that it
-        may return is called once the database is open. A read-only engine shows the state at the
+        may return is called once the database is open. `report_missing` is called then if the
+        database lacks writes that were acknowledged. A read-only engine shows the state at the
         time it was opened.
         """
         self._path = path
         self._mend = mend
+        self._report_missing = report_missing
         self._interrupting = threading.Lock()
         self._compactions = 0
         self._gaps: dict[Gap, None] = {}
@@ -104,15 +109,34 @@ class RocksEngine:
         names = {*existing, *(() if read_only else families.ALL)}
         self._interrupted = False
         self._db: rocksdict.Rdict | None = None
+        self._acknowledged: Acknowledged | None = None
+        self._records = 0  # the last number of the outbox
         mended: Callable[[Get], object] | None = None
         if read_only:
             self._db = self._open_for_reading(names)
         else:
+            claim = WriteClaim(self._path)
             self._db, mended = self._open_for_writing(names)
+            self._acknowledged = Acknowledged(self._path)
         self._families = {name: self._db.get_column_family(name) for name in names}
         self._handles = {name: self._db.get_column_family_handle(name) for name in names}
         if mended is not None:
             mended(self.get_many)
+        if not read_only:
+            self._compare(claim, self._db.latest_sequence_number())
+
+    def _compare(self, claim: WriteClaim, sequence: int) -> None:
+        """Report acknowledged writes that are missing, once."""
+        with suppress(StorageFailed):  # a damaged row, which is reported by itself
+            self._records = plans.read_counter(self, families.OUTBOX, keys.OUTBOX_PREFIX)
+        missing = claim.find_missing(sequence, self._records)
+        if missing is None or self._report_missing is None or self._acknowledged is None:
+            return
+        try:
+            self._report_missing(missing)
+        except OSError as exc:
+            raise StorageFailed(f"cannot report what {self._path} lacks: {exc}") from exc
+        self._acknowledged.reset()
 
     def _open_for_writing(
         self, names: AbstractSet[str]
@@ -326,13 +350,21 @@ class RocksEngine:
                 batch.delete(operation.key, handle)
             elif operation.start < operation.end:
                 batch.delete_range(operation.start, operation.end, handle)
+        for operation in reversed(operations):  # the counters come last
+            if operation.family != families.META or not isinstance(operation, Put):
+                break
+            if operation.key == _RECORDS:
+                self._records = int(operation.value)
         return batch
 
     def flush(self) -> None:
         try:
-            self._require_db().flush_wal(True)
+            database = self._require_db()
+            database.flush_wal(True)
         except Exception as exc:
             raise self._to_storage_error("flush", exc) from exc
+        if self._acknowledged is not None:
+            self._acknowledged.note(database.latest_sequence_number(), self._records)
 
     def stats(self) -> StoreStats:
         try:
@@ -421,6 +453,8 @@ class RocksEngine:
         if self._db is None:
             return
         database, self._db = self._db, None
+        if self._acknowledged is not None:
+            self._acknowledged.close()
         try:
             self._families.clear()
             self._handles.clear()

@@ -102,7 +102,11 @@ def _repair(path: Path, now: Millis, on_progress: OnCount) -> StoreRepair:
     if gaps and not kept:
         kept = _put_aside(path, _join(gaps), now)
     if not kept or work == path:  # damaged records are taken out of the logs here
-        RocksEngine(path, lambda each: damage.mend_logs(each, now)).close()
+        RocksEngine(
+            path,
+            lambda each: damage.mend_logs(each, now),
+            lambda missing: damage.report_missing(path, missing, now),
+        ).close()
     if kept:
         fresh = _copy_readable(work, _sibling_path(path, _SALVAGED), on_progress)
         lost = _reconcile(fresh, contents_too=not gaps or _is_in_contents(gaps))

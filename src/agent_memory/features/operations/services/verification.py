@@ -22,13 +22,14 @@ class Verdict:
     memories: int
     notes: int
     damages: tuple[Damage, ...]  # to the store
+    lost: tuple[Damage, ...]  # from the store, for good; reported until you dismiss it
     indexes: Mapping[str, str]  # damaged indexes, and how
     unindexed: int  # memories missing in the word index
     problems: tuple[str, ...]  # memories not indexed or not in their notes
 
     @property
     def sound(self) -> bool:
-        return not (self.damages or self.indexes or self.problems)
+        return not (self.damages or self.lost or self.indexes or self.problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Verification:
             memories=memories.memories,
             notes=memories.notes,
             damages=store.damages,
+            lost=store.lost,
             indexes={name: files for name, files in damaged.items() if files},
             unindexed=memories.unindexed,
             problems=memories.problems,
