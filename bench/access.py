@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(name)
         corpus = folder / "corpus.bin"
         conversation.write(corpus, 400_000)
-        settings = folder / "open/config/agent-memory/config.toml"
+        settings = folder / "open/.config/agent-memory/config.toml"
         settings.parent.mkdir(parents=True)
         settings.write_text("grpc.require_key = false\n")
         sender = stack.enter_context(Process("bench.client", str(corpus)))

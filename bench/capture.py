@@ -21,7 +21,7 @@ import pygit2
 from agent_memory import launch
 from agent_memory.launcher import command_client
 from bench import results
-from bench.processes import Daemon
+from bench.processes import Daemon, at_home
 from bench.results import Table
 
 SIZES = (10, 1_000, 10_000)
@@ -41,7 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         repository = made(folder / "shop")
-        settings = {"MEMORY_SCHEDULER__ENABLED": "true", "MEMORY_EMBEDDER__PROVIDER": "none"}
+        settings = {"scheduler.enabled": True, "embedder.provider": "none"}
         with Daemon(folder, settings) as daemon:
             os.environ.update(daemon.environ)
             os.chdir(repository)
@@ -112,7 +112,8 @@ def said(numbers: Iterator[int]) -> str:
 
 
 def command(summary: str) -> list[str]:
-    return [sys.executable, "-I", "-S", launch.__file__, "memory", "capture", "decisions", summary]
+    words = [sys.executable, "-I", "-S", launch.__file__, "memory", "capture", "decisions", summary]
+    return at_home(words, os.environ["HOME"])
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -174,8 +175,9 @@ def fill(size: int, repository: Path, numbers: Iterator[int]) -> None:
 
 
 def told(*arguments: str) -> str:
-    base = [sys.executable, "-I", "-S", launch.__file__, "memory"]
-    return subprocess.run([*base, *arguments], check=True, capture_output=True, text=True).stdout
+    words = [sys.executable, "-I", "-S", launch.__file__, "memory", *arguments]
+    at = at_home(words, os.environ["HOME"])
+    return subprocess.run(at, check=True, capture_output=True, text=True).stdout
 
 
 def made(folder: Path) -> Path:

@@ -20,6 +20,7 @@ from pathlib import Path
 from agent_memory import launch
 from bench import results
 from bench.launch import BARE, FAST, isolated, run, verdict
+from bench.processes import at_home
 from bench.results import Table
 
 HOOK = (sys.executable, "-I", "-S", launch.__file__, "memory", "hook", "auto", "--agent", "codex")
@@ -85,7 +86,7 @@ class ColdStart:
     """A user without a running daemon, and a repository."""
 
     def __init__(self, folder: Path) -> None:
-        self.data = folder / "data/agent-memory"
+        self.data = folder / ".local/share/agent-memory"
         self.project = folder / "project"
         run(["git", "init", "-q", str(self.project)])
         call = {"hook_event_name": "SessionStart", "session_id": "cold", "cwd": str(self.project)}
@@ -130,7 +131,8 @@ class ColdStart:
 
     def _start_session(self) -> tuple[float, bytes]:
         started = time.perf_counter()
-        answer = subprocess.run(HOOK, input=self.call, capture_output=True, check=True).stdout
+        words = at_home(HOOK, os.environ["HOME"])
+        answer = subprocess.run(words, input=self.call, capture_output=True, check=True).stdout
         return time.perf_counter() - started, answer
 
 

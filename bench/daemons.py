@@ -190,7 +190,7 @@ def _measure_recall(folder: Path, server: PostgresServer, arguments: argparse.Na
             connection.execute(_COPY_HEAD, (f"team-{number}", "team-0"))
         connection.execute("VACUUM (ANALYZE) agent_memory.kv")
         (table, index) = connection.execute(_SIZE).fetchone() or (0, 0)
-    weight = disk.compacted(folder / "rocks/data/agent-memory/db").folder
+    weight = disk.compacted(folder / "rocks/.local/share/agent-memory/db").folder
     total = events * tenants
     rows.append(
         (
@@ -300,7 +300,7 @@ def _count(connection: "psycopg.Connection[Any]") -> int:
 
 @contextmanager
 def _open_daemon(folder: Path, server: PostgresServer, tenant: str) -> Iterator[Daemon]:
-    settings = folder / "config/agent-memory"
+    settings = folder / ".config/agent-memory"
     settings.mkdir(parents=True)
     (settings / "config.toml").write_text(f'[storage]\nurl = "{server.url}"\ntenant = "{tenant}"\n')
     with Daemon(folder, WORDS_ALONE) as daemon:

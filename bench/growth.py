@@ -31,7 +31,7 @@ from agent_memory.launcher import command_client
 from agent_memory.platform.store import families
 from bench import conversation, disk, hooks, results, tables
 from bench.launch import BARE, cpu_seconds, percentile, run
-from bench.processes import READY_SECONDS, Daemon, Process, resident_megabytes
+from bench.processes import READY_SECONDS, Daemon, Process, at_home, resident_megabytes
 from bench.results import Table
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -47,8 +47,8 @@ IDLE_SECONDS, LOOK_SECONDS, IDLE_SHARE = 60.0, 0.5, 0.05
 WARM = 5
 LEAST = 1_000
 
-STORING = {"MEMORY_EMBEDDER__PROVIDER": "none"}
-EVERYTHING = {**STORING, "MEMORY_SCHEDULER__ENABLED": "true"}
+STORING: dict[str, object] = {"embedder.provider": "none"}
+EVERYTHING = {**STORING, "scheduler.enabled": True}
 HOOKS = ("PostToolUse", "UserPromptSubmit")
 KINDS = {
     "events": (families.EVENTS,),
@@ -178,7 +178,7 @@ class GrowingStore:
             found["event indexed, CPU us"] = (_sum_cpu(daemon) - cpu) / new * 1e6
             found["event indexed, us"] = (time.perf_counter() - began) / new * 1e6
 
-    def _start(self, settings: Mapping[str, str]) -> tuple[float, float]:
+    def _start(self, settings: Mapping[str, object]) -> tuple[float, float]:
         """Return the seconds to the first answer to a hook, and until everything is served."""
         began = time.perf_counter()
         with ThreadPoolExecutor(1) as threads:
@@ -189,7 +189,7 @@ class GrowingStore:
 
     def _wait_for_answer(self) -> float:
         """Return when a hook is answered."""
-        data = self._folder / "data/agent-memory"
+        data = self._folder / ".local/share/agent-memory"
         deadline = time.monotonic() + READY_SECONDS
         while (connection := command_client.connect(str(data))) is None:
             if time.monotonic() > deadline:
@@ -251,7 +251,7 @@ class GrowingStore:
 
     def _run_command(self, *words: str, given: str = "") -> str:
         return subprocess.run(
-            [sys.executable, "-I", "-S", launch.__file__, *words],
+            at_home([sys.executable, "-I", "-S", launch.__file__, *words], self._folder),
             input=given,
             env=self._environ,
             cwd=self._project,

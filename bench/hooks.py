@@ -21,7 +21,7 @@ from agent_memory import launch
 from agent_memory.client import Event, EventRole, EventType
 from bench import results, states
 from bench.launch import BARE, percentile, run, verdict
-from bench.processes import Daemon
+from bench.processes import Daemon, at_home
 from bench.results import Table
 from bench.states import BACKLOG, IDLE
 
@@ -139,7 +139,7 @@ def measure(times: Times, daemon: Daemon, number: int) -> None:
         given = b"" if bare else json.dumps(build_call(name, number, project)).encode()
         started = time.perf_counter()
         subprocess.run(
-            BARE if bare else HOOK,
+            BARE if bare else at_home(HOOK, daemon.folder),
             input=given,
             env=environ,
             check=True,
@@ -227,7 +227,7 @@ def import_past(daemon: Daemon, folder: Path) -> "Iterator[subprocess.Popen[byte
             }
             lines.write(json.dumps(line) + "\n")
     running = subprocess.Popen(
-        [*COMMAND, "import", "--from", "jsonl", str(file)],
+        at_home([*COMMAND, "import", "--from", "jsonl", str(file)], daemon.folder),
         env={**os.environ, **daemon.environ},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

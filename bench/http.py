@@ -57,7 +57,7 @@ TEXT = "The parser keeps its tokens in a queue, and the second try reads them fr
 EVENT = json.dumps({"session_id": "bench", "text": TEXT[:500]}).encode()
 WRITERS = (1, 16)  # connections
 GOAL = 0.5
-UNLIMITED = {"MEMORY_HTTP__BURST": "0"}  # what is measured is how fast, not how often
+UNLIMITED: dict[str, object] = {"http.burst": 0}  # what is measured is how fast, not how often
 BARE_NAME = "bare FastAPI route"
 OTHER_PATHS = {
     "daemon, filtered": f"{FACTS_PATH}?scope=global&fact_type=fact&limit=50",

@@ -159,9 +159,7 @@ def _throughput(
         sender = stack.enter_context(Process("bench.client", str(corpus)))
         client, other = Client(sender), Client(sender)  # each store gets each event once
         daemon = stack.enter_context(Daemon(folder / "speed"))
-        unfiltered = stack.enter_context(
-            Daemon(folder / "unfiltered", {"MEMORY_SECURITY__SECRETS": "off"})
-        )
+        unfiltered = stack.enter_context(Daemon(folder / "unfiltered", {"security.secrets": "off"}))
         echo = stack.enter_context(Process("bench.echo"))
         echo_port = int(echo.ask({})["port"])
         loop = stack.enter_context(

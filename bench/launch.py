@@ -12,13 +12,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from agent_memory import launch
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
 from bench import results
+from bench.processes import at_home, write_settings
 from bench.results import Table
 
 COMMAND = ("memory-daemon", "query", "events", "--from", "2020", "--to", "2021", "-l", "1")
@@ -38,7 +39,7 @@ def main() -> None:
         started = time.perf_counter()
         run([SCRIPT[0], "start"])
         start_seconds = time.perf_counter() - started
-        pid = int((folder / "data/agent-memory/daemon.lock").read_text())
+        pid = int((folder / ".local/share/agent-memory/daemon.lock").read_text())
         try:
             idle = idle_cost(pid, options.idle_seconds)
             quiet = measure(options.rounds)
@@ -103,7 +104,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def run(command: Sequence[str]) -> None:
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = at_home(command, os.environ["HOME"])
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def idle_cost(pid: int, seconds: float) -> tuple[float, float]:
@@ -122,14 +124,11 @@ def cpu_seconds(pid: int) -> float:
 
 
 @contextmanager
-def isolated() -> Iterator[Path]:
+def isolated(settings: Mapping[str, object] | None = None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
-        os.environ["XDG_DATA_HOME"] = str(folder / "data")
-        os.environ["XDG_CONFIG_HOME"] = str(folder / "config")
-        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        os.environ["XDG_RUNTIME_DIR"] = str(folder / "run")
-        os.environ["MEMORY_GRPC__PORT"] = os.environ["MEMORY_HTTP__PORT"] = "0"
+        os.environ["HOME"] = name
+        write_settings(folder, settings or {})
         os.environ.pop("MEMORY_ENDPOINT", None)
         yield folder
 

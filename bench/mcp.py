@@ -23,7 +23,7 @@ import httpx
 from agent_memory import launch
 from bench import recall_data, results, states
 from bench.launch import SCRIPT, isolated, percentile, run, verdict
-from bench.processes import Daemon
+from bench.processes import Daemon, at_home
 from bench.results import Table
 from bench.states import IDLE
 
@@ -36,7 +36,7 @@ PARAMS = {
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 ACCEPT = "application/json, text/event-stream"
 WARM, COLD, CALL = 0.3, 5.0, 0.1  # seconds, the goals
-UNLIMITED = {"MEMORY_HTTP__BURST": "0"}  # what is measured is how fast, not how often
+UNLIMITED = {"http.burst": 0}  # what is measured is how fast, not how often
 BLOCK = 100  # calls before it is the next daemon's turn
 STDIO, HTTP = "call over stdio", "call over HTTP"
 
@@ -64,7 +64,7 @@ def main() -> None:
 
 def measure_starts(options: argparse.Namespace) -> list[list[str]]:
     with isolated() as folder:
-        marker = folder / "data/agent-memory/mcp-used"
+        marker = folder / ".local/share/agent-memory/mcp-used"
 
         def stopped() -> None:
             run([SCRIPT[0], "stop"])
@@ -176,7 +176,7 @@ class Spoken:
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
-            SERVE,
+            at_home(SERVE, os.environ["HOME"]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=Path.cwd(),

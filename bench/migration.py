@@ -27,13 +27,13 @@ from agent_memory.client import MemoryClient
 from agent_memory.features.operations.services.migration import COPYING
 from agent_memory.kernel.jobs import OUTBOX, ROLLUP, SEGMENTS
 from bench import conversation, disk, postgres_server, results, tables
-from bench.processes import Daemon, Process
+from bench.processes import Daemon, Process, at_home
 from bench.results import Table
 
 EVENTS_PER_DAY = 2_000
 PATIENCE = 7_200.0
 TENANT = "moved"
-SETTINGS = {"MEMORY_EMBEDDER__PROVIDER": "none"}
+SETTINGS = {"embedder.provider": "none"}
 
 
 class Migrated(NamedTuple):
@@ -117,8 +117,9 @@ def _fill(folder: Path, events: int) -> Path:
 
 
 def _read_json(daemon: Daemon, *words: str) -> dict[str, int]:
+    command = (sys.executable, "-I", "-S", launch.__file__, "memory-daemon", *words)
     answer = subprocess.run(
-        [sys.executable, "-I", "-S", launch.__file__, "memory-daemon", *words, "--format", "json"],
+        [*at_home(command, daemon.folder), "--format", "json"],
         env={**os.environ, **daemon.environ},
         check=True,
         stdout=subprocess.PIPE,

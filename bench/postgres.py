@@ -67,7 +67,7 @@ def _measure(
         for callers in CALLERS:
             contenders[f"insert {callers}"] = insert_rows(plain, callers, seconds)
         for name, setting in (("rocks", ""), ("postgres", f'[storage]\nurl = "{url}"\n')):
-            settings = folder / name / "config/agent-memory"
+            settings = folder / name / ".config/agent-memory"
             settings.mkdir(parents=True)
             (settings / "config.toml").write_text(setting)
             daemon = stack.enter_context(Daemon(folder / name))

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from agent_memory import launch
 from agent_memory.client import MemoryClient
+from agent_memory.launcher.command_client import PROGRAMS
 
 CALL_SECONDS = 7200.0  # jobs are calls too
 READY_SECONDS = 30.0
@@ -137,23 +138,15 @@ class Process:
 class Daemon(Process):
     """The real server, with all that it writes under `folder`. Commands reach it in `environ`."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
         self.folder = folder
-        self.db = folder / "data/agent-memory/db"
-        self.index = folder / "data/agent-memory/index"
-        places = {name: folder / name.lower() for name in ("CACHE", "CONFIG", "STATE", "RUNTIME")}
-        announced = folder / "data/agent-memory/daemon.json"
-        self.environ = {
-            "HOME": str(folder),
-            "XDG_DATA_HOME": str(folder / "data"),
-            "XDG_RUNTIME_DIR": str(places.pop("RUNTIME")),
-            **{f"XDG_{name}_HOME": str(place) for name, place in places.items()},
-            "MEMORY_GRPC__PORT": "0",
-            "MEMORY_HTTP__PORT": "0",
-            "MEMORY_SCHEDULER__ENABLED": "false",  # nothing runs but what is measured
-            **(settings or {}),
-        }
-        super().__init__("agent_memory.daemon", environ=self.environ)
+        self.db = folder / ".local/share/agent-memory/db"
+        self.index = folder / ".local/share/agent-memory/index"
+        announced = folder / ".local/share/agent-memory/daemon.json"
+        self.environ = {"HOME": str(folder)}
+        # Without the scheduler, nothing runs but what is measured.
+        write_settings(folder, {"scheduler.enabled": False, **(settings or {})})
+        super().__init__("agent_memory.daemon", "--home", str(folder), environ=self.environ)
         self.port = self.wait_for(
             lambda: json.loads(announced.read_text())["grpc_port"] if announced.exists() else None
         )
@@ -168,7 +161,7 @@ class Daemon(Process):
     def output(self, *command: str, cwd: Path | None = None) -> str:
         """Return what a command of ours writes: `memory` or `memory-daemon`, with arguments."""
         return subprocess.run(
-            (sys.executable, "-I", "-S", launch.__file__, *command),
+            at_home((sys.executable, "-I", "-S", launch.__file__, *command), self.folder),
             cwd=cwd,
             env={**os.environ, **self.environ},
             check=True,
@@ -180,6 +173,26 @@ class Daemon(Process):
         command = ("memory-daemon", "admin", "index-stats", "--format", "json")
         stats: dict[str, Any] = json.loads(self.output(*command))
         return stats
+
+
+def at_home(command: Sequence[str], home: Path | str) -> list[str]:
+    """Return a command for another home, if it runs a program of ours."""
+    names = [Path(word).name for word in command]
+    place = next((n for n, name in enumerate(names, 1) if name in PROGRAMS), None)
+    if place is None:
+        return list(command)
+    return [*command[:place], "--home", str(home), *command[place:]]
+
+
+def write_settings(home: Path, settings: Mapping[str, object]) -> None:
+    """Write settings into the config.toml of a home, before what it has, and free ports."""
+    file = home / ".config/agent-memory/config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = file.read_text().splitlines() if file.exists() else []
+    chosen = {"grpc.port": 0, "http.port": 0, **settings}
+    kept = [line for line in lines if line.partition(" = ")[0] not in chosen]
+    own = [f"{name} = {json.dumps(value)}" for name, value in chosen.items()]
+    file.write_text("\n".join([*own, *kept, ""]))
 
 
 def resident_megabytes(pid: int, kind: str = "VmRSS") -> float:

@@ -34,7 +34,7 @@ from agent_memory.kernel import jobs
 from bench import dev_sets, reliability, tables
 from bench.bm25 import Bm25
 from bench.dev_sets import Conversation, Question
-from bench.processes import Daemon
+from bench.processes import Daemon, at_home
 from bench.reliability import Curve, Shown
 
 FIRST = 10
@@ -249,7 +249,7 @@ def count_waiting(daemon: Daemon) -> int:
 
 def run_command(daemon: Daemon, *command: str) -> str:
     return subprocess.run(
-        [sys.executable, "-I", "-S", launch.__file__, *command],
+        at_home([sys.executable, "-I", "-S", launch.__file__, *command], daemon.folder),
         env={**os.environ, **daemon.environ},
         check=True,
         stdout=subprocess.PIPE,

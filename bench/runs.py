@@ -27,6 +27,7 @@ from agent_memory.proto import kontekst_pb2 as pb
 from agent_memory.proto import memory_pb2
 from bench import results
 from bench.launch import SCRIPT, isolated, run, verdict
+from bench.processes import write_settings
 from bench.results import Table
 
 TOKENS = 64
@@ -55,7 +56,7 @@ def main() -> None:
     options = results.parse_options(parser, rounds=2)
     prompts = [f"Tell the story of lighthouse number {number}." for number in range(options.rounds)]
     with isolated() as folder, Recorder() as recorder:
-        agent = folder / "config/agent-memory/agents/bench"
+        agent = folder / ".config/agent-memory/agents/bench"
         agent.mkdir(parents=True)
         (agent / "agent.toml").write_text(AGENT)
         with daemon(folder, recorder.url) as channel:
@@ -161,7 +162,7 @@ def heard(began: float, times: Sequence[float]) -> Heard:
 
 class Channel:
     def __init__(self, folder: Path) -> None:
-        data = folder / "data/agent-memory"
+        data = folder / ".local/share/agent-memory"
         found = json.loads((data / "daemon.json").read_text())
         opened = grpc.insecure_channel(f"127.0.0.1:{found['grpc_port']}")
         self.close = opened.close
@@ -182,7 +183,7 @@ class Channel:
 @contextmanager
 def daemon(folder: Path, endpoint: str) -> Iterator[Channel]:
     """One that uses this model's server."""
-    os.environ["MEMORY_LLAMA__ENDPOINT"] = endpoint
+    write_settings(folder, {"llama.endpoint": endpoint})
     run([SCRIPT[0], "start"])
     channel = Channel(folder)
     try:

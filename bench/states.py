@@ -25,8 +25,8 @@ from bench.processes import Daemon, Process
 from bench.results import Group, Plot
 
 IDLE, STREAM, BACKLOG = "idle", "stream", "backlog"
-EVERYTHING_ON = {"MEMORY_SCHEDULER__ENABLED": "true"}
-WORDS_ALONE = {"MEMORY_EMBEDDER__PROVIDER": "none"}
+EVERYTHING_ON: dict[str, object] = {"scheduler.enabled": True}
+WORDS_ALONE: dict[str, object] = {"embedder.provider": "none"}
 BACKLOG_EVENTS = 20_000
 BACKLOG_AT = 50_000_000  # number of its first turn
 INDEXING = "outbox-processor"
@@ -63,12 +63,12 @@ class Subject:
 
 @contextmanager
 def open_states(
-    store: Path, settings: Mapping[str, str] | None = None
+    store: Path, settings: Mapping[str, object] | None = None
 ) -> Iterator[dict[str, Subject]]:
     """Bring a daemon into each state, on copies of a folder that a daemon has written.
 
     What it holds counts as embedded, as to embed 100,000 events takes an hour."""
-    FlatVectors(store / "data/agent-memory/index/vectors", Bge().model).mark_complete()
+    FlatVectors(store / ".local/share/agent-memory/index/vectors", Bge().model).mark_complete()
     folders = {name: store.with_name(f"{store.name}-{name}") for name in (IDLE, STREAM, BACKLOG)}
     with ExitStack() as stack:
         subjects = {}

@@ -33,10 +33,9 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=100)
     options = results.parse_options(parser, rounds=10)
-    os.environ["MEMORY_EMBEDDER__PROVIDER"] = "none"
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, hard), hard))
-    with isolated():
+    with isolated({"embedder.provider": "none"}):
         run([SCRIPT[0], "start"])
         try:
             times = asyncio.run(measure(options.clients, options.rounds))

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from agent_memory import launch
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
 from agent_memory.interfaces.cli.layout import fit
 from agent_memory.interfaces.cli.progress import ProgressLine
@@ -76,7 +75,7 @@ def look(shell: "Shell") -> None:
 
 
 def play_session(shell: "Shell") -> None:
-    project = Path(os.environ["XDG_DATA_HOME"]).with_name("lantern")
+    project = Path(os.environ["HOME"]) / "lantern"
     git = ("git", "-C", str(project), "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     subprocess.run(["git", "init", "--quiet", project], check=True)  # noqa: S607
     subprocess.run([*git, "commit", "--quiet", "--allow-empty", "-m", "First"], check=True)
@@ -101,7 +100,7 @@ class Shell:
         sys.stdout.write(f"\n    $ {shlex.join((program, *arguments))}\n")
         if sys.stdout.isatty():  # the command sees the terminal, as it does for a person
             sys.stdout.flush()
-            subprocess.run([COMMANDS / program, *arguments], check=True)
+            subprocess.run(build_words(program, *arguments), check=True)
             return
         for line in self.quietly(program, *arguments).splitlines():
             show(line)
@@ -110,7 +109,7 @@ class Shell:
         told = event.get("prompt") or event.get("tool_name") or event.get("source") or ""
         show(f"{event['hook_event_name']}: {told}" if told else event["hook_event_name"])
         answer = subprocess.run(
-            [sys.executable, "-I", "-S", launch.__file__, "memory", "hook", "auto"],
+            build_words("memory", "hook", "auto"),
             check=True,
             input=json.dumps(event).encode(),
             capture_output=True,
@@ -122,26 +121,34 @@ class Shell:
     def quietly(self, program: str, *arguments: str) -> str:
         with spinner(shlex.join((program, *arguments))):
             return subprocess.run(
-                [COMMANDS / program, *arguments], check=True, capture_output=True, text=True
+                build_words(program, *arguments), check=True, capture_output=True, text=True
             ).stdout
+
+
+def build_words(program: str, *arguments: str) -> list[str]:
+    """Return the words that run a program in the folder of the demo."""
+    return [str(COMMANDS / program), "--home", os.environ["HOME"], *arguments]
 
 
 @contextmanager
 def daemon() -> Iterator[Shell]:
     """Run a daemon in a folder of its own, started and stopped by commands."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-demo-"))
-    for name in ("DATA_HOME", "CONFIG_HOME", "CACHE_HOME", "RUNTIME_DIR"):
-        os.environ[f"XDG_{name}"] = str(folder / name.lower())
-    os.environ["MEMORY_GRPC__PORT"] = os.environ["MEMORY_HTTP__PORT"] = "0"
+    os.environ["HOME"] = str(folder)
+    settings = folder / ".config/agent-memory/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("grpc.port = 0\nhttp.port = 0\n")
     os.environ.pop("MEMORY_ENDPOINT", None)
     os.environ["MEMORY_PAGER"] = ""  # the demo goes on by itself
     try:
         with spinner("Starting the daemon"):
-            subprocess.run([COMMANDS / "memory-daemon", "start"], check=True, capture_output=True)
+            words = build_words("memory-daemon", "start")
+            subprocess.run(words, check=True, capture_output=True)
         yield Shell()
     finally:
         with spinner("Stopping the daemon"):
-            subprocess.run([COMMANDS / "memory-daemon", "stop"], check=False, capture_output=True)
+            words = build_words("memory-daemon", "stop")
+            subprocess.run(words, check=False, capture_output=True)
         shutil.rmtree(folder)
 
 

@@ -21,8 +21,16 @@ from typing import IO, Any, Self
 
 from agent_memory import config, launch
 from agent_memory.daemon import runtime_files
-from tests.chosen_store import choose_store, remove_store
+from tests.chosen_store import remove_store
 from tests.forked_daemons import ForkServer
+from tests.home_settings import (
+    BASE,
+    change_settings,
+    choose_home,
+    prepare_home,
+    remove_settings,
+    split_variables,
+)
 
 LAUNCHER = Path(launch.__file__).resolve()
 SECONDS = 40.0
@@ -113,16 +121,11 @@ class Home:
             "TERM": "xterm-256color",
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
-            "XDG_DATA_HOME": str(self.folder / "data"),
-            "XDG_CONFIG_HOME": str(self.folder / "config"),
-            "XDG_CACHE_HOME": str(self.folder / "cache"),
-            "XDG_RUNTIME_DIR": str(self.folder / "run"),
-            "MEMORY_GRPC__PORT": "0",
-            "MEMORY_HTTP__PORT": "0",
-            "MEMORY_EMBEDDER__PROVIDER": embedder,
         }
+        self.settings: dict[str, object] = {**BASE, "embedder.provider": embedder}
         self.work = self.folder / "work"
         self.work.mkdir()
+        prepare_home(self.environ, self.settings)
 
     def __enter__(self) -> Self:
         return self
@@ -148,24 +151,31 @@ class Home:
 
     @property
     def data(self) -> Path:
-        return self.folder / "data/agent-memory"
+        return self.folder / ".local/share/agent-memory"
 
     @property
     def config_file(self) -> Path:
-        return self.folder / "config/agent-memory/config.toml"
+        return self.folder / ".config/agent-memory/config.toml"
 
     def configure(self, text: str) -> None:
         self.config_file.parent.mkdir(parents=True, exist_ok=True)
         self.config_file.write_text(text)
-        choose_store(self.environ)
+        prepare_home(self.environ, self.settings)
 
     def read_config(self) -> str:
-        """Return what config.toml has, besides the store of this run; empty without a file."""
+        """Return what config.toml has, besides what tests add to it; empty without a file."""
         text = self.config_file.read_text() if self.config_file.exists() else ""
-        return remove_store(text, self.data)
+        return remove_settings(remove_store(text, self.data))
 
-    def command(self, program: str, *arguments: Word, launcher: Path = LAUNCHER) -> list[Word]:
-        return [sys.executable, "-I", "-S", str(launcher), program, *arguments]
+    def command(
+        self,
+        program: str,
+        *arguments: Word,
+        launcher: Path = LAUNCHER,
+        env: Mapping[str, str] | None = None,
+    ) -> list[Word]:
+        words = [sys.executable, "-I", "-S", str(launcher), program]
+        return [*words, *choose_home(self.environ, env), *arguments]
 
     def run(
         self,
@@ -176,10 +186,10 @@ class Home:
         cwd: Path | None = None,
         launcher: Path = LAUNCHER,
     ) -> Answer:
-        """Run a command, with pipes for its input and output."""
-        return self.run_words(
-            self.command(program, *arguments, launcher=launcher), given=given, env=env, cwd=cwd
-        )
+        """Run a command, with pipes for its input and output. Settings in `env`, whose names have a
+        dot, are in config.toml meanwhile."""
+        words = self.command(program, *arguments, launcher=launcher, env=env)
+        return self.run_words(words, given=given, env=env, cwd=cwd)
 
     def run_apart(
         self,
@@ -190,10 +200,12 @@ class Home:
         cwd: Path | None = None,
     ) -> Answer:
         """Run a command without a daemon and without the launcher, which is faster."""
-        choose_store(self.environ)
-        words = (program, *arguments)
-        environ = {**self.environ, **(env or {})}
-        return Answer(*ForkServer.get_shared().run(words, environ, cwd or self.work, given))
+        prepare_home(self.environ, self.settings)
+        words = (program, *choose_home(self.environ, env), *arguments)
+        variables, settings = split_variables(env)
+        environ = {**self.environ, **variables}
+        with change_settings(self.environ, settings):
+            return Answer(*ForkServer.get_shared().run(words, environ, cwd or self.work, given))
 
     def run_words(
         self,
@@ -203,33 +215,40 @@ class Home:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> Answer:
-        choose_store(self.environ)
-        done = subprocess.run(
-            words,
-            input=given,
-            env={**self.environ, **(env or {})},
-            cwd=cwd or self.work,
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        prepare_home(self.environ, self.settings)
+        variables, settings = split_variables(env)
+        with change_settings(self.environ, settings):
+            done = subprocess.run(
+                words,
+                input=given,
+                env={**self.environ, **variables},
+                cwd=cwd or self.work,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
+            )
         return Answer(done.returncode, done.stdout, done.stderr)
 
     def run_shell(self, script: str, *, given: bytes = b"") -> Answer:
-        """Run a bash script in which `$RUN` is the launcher."""
-        run = " ".join(str(word) for word in self.command("")[:-1])
-        return self.run_words(["bash", "-c", script], given=given, env={"RUN": run})
+        """Run a bash script in which `$RUN_memory`, `$RUN_daemon` and `$RUN_kontekst` are the
+        programs of this home."""
+        programs = {"memory": "memory", "daemon": "memory-daemon", "kontekst": "kontekst"}
+        env = {
+            f"RUN_{name}": " ".join(map(str, self.command(program)))
+            for name, program in programs.items()
+        }
+        return self.run_words(["bash", "-c", script], given=given, env=env)
 
     def begin(
         self, program: str, *arguments: Word, env: Mapping[str, str] | None = None
     ) -> "Running":
         """Start a command. As a context manager, it is killed at the end of the block."""
-        return self.begin_words(self.command(program, *arguments), env=env)
+        return self.begin_words(self.command(program, *arguments, env=env), env=env)
 
     def begin_words(
         self, words: Sequence[Word], *, env: Mapping[str, str] | None = None
     ) -> "Running":
-        choose_store(self.environ)
+        prepare_home(self.environ, self.settings)
         return Running(
             words,
             bufsize=0,  # bytes that nobody has read stay in the pipe
@@ -250,9 +269,9 @@ class Home:
         stdout: IO[bytes] | None = None,
         cwd: Path | None = None,
     ) -> "Screen":
-        choose_store(self.environ)
+        prepare_home(self.environ, self.settings)
         return Screen(
-            self.command(program, *arguments),
+            self.command(program, *arguments, env=env),
             {**self.environ, **(env or {})},
             cwd or self.work,
             columns,
@@ -265,7 +284,7 @@ class Home:
         running = self.pid()
         if running is not None:
             return running
-        choose_store(self.environ)
+        prepare_home(self.environ, self.settings)
         born = ForkServer.get_shared().start(self.environ, self.folder / "daemon.stderr")
         wait_until(
             lambda: born.poll() is not None or self._read_announced_pid() == born.pid, "it serves"
@@ -275,7 +294,7 @@ class Home:
 
     def fail_to_serve(self, **environ: str) -> Answer:
         """Run a daemon that fails to start, without the launcher."""
-        choose_store(self.environ)
+        prepare_home(self.environ, self.settings)
         stderr = self.folder / "daemon.stderr"
         born = ForkServer.get_shared().start({**self.environ, **environ}, stderr)
         return Answer(born.wait(SECONDS), b"", stderr.read_bytes())
@@ -327,11 +346,11 @@ class Home:
 
     def processes(self) -> list[int]:
         """Return the processes that belong to this home, by their environment."""
-        mark = f"XDG_DATA_HOME={self.environ['XDG_DATA_HOME']}\0".encode()
+        mark = f"\0HOME={self.folder}\0".encode()
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):
-                if mark in path.read_bytes():
+                if mark in b"\0" + path.read_bytes():
                     found.append(int(path.parent.name))
         return found
 

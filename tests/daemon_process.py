@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.chosen_store import choose_store
 from tests.forked_daemons import ForkedProcess, ForkServer
+from tests.home_settings import BASE, prepare_home
 from tests.memory_client import Client
 
 START_SECONDS = 30.0
@@ -35,29 +34,20 @@ class Daemon:
         home: Path,
         *,
         embedder: str = "none",
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, object] | None = None,
+        environ: Mapping[str, str] | None = None,
         uid: int | None = None,
     ) -> None:
-        self.data_dir = home / "data" / "agent-memory"
-        # Not under `home`: the path of a Unix socket may have 107 bytes, and pytest's are long.
-        self._runtime = Path(tempfile.mkdtemp(dir="/tmp", prefix="am-"))
+        self.data_dir = home / ".local/share/agent-memory"
+        self._settings = {**BASE, "embedder.provider": embedder, **(settings or {})}
+        self.home = home
         self._uid = uid
-        if uid is not None:
-            for folder in (home, self._runtime):
-                os.chown(folder, uid, uid)
         self._stderr = home / "daemon.stderr"
         self._environ = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(home),
-            "XDG_DATA_HOME": str(home / "data"),
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_CACHE_HOME": str(home / "cache"),
-            "XDG_RUNTIME_DIR": str(self._runtime),
             "TZ": "UTC",
-            "MEMORY_GRPC__PORT": "0",
-            "MEMORY_HTTP__PORT": "0",
-            "MEMORY_EMBEDDER__PROVIDER": embedder,
-            **(settings or {}),
+            **(environ or {}),
         }
         self._process: ForkedProcess | None = None
         self.port = 0
@@ -102,7 +92,7 @@ class Daemon:
 
     def start(self) -> None:
         assert self._process is None, "the daemon is running already"
-        choose_store(self._environ)
+        self._prepare()
         self._process = ForkServer.get_shared().start(self._environ, self._stderr, self._uid)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
@@ -115,9 +105,10 @@ class Daemon:
 
     def run_to_its_end(self, port: int = 0) -> "subprocess.CompletedProcess[str]":
         """A further daemon on the same folders, which is expected not to start."""
+        options = ("--home", self._environ["HOME"], "--port", str(port))
         return subprocess.run(
-            [sys.executable, "-m", "agent_memory.daemon"],
-            env={**self._environ, "MEMORY_GRPC__PORT": str(port)},
+            [sys.executable, "-m", "agent_memory.daemon", *options],
+            env=self._environ,
             capture_output=True,
             text=True,
             timeout=START_SECONDS,
@@ -154,6 +145,12 @@ class Daemon:
         """What the daemon has written to stderr, over all its starts."""
         return self._stderr.read_text() if self._stderr.exists() else ""
 
+    def _prepare(self) -> None:
+        prepare_home(self._environ, self._settings)
+        if self._uid is not None:
+            for path in (self.home, *self.home.rglob(".config/**")):
+                os.chown(path, self._uid, self._uid)
+
     def _running(self) -> ForkedProcess:
         assert self._process is not None, "the daemon is not running"
         return self._process
@@ -173,4 +170,5 @@ class Daemon:
     def _end(self) -> None:
         if self._process is not None:
             self.kill()
-        shutil.rmtree(self._runtime, ignore_errors=True)
+        if self.socket.is_absolute():
+            shutil.rmtree(self.socket.parent, ignore_errors=True)

@@ -18,6 +18,7 @@ import pytest
 
 from tests import past_conversations
 from tests.command_runner import Home, wait_until
+from tests.home_settings import describe_functions
 from tests.installed_product import (
     TOOLS,
     copy_environment,
@@ -79,24 +80,16 @@ class ReaderHome(Home):
         path = [str(self.programs), str(self.folder / ".local/bin"), self.environ["PATH"]]
         self.environ |= {
             "PATH": os.pathsep.join(path),
-            "XDG_DATA_HOME": str(self.folder / ".local/share"),
-            "XDG_CONFIG_HOME": str(self.folder / ".config"),
-            "XDG_CACHE_HOME": str(self.folder / ".cache"),
-            "MEMORY_GRPC__PORT": self.ports["50051"],
-            "MEMORY_HTTP__PORT": self.ports["8000"],
+            **describe_functions(),
             "USER": "ada",
             "SHELL": "/bin/bash",
             "GIT_CONFIG_SYSTEM": "/dev/null",
         }
+        self.settings |= {
+            "grpc.port": int(self.ports["50051"]),
+            "http.port": int(self.ports["8000"]),
+        }
         self._furnish()
-
-    @property
-    def data(self) -> Path:
-        return self.folder / ".local/share/agent-memory"
-
-    @property
-    def config_file(self) -> Path:
-        return self.folder / ".config/agent-memory/config.toml"
 
     def _choose_programs(self, words: str) -> Path:
         """Return the folder of programs that the reader of a page has before they begin."""
@@ -125,9 +118,9 @@ class ReaderHome(Home):
             (hook, {"hook_event_name": "SessionStart", "session_id": NEXT_SESSION}),
         ):
             call = {"session_id": "s-42", "cwd": str(self.project)} | given
-            program = str(self.programs / words[0])
+            program = [str(self.programs / words[0]), "--home", str(self.folder)]
             answer = self.run_words(
-                [program, *words[1:]], given=json.dumps(call).encode(), cwd=self.project
+                [*program, *words[1:]], given=json.dumps(call).encode(), cwd=self.project
             )
             assert answer.code == 0, answer
         self.finish_contents()

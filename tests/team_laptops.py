@@ -38,7 +38,7 @@ class TeamServerHome:
 
     def keep_address(self) -> None:
         """Use the present port again after a restart."""
-        self.home.environ["MEMORY_HTTP__PORT"] = str(self.web.record["http_port"])
+        self.home.settings["http.port"] = str(self.web.record["http_port"])
 
     def create_key(self, person: str, *options: str, role: str = "writer") -> str:
         of_person = (f"{person}-{next(self._numbers)}", "--person", person, "--role", role)

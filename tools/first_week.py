@@ -32,6 +32,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from home_programs import write_programs
+
+SETTINGS = 'grpc.port = 0\nhttp.port = 0\nembedder.provider = "none"\n'
 SECONDS = 30.0
 WIDE = 100
 NARROW = 60
@@ -416,15 +419,11 @@ class FreshHome:
         return {
             "PATH": os.pathsep.join([str(self.folder / "bin"), str(self._programs), *system]),
             "HOME": str(home),
-            "XDG_RUNTIME_DIR": str(home / "run"),
             "TERM": "xterm-256color",
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
             "MEMORY_PAGER": "",  # nobody is there to turn pages
             "PAGER": "cat",
-            "MEMORY_GRPC__PORT": "0",
-            "MEMORY_HTTP__PORT": "0",
-            "MEMORY_EMBEDDER__PROVIDER": "none",
         }
 
     def run(self, step: WeekStep, command: str) -> StepOutput:
@@ -443,7 +442,7 @@ class FreshHome:
             environ = self.environ(elsewhere=elsewhere)
             with suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(  # noqa: S603
-                    [self._programs / "memory-daemon", "stop"],
+                    [self.folder / "bin/memory-daemon", "stop"],
                     env=environ,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
@@ -453,8 +452,13 @@ class FreshHome:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _prepare(self) -> None:
-        for name in ("bin", "run", "laptop/run", ".config", ".local/bin", ".local/share", ".cache"):
+        for name in ("bin", "laptop", ".config", ".local/bin", ".local/share", ".cache"):
             (self.folder / name).mkdir(mode=0o700, parents=True)
+        write_programs(self.folder / "bin", self._programs)
+        for home in (self.folder, self.laptop):
+            file = home / ".config/agent-memory/config.toml"
+            file.parent.mkdir(mode=0o700, parents=True)
+            file.write_text(SETTINGS)
         for name, text in (("tab", _TAB), ("fill-in", _FILL_IN)):
             program = self.folder / "bin" / name
             program.write_text(text)

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from home_programs import write_programs
 from scripted_model import ScriptedModel, Turn, serve
 
 from plugins import FOLDER, ROOT, SKILL
@@ -57,7 +58,7 @@ class PluginTrial:
         """Run a program in the project; without `memory` on PATH if that is false."""
         programs = [self.clients / NODE, *map(Path, ("/usr/local/bin", "/usr/bin", "/bin"))]
         if memory:
-            programs.insert(0, self.venv / "bin")
+            programs[:0] = [self.home / "bin", self.venv / "bin"]
         basic = {
             "HOME": str(self.home),
             "PATH": ":".join(map(str, programs)),
@@ -354,6 +355,7 @@ def open_trial(venv: Path, clients: Path, model: ScriptedModel) -> Iterator[Plug
     (home / ".config/agent-memory").mkdir(parents=True)
     (home / ".config/agent-memory/config.toml").write_text(SETTINGS)
     project.mkdir()
+    write_programs(home / "bin", venv / "bin")
     trial = PluginTrial(home=home, project=project, venv=venv, clients=clients, model=model)
     trial.run("git", "init", "-q", "-b", "main")
     try:

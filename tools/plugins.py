@@ -18,7 +18,6 @@ from agent_memory.features.hooks.adapters.agents.hook_lists import HOOKS
 from agent_memory.features.hooks.adapters.agents.json_config import JsonInstaller
 from agent_memory.features.hooks.adapters.agents.server_tables import NAMES
 from agent_memory.features.hooks.model.installations import (
-    FORWARDED,
     MARKETPLACE,
     PLUGIN,
     Launcher,
@@ -90,10 +89,7 @@ def _build_codex() -> Iterator[tuple[str, str]]:
     yield ".agents/plugins/marketplace.json", _render_json(marketplace)
     yield f"{folder}/.codex-plugin/plugin.json", _render_json(manifest)
     yield f"{folder}/hooks/hooks.json", _render_json(_build_hooks(installer))
-    yield (
-        f"{folder}/.mcp.json",
-        _render_json(_build_servers(installer, env_vars=list(FORWARDED))),
-    )
+    yield f"{folder}/.mcp.json", _render_json(_build_servers(installer))
     yield f"{folder}/skills/{SKILL}/SKILL.md", _render_skill()
     for name, words in COMMANDS.items():
         # Codex has no commands in plugins: the user names the skill, as in "$memory:recall".
@@ -133,8 +129,8 @@ def _build_hooks(installer: JsonInstaller) -> dict[str, Any]:
     return {HOOKS: {event: [installer.build_entry(event, command)] for event in installer.events}}
 
 
-def _build_servers(installer: JsonInstaller, **more: object) -> dict[str, Any]:
-    return {installer.table.key: {NAMES[0]: {**installer.build_server(ON_PATH.server()), **more}}}
+def _build_servers(installer: JsonInstaller) -> dict[str, Any]:
+    return {installer.table.key: {NAMES[0]: installer.build_server(ON_PATH.server())}}
 
 
 def _render_skill() -> str:

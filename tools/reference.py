@@ -27,8 +27,13 @@ Settings come from five places, and later ones win: the defaults below,
 `~/.config/agent-memory/config.toml` (or the file of `-c/--config`), `memory.toml` at the project's
 root, environment variables, flags.
 
-- Each key is also an environment variable: `grpc.port` is `MEMORY_GRPC__PORT`. Separate the items
-  of a list with commas.
+- A repository can choose the variables with which an agent starts hooks and commands there. So a
+  variable can only tighten what a project's file can, everywhere: `MEMORY_HOOKS__ENABLED=false` is
+  `hooks.enabled`. The keys marked with "variable" in the tables also have one that counts for a
+  daemon that you start with `memory-daemon start`: `MEMORY_GRPC__PORT` is `grpc.port`. Every other
+  variable is ignored, with a note. Separate the items of a list with commas.
+- `--home FOLDER`, the first argument of every program, uses another home: for a second memory, for
+  tests, in containers. Without it, your home is that of the password database, and not `HOME`.
 - A project's `memory.toml` can only tighten your settings, as the tables say, because anyone may
   have written it. Everything else in it is ignored, with a note.
 - `memory config list` shows the current values and where each comes from. `memory config set` and
@@ -85,7 +90,7 @@ def settings() -> str:
 
 def acts(key: config.Key) -> str:
     tightened = f"; a project may {key.project.words}" if key.project else ""
-    return ACTS[key.applies] + tightened
+    return ACTS[key.applies] + tightened + ("; variable" if key.variable else "")
 
 
 def commands() -> str:

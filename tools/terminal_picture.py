@@ -96,14 +96,11 @@ class Terminal:
             "TERM": "xterm-256color",
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
-            "XDG_DATA_HOME": str(home / "data"),
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_CACHE_HOME": str(home / "cache"),
-            "XDG_RUNTIME_DIR": str(home / "run"),
-            "MEMORY_GRPC__PORT": "0",
-            "MEMORY_HTTP__PORT": "0",
             "MEMORY_CLI__PAGER": "false",  # nobody would leave it
         }
+        settings = home / ".config/agent-memory/config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text("grpc.port = 0\nhttp.port = 0\n")
         # A repository, as projects are: elsewhere `capture` notes that a memory is not shared.
         subprocess.run(  # noqa: S603
             ("git", "init", "--quiet", str(self._folder)),  # noqa: S607
@@ -148,7 +145,7 @@ class Terminal:
 
     def _words(self, command: str) -> list[str]:
         program, *arguments = shlex.split(command)
-        return [str(COMMANDS / program), *arguments]
+        return [str(COMMANDS / program), "--home", self._environ["HOME"], *arguments]
 
 
 def _read(terminal: int) -> bytes:

@@ -4,8 +4,9 @@ Later layers win: defaults, the user's config.toml, memory.toml at the project's
 variables, flags. The daemon reads its settings once, at its start and without a project. Each
 command of a caller reads them again. A project's file may only tighten the user's settings, because
 anybody may have written it. `project` of a setting says how; a setting without it is the user's
-alone. A setting `by_hand` can be loosened only in the user's file, because a repository can make an
-agent start the daemon, or call hooks, with variables of its choice.
+alone. A repository can also choose the variables with which an agent starts commands and hooks: so
+a variable may tighten what a project's file may. Any other counts only if its setting is marked
+`variable`, and only for a daemon that a person starts with `memory-daemon start`.
 """
 
 import os
@@ -21,6 +22,7 @@ from typing import Any, Literal, get_args, get_origin
 from agent_memory.kernel import spelling, toml_lines
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.text import globs
+from agent_memory.launcher.environment import find_runtime
 from agent_memory.platform import time_zone
 from agent_memory.platform.files import read_regular
 
@@ -103,9 +105,11 @@ EXTEND = ProjectOverride("add some", lambda users, own: list(dict.fromkeys((*use
 
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
-    """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `rule`, `by_hand`; `words`, for
-    a list that may be written as one line; `file`, for the path of a file; `private`, for a value
-    that may hold a password and is not quoted; `project`, a ProjectOverride."""
+    """Define a setting. `limits`: `minimum`, `maximum`, `choices`, `rule`; `words`, for a list that
+    may be written as one line; `file`, for the path of a file; `private`, for a value that may hold
+    a password and is not quoted; `project`, a ProjectOverride; `variable`, for a setting whose
+    variable counts for a daemon that is started by hand. Mark none that says where data goes or
+    comes from, which program runs, or who is let in."""
     metadata = {"doc": doc, "applies": applies, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -127,11 +131,11 @@ def personal(default: Any, doc: str, **limits: Any) -> Any:
 def consent(default: Any, doc: str, **limits: Any) -> Any:
     """Define a setting that says what may be recorded. It takes effect with the next hook. Agents
     cannot change it; projects and variables can only tighten it."""
-    return personal(default, doc, by_hand=True, **limits)
+    return personal(default, doc, **limits)
 
 
 def port(default: int, doc: str) -> Any:
-    return setting(default, doc, minimum=0, maximum=65535)
+    return setting(default, doc, minimum=0, maximum=65535, variable=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,14 +147,12 @@ class StorageSettings:
         " `postgresql://me@db.example/memory`; needs the extra `postgres`. It works only in"
         " config.toml: your data goes there.",
         rule=DATABASE_ADDRESS,
-        by_hand=True,
         private=True,
     )
     tenant: str = setting(
         "default",
         "Whose memory this is in the database of `storage.url`; several daemons may share it.",
         rule=TENANT,
-        by_hand=True,
     )
 
 
@@ -160,7 +162,6 @@ class TeamSettings:
         False,
         "Serve a team: every request needs a key or a token of a person, whose role and projects"
         " count. It works only in config.toml.",
-        by_hand=True,
     )
     audit_reads: bool = setting(
         False, "Enter reads into the audit log too, not only writes, refusals and administration."
@@ -172,29 +173,25 @@ class TeamSettings:
         "",
         "OpenID Connect: the issuer whose tokens count beside keys, such as https://login.example;"
         " needs the extra `team`.",
-        by_hand=True,
     )
-    oidc_audience: str = setting("", "The audience that tokens must be for.", by_hand=True)
+    oidc_audience: str = setting("", "The audience that tokens must be for.")
     oidc_client_id: str = setting(
-        "", "The client with which people log in on their machines (device flow).", by_hand=True
+        "", "The client with which people log in on their machines (device flow)."
     )
     oidc_person_claim: str = setting(
-        "sub", "The claim that names the person; a path with dots goes into others.", by_hand=True
+        "sub", "The claim that names the person; a path with dots goes into others."
     )
-    oidc_role_claim: str = setting(
-        "", "The claim with roles or groups, for `team.oidc_roles`.", by_hand=True
-    )
+    oidc_role_claim: str = setting("", "The claim with roles or groups, for `team.oidc_roles`.")
     oidc_roles: list[str] = setting(
-        [], "What they mean here: `engineers=writer`. The highest counts.", by_hand=True
+        [], "What they mean here: `engineers=writer`. The highest counts."
     )
     oidc_default_role: str = setting(
         "",
         "The role of people who have none of these; empty refuses them.",
         choices=("", "reader", "writer"),
-        by_hand=True,
     )
     oidc_project_claim: str = setting(
-        "", "The claim that lists the only projects a person sees; empty: all.", by_hand=True
+        "", "The claim that lists the only projects a person sees; empty: all."
     )
 
 
@@ -207,18 +204,19 @@ class GrpcSettings:
         "Require a bearer key for `memory.*` over TCP, unless the caller is verified to be the"
         " daemon's own user. `false` lets in everyone on this machine, and works only in"
         " config.toml.",
-        by_hand=True,
     )
     tls_cert: str = setting(
         "",
         "Certificate with its chain (PEM file). If set, gRPC needs TLS, and `grpc.host` may be an"
         " address that other machines reach.",
         file=True,
+        variable=True,
     )
     tls_key: str = setting(
         "",
         "Private key of the certificate (PEM file). Only its owner may have access to it.",
         file=True,
+        variable=True,
     )
 
 
@@ -245,17 +243,19 @@ class HttpSettings:
         "",
         "Certificate with its chain (PEM file). If set, HTTPS is served instead of HTTP.",
         file=True,
+        variable=True,
     )
     tls_key: str = setting(
         "",
         "Private key of the certificate (PEM file). Only its owner may have access to it.",
         file=True,
+        variable=True,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    level: str = setting("info", "Lowest level that is logged.", choices=LEVELS)
+    level: str = setting("info", "Lowest level that is logged.", choices=LEVELS, variable=True)
     max_bytes: int = setting(
         10 << 20, "Size at which the log file is rotated, in bytes.", minimum=1 << 16
     )
@@ -315,27 +315,22 @@ class UpstreamSettings:
         "Address of your team's server, such as `https://memory.example`: `memory remote add` sets"
         " it. It works only in config.toml.",
         rule=SERVER_ADDRESS,
-        by_hand=True,
     )
-    name: str = personal(
-        "team", "What your team's server is called in output.", rule=TENANT, by_hand=True
-    )
+    name: str = personal("team", "What your team's server is called in output.", rule=TENANT)
     projects: list[str] = personal(
         [],
         "Projects whose events, memories and facts go to your team's server; `user` are your own"
         " memories, which no other person gets. Empty: nothing leaves. It works only in"
         " config.toml.",
         rule=SHARED_PROJECTS,
-        by_hand=True,
     )
     recall: bool = personal(
-        True, "Ask your team's server too when you or an agent recall something.", by_hand=True
+        True, "Ask your team's server too when you or an agent recall something."
     )
     certificates: str = personal(
         "",
         "PEM file with the certificate authority of your team's server, if it has its own.",
         file=True,
-        by_hand=True,
     )
     erase_hours: int = personal(
         24,
@@ -344,7 +339,6 @@ class UpstreamSettings:
         " erases it at once. 0: nothing waits. It works only in config.toml.",
         minimum=0,
         maximum=2_160,
-        by_hand=True,
     )
 
 
@@ -396,13 +390,14 @@ class SummarizerSettings:
         " and writes the answer to standard output, such as `claude -p --model haiku`. It works"
         " only in config.toml, and runs without a shell.",
         words=True,
-        by_hand=True,
     )
     base_url: str = setting("", "Address of the API; empty: the provider's own.")
     model: str = setting("", "Name of the model.")
+    api_key_file: str = setting("", "File with the API key and nothing else.", file=True)
     api_key_env: str = setting(
         "",
-        "Environment variable with the API key; it reaches the daemon if it starts with MEMORY_.",
+        "Environment variable with the API key, without `api_key_file`; it reaches only a daemon"
+        " that you start with `memory-daemon start`, and only if it begins with MEMORY_.",
     )
     daily_token_budget: int = setting(500_000, "Most tokens per day; 0: no limit.", minimum=0)
 
@@ -417,9 +412,11 @@ class EmbedderSettings:
     )
     model: str = setting("", "Name of the model; empty: the provider's default.")
     base_url: str = setting("", "Address of the API; empty: the provider's own.")
+    api_key_file: str = setting("", "File with the API key and nothing else.", file=True)
     api_key_env: str = setting(
         "",
-        "Environment variable with the API key; it reaches the daemon if it starts with MEMORY_.",
+        "Environment variable with the API key, without `api_key_file`; it reaches only a daemon"
+        " that you start with `memory-daemon start`, and only if it begins with MEMORY_.",
     )
 
 
@@ -444,9 +441,11 @@ class LlamaSettings:
     endpoint: str = setting(
         "", "Address of an OpenAI-compatible server to use instead of starting llama-server."
     )
+    api_key_file: str = setting("", "File with the API key and nothing else.", file=True)
     api_key_env: str = setting(
         "",
-        "Environment variable with the API key; it reaches the daemon if it starts with MEMORY_.",
+        "Environment variable with the API key, without `api_key_file`; it reaches only a daemon"
+        " that you start with `memory-daemon start`, and only if it begins with MEMORY_.",
     )
 
 
@@ -584,7 +583,6 @@ class HooksSettings:
         True,
         "Let what was captured by a signal wait for your review (`memory review`) before it counts"
         " as settled and is shared. `false` works only in config.toml.",
-        by_hand=True,
     )
     session_start: SessionStartHookSettings = field(default_factory=SessionStartHookSettings)
     user_prompt: UserPromptHookSettings = field(default_factory=UserPromptHookSettings)
@@ -630,7 +628,7 @@ class Key:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     rule: Rule | None = None
-    by_hand: bool = False
+    variable: bool = False
     words: bool = False
     file: bool = False
     private: bool = False
@@ -673,7 +671,7 @@ class LoadedSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """The folders of the user, by the XDG variables."""
+    """The folders of the user."""
 
     config: Path
     data: Path
@@ -686,20 +684,15 @@ class Folders:
 
 
 def folders(environ: Mapping[str, str]) -> Folders:
-    home = Path(environ.get("HOME") or "/")
-
-    def base(name: str, fallback: str) -> Path:
-        # XDG: ignore a relative path.
-        value = environ.get(name, "")
-        return (Path(value) if value.startswith("/") else home / fallback) / "agent-memory"
-
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    cache = base("XDG_CACHE_HOME", ".cache")
+    """Return the folders below HOME, which `launcher.environment` has made safe."""
+    home = environ.get("HOME") or "/"
+    cache = Path(home, ".cache/agent-memory")
+    runtime = find_runtime(home)
     return Folders(
-        config=base("XDG_CONFIG_HOME", ".config"),
-        data=base("XDG_DATA_HOME", ".local/share"),
+        config=Path(home, ".config/agent-memory"),
+        data=Path(home, ".local/share/agent-memory"),
         cache=cache,
-        runtime=Path(runtime) / "agent-memory" if runtime.startswith("/") else cache / "run",
+        runtime=Path(runtime, "agent-memory") if runtime else cache / "run",
     )
 
 
@@ -709,8 +702,10 @@ def load(
     file: Path | None = None,
     project_dir: Path | None = None,
     flags: Mapping[str, Any] | None = None,
+    started_by_hand: bool = False,
 ) -> LoadedSettings:
-    """Load the layers that apply. `file` replaces the user's config.toml and must exist."""
+    """Load the layers that apply. `file` replaces the user's config.toml and must exist. Only a
+    daemon that is `started_by_hand` follows the variables of marked settings."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     ignored: list[str] = []
@@ -740,17 +735,20 @@ def load(
             elif not tighten(key, key.project, value, str(project_file)):
                 ignored.append(f"{name} in {project_file}: a project may only {key.project.words}")
     for variable, name, text in _variables(environ):
-        key = KEYS[name]
-        value = _from_text(key, text, variable)
-        if key.by_hand and key.project is not None:
-            if not tighten(key, key.project, value, variable):
-                ignored.append(f"{variable}: a variable may only {key.project.words}")
-        elif key.by_hand and value != key.default:
-            # Free text may hold a password: that of `storage.url` does.
-            to = f" to {text}" if key.type is bool or key.choices else ""
-            ignored.append(f"{variable}: only {user_file} may set {name}{to}")
+        known = KEYS.get(name)
+        if known is not None and known.project is not None:
+            value = _from_text(known, text, variable)
+            if not tighten(known, known.project, value, variable):
+                ignored.append(f"{variable}: a variable may only {known.project.words}")
+        elif known is not None and known.variable and started_by_hand:
+            overlay(name, _from_text(known, text, variable), variable)
+        elif known is None:
+            ignored.append(f"{variable}: unknown setting {name!r}{_nearest(name)}")
+        elif known.variable:
+            ignored.append(f"{variable}: it counts only for `memory-daemon start`: set {name}")
         else:
-            overlay(name, value, variable)
+            ignored.append(f"{variable}: variables do not count here: set {name} in {user_file}")
+    ignored += _list_moved(environ)
     for name, value in (flags or {}).items():
         if value is not None:
             overlay(name, _check_value(find_key(name), value, "the command line"), "flag")
@@ -773,9 +771,9 @@ def find_key(name: str) -> Key:
 
 
 def find_variable(environ: Mapping[str, str], key: Key) -> str:
-    """Return the variable that counts instead of the user's file, or an empty text."""
+    """Return the variable that tightens what is in the user's file, or an empty text."""
     variable = ENVIRONMENT_PREFIX + key.name.upper().replace(".", "__")
-    return variable if variable in environ and not key.by_hand else ""
+    return variable if variable in environ and key.project is not None else ""
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -878,16 +876,23 @@ def _flatten(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
 
 
 def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Yield each variable with its setting and text: MEMORY_GRPC__PORT is grpc.port. Ignore
-    variables outside the known sections, which belong to other programs."""
+    """Yield each variable with its setting and text: MEMORY_GRPC__PORT is grpc.port. Leave out
+    those outside the known sections, which belong to other programs."""
     for variable, text in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
             continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".")
-        if name in KEYS:
+        if _is_section(name.split(".", maxsplit=1)[0]):
             yield variable, name, text
-        elif _is_section(name.split(".", maxsplit=1)[0]):
-            raise ConfigError(f"{variable}: unknown setting {name!r}{_nearest(name)}")
+
+
+def _list_moved(environ: Mapping[str, str]) -> Iterator[str]:
+    """Describe each folder of ours that an XDG variable names, if it is there and not used."""
+    places = folders(environ)
+    for variable, used in (("XDG_DATA_HOME", places.data), ("XDG_CONFIG_HOME", places.config)):
+        named = Path(environ.get(variable, ""), used.name)
+        if named.is_absolute() and named.exists() and named.resolve() != used.resolve():
+            yield f"{variable}: to use {named}, move it to {used}, or link it there: `ln -s`"
 
 
 def _is_section(name: str) -> bool:

@@ -38,7 +38,7 @@ OPENSSL = which("openssl") or ""
 @pytest.fixture
 def at_home(shared_daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Daemon:
     """This process has the same folders as the daemon."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(shared_daemon.data_dir.parent))
+    monkeypatch.setenv("HOME", str(shared_daemon.home))
     monkeypatch.delenv("MEMORY_ENDPOINT", raising=False)
     return shared_daemon
 
@@ -107,7 +107,7 @@ def test_the_port_is_taken_where_the_socket_is_out_of_reach(
     record.write_text(
         json.dumps({"pid": 1, "grpc_port": shared_daemon.port, "grpc_socket": "/nowhere/g.sock"})
     )
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("MEMORY_ENDPOINT", raising=False)
 
     with face.connect_default() as client:
@@ -118,7 +118,7 @@ def test_a_daemon_that_was_killed_is_not_found_by_its_record(
     face: Face, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.kill()
-    monkeypatch.setenv("XDG_DATA_HOME", str(daemon.data_dir.parent))
+    monkeypatch.setenv("HOME", str(daemon.home))
     monkeypatch.delenv("MEMORY_ENDPOINT", raising=False)
 
     with pytest.raises(ConnectionFailed) as caught, face.connect_default():

@@ -71,9 +71,7 @@ def test_endpoints(text: str, target: str | None, tls: bool, loopback: bool) -> 
 @pytest.mark.parametrize(
     ("environ", "path"),
     [
-        ({"XDG_DATA_HOME": "/d", "HOME": "/h"}, "/d/agent-memory/daemon.json"),
-        ({"XDG_DATA_HOME": "", "HOME": "/h"}, "/h/.local/share/agent-memory/daemon.json"),
-        ({"XDG_DATA_HOME": "d", "HOME": "/h"}, "/h/.local/share/agent-memory/daemon.json"),
+        ({"XDG_DATA_HOME": "/d", "HOME": "/h"}, "/h/.local/share/agent-memory/daemon.json"),
         ({"HOME": "/h"}, "/h/.local/share/agent-memory/daemon.json"),
         ({}, "/.local/share/agent-memory/daemon.json"),
     ],
@@ -83,10 +81,10 @@ def test_the_record_is_in_the_data_folder(environ: dict[str, str], path: str) ->
 
 
 def found(data: Path, record: object = None, **environ: str) -> list[str]:
-    environ["XDG_DATA_HOME"] = str(data)
+    environ["HOME"] = str(data)
     if record is not None:
         path = record_path(environ)
-        path.parent.mkdir()
+        path.parent.mkdir(parents=True)
         path.write_text(record if isinstance(record, str) else json.dumps(record))
     return [endpoint.name for endpoint in discover(environ)]
 
@@ -127,12 +125,12 @@ def test_an_environment_that_names_no_endpoint_is_an_error(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("record", ["", "{", "[1]", "\ud7ff", {}, {"pid": 1}])
 def test_a_damaged_record_is_named(tmp_path: Path, record: object) -> None:
-    with pytest.raises(ConnectionFailed, match=str(record_path({"XDG_DATA_HOME": str(tmp_path)}))):
+    with pytest.raises(ConnectionFailed, match=str(record_path({"HOME": str(tmp_path)}))):
         found(tmp_path, record)
 
 
 def test_a_record_that_may_not_be_read_is_named(tmp_path: Path) -> None:
-    record_path({"XDG_DATA_HOME": str(tmp_path)}).mkdir(parents=True)
+    record_path({"HOME": str(tmp_path)}).mkdir(parents=True)
 
     with pytest.raises(ConnectionFailed, match=r"daemon\.json cannot be read"):
         found(tmp_path)
@@ -145,8 +143,8 @@ class TestAPortOfYourOwnDaemon:
     def data(self) -> Iterator[Path]:
         """A data folder with the record of a daemon on port 7, whose socket answers."""
         folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="ame-"))
-        record = record_path({"XDG_DATA_HOME": str(folder)})
-        record.parent.mkdir()
+        record = record_path({"HOME": str(folder)})
+        record.parent.mkdir(parents=True)
         path = folder / "grpc.sock"
         record.write_text(json.dumps({"grpc_port": 7, "grpc_socket": str(path)}))
         with socket.socket(socket.AF_UNIX) as listener:
@@ -159,7 +157,7 @@ class TestAPortOfYourOwnDaemon:
         "written", ["http://127.0.0.1:7", "127.0.0.1:7", "http://[::1]:7", "http://localhost:7/"]
     )
     def test_is_its_socket(self, data: Path, written: str) -> None:
-        environ = {"XDG_DATA_HOME": str(data)}
+        environ = {"HOME": str(data)}
         assert resolve(written, None, environ).name == f"unix:{data}/grpc.sock"
         named = {**environ, "MEMORY_ENDPOINT": written}
         assert [each.name for each in discover(named)] == [f"unix:{data}/grpc.sock"]
@@ -169,17 +167,17 @@ class TestAPortOfYourOwnDaemon:
         ["http://127.0.0.1:8", "http://192.168.0.1:7", "https://localhost:7", "unix:/other.sock"],
     )
     def test_any_other_address_is_taken_as_written(self, data: Path, written: str) -> None:
-        assert resolve(written, None, {"XDG_DATA_HOME": str(data)}).name == written
+        assert resolve(written, None, {"HOME": str(data)}).name == written
 
     def test_with_a_key_it_is_taken_as_written(self, data: Path) -> None:
-        environ = {"XDG_DATA_HOME": str(data)}
+        environ = {"HOME": str(data)}
         assert resolve("localhost:7", "am_key", environ).name == "localhost:7"
 
     def test_a_socket_that_a_killed_daemon_has_left_is_not_taken(self, data: Path) -> None:
         left = data / "left.sock"
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(left))
-        environ = {"XDG_DATA_HOME": str(data)}
+        environ = {"HOME": str(data)}
         record_path(environ).write_text(json.dumps({"grpc_port": 7, "grpc_socket": str(left)}))
         assert resolve("localhost:7", None, environ).name == "localhost:7"
 
@@ -187,7 +185,7 @@ class TestAPortOfYourOwnDaemon:
         "record", ["", "[1]", "{}", '{"grpc_port": 7}', '{"grpc_port": 7, "grpc_socket": "x"}']
     )
     def test_a_damaged_record_says_nothing(self, data: Path, record: str) -> None:
-        environ = {"XDG_DATA_HOME": str(data)}
+        environ = {"HOME": str(data)}
         record_path(environ).write_text(record)
         assert resolve("localhost:7", None, environ).name == "localhost:7"
         record_path(environ).unlink()

@@ -348,7 +348,7 @@ class TestConnecting:
         self, shared_daemon: Daemon, monkeypatch: pytest.MonkeyPatch, name: str
     ) -> None:
         monkeypatch.delenv("MEMORY_ENDPOINT", raising=False)
-        monkeypatch.setenv("XDG_DATA_HOME", str(shared_daemon.data_dir.parent))
+        monkeypatch.setenv("HOME", str(shared_daemon.home))
 
         async def awaited() -> None:
             async with AgentMemorySaver.connect_default() as saver:

@@ -46,7 +46,7 @@ class Scene:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.disk = Path(home.environ["XDG_DATA_HOME"])
+        self.disk = home.data.parent
         self.project = git_repositories.make_repository(self.disk / "project")
         remote = git_repositories.make_repository(home.folder / "remote.git", bare=True)
         self.project.git("remote", "add", "origin", str(remote.folder))

@@ -59,6 +59,7 @@ class Namespace:
     def serve(self, home: Home) -> "subprocess.Popen[bytes]":
         """Start a daemon inside. Commands reach it by its Unix socket."""
         words = ["ip", "netns", "exec", self.name, sys.executable, "-m", "agent_memory.daemon"]
+        words += ["--home", str(home.folder)]
         born = subprocess.Popen(  # our own daemon
             words,
             env=home.environ,
@@ -109,11 +110,11 @@ class Trial:
         server = self.homes[0]
         self._write(server.folder / "cert.pem", certificate.cert_chain_pems[0].bytes())
         self._write(server.folder / "key.pem", certificate.private_key_pem.bytes())
-        server.environ |= {
-            "MEMORY_HTTP__HOST": SERVER,
-            "MEMORY_HTTP__PORT": str(PORT),
-            "MEMORY_HTTP__TLS_CERT": str(server.folder / "cert.pem"),
-            "MEMORY_HTTP__TLS_KEY": str(server.folder / "key.pem"),
+        server.settings |= {
+            "http.host": SERVER,
+            "http.port": str(PORT),
+            "http.tls_cert": str(server.folder / "cert.pem"),
+            "http.tls_key": str(server.folder / "key.pem"),
         }
         self.processes = [
             space.serve(home) for space, home in zip(self.spaces, self.homes, strict=True)

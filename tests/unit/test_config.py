@@ -16,6 +16,7 @@ from agent_memory.config import Key
 from agent_memory.interfaces import config_file
 from agent_memory.interfaces.hooks import preferences
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.launcher import environment
 
 DEFAULTS = config.Settings()
 
@@ -94,26 +95,27 @@ class TestLayers:
             "cli.progress": str(user_file),
         }
 
-    def test_the_environment_wins_over_both_files(
+    def test_a_variable_that_tightens_wins_over_both_files(
         self, environ: dict[str, str], user_file: Path, project: Path
     ) -> None:
-        user_file.write_text('[cli]\ndefault_format = "yaml"\n')
-        (project / "memory.toml").write_text('[cli]\ndefault_format = "json"\n')
-        environ["MEMORY_CLI__DEFAULT_FORMAT"] = "markdown"
+        user_file.write_text("[cli]\ncolor = true\n")
+        (project / "memory.toml").write_text("[cli]\ncolor = true\n")
+        environ["MEMORY_CLI__COLOR"] = "false"
         loaded = config.load(environ, project_dir=project)
-        assert loaded.settings.cli.default_format == "markdown"
-        assert loaded.sources == {"cli.default_format": "MEMORY_CLI__DEFAULT_FORMAT"}
+        assert loaded.settings.cli.color is False
+        assert loaded.sources == {"cli.color": "MEMORY_CLI__COLOR"}
 
     def test_flags_win_over_all(self, environ: dict[str, str], user_file: Path) -> None:
         user_file.write_text("[grpc]\nport = 1\n")
         environ["MEMORY_GRPC__PORT"] = "2"
-        loaded = config.load(environ, flags={"grpc.port": 3})
+        loaded = config.load(environ, flags={"grpc.port": 3}, started_by_hand=True)
         assert loaded.settings.grpc.port == 3
         assert loaded.sources == {"grpc.port": "flag"}
 
     def test_a_flag_that_was_not_given_changes_nothing(self, environ: dict[str, str]) -> None:
         environ["MEMORY_GRPC__PORT"] = "2"
-        loaded = config.load(environ, flags={"grpc.port": None, "http.port": None})
+        flags = {"grpc.port": None, "http.port": None}
+        loaded = config.load(environ, flags=flags, started_by_hand=True)
         assert loaded.settings.grpc.port == 2
         assert loaded.sources == {"grpc.port": "MEMORY_GRPC__PORT"}
 
@@ -282,9 +284,7 @@ class TestProjectFile:
 
     def test_every_setting_is_the_users_alone_unless_it_says_how_it_is_tightened(self) -> None:
         tightened = {key.name for key in config.KEYS.values() if key.project}
-        assert all(
-            config.KEYS[name].applies == "live" or config.KEYS[name].by_hand for name in tightened
-        )
+        assert all(config.KEYS[name].applies in ("live", "personal") for name in tightened)
         assert not {"memories.remote", "cli.default_format"} & tightened
 
     @pytest.mark.parametrize("kind", ["fifo", "link", "device", "sparse", "long"])
@@ -540,15 +540,18 @@ class TestWords:
         user_file.write_text("summarizer.command = ['claude', '-p']")
         loaded = config.load(environ | {"MEMORY_SUMMARIZER__COMMAND": "sh evil.sh"})
         assert loaded.settings.summarizer.command == ["claude", "-p"]
-        assert loaded.ignored == (
-            f"MEMORY_SUMMARIZER__COMMAND: only {user_file} may set summarizer.command",
-        )
+        assert loaded.ignored == (refuse("summarizer.command", user_file),)
 
     def test_a_warning_repeats_no_password(self, environ: dict[str, str], user_file: Path) -> None:
         address = "postgresql://ada:s3cr3tpass@db.example/memory"
         loaded = config.load(environ | {"MEMORY_STORAGE__URL": address})
         assert loaded.settings.storage.url == ""
-        assert loaded.ignored == (f"MEMORY_STORAGE__URL: only {user_file} may set storage.url",)
+        assert loaded.ignored == (refuse("storage.url", user_file),)
+
+
+def refuse(name: str, user_file: Path) -> str:
+    variable = f"MEMORY_{name.upper().replace('.', '__')}"
+    return f"{variable}: variables do not count here: set {name} in {user_file}"
 
 
 class TestConsent:
@@ -613,16 +616,7 @@ class TestByHand:
         loaded = config.load(environ | {"MEMORY_GRPC__REQUIRE_KEY": text})
         assert loaded.settings.grpc.require_key is True
         assert loaded.sources == {}
-        assert loaded.ignored == (
-            f"MEMORY_GRPC__REQUIRE_KEY: only {user_file} may set grpc.require_key to {text}",
-        )
-
-    def test_the_environment_may_close_what_the_file_opens(
-        self, environ: dict[str, str], user_file: Path
-    ) -> None:
-        user_file.write_text("grpc.require_key = false")
-        loaded = config.load(environ | {"MEMORY_GRPC__REQUIRE_KEY": "true"})
-        assert loaded.settings.grpc.require_key is True
+        assert loaded.ignored == (refuse("grpc.require_key", user_file),)
 
     def test_a_project_may_not(self, environ: dict[str, str], tmp_path: Path) -> None:
         (tmp_path / "memory.toml").write_text("grpc.require_key = false")
@@ -637,27 +631,61 @@ class TestReview:
     ) -> None:
         loaded = config.load(environ | {"MEMORY_HOOKS__REVIEW": "false"})
         assert loaded.settings.hooks.review is True
-        assert loaded.ignored == (
-            f"MEMORY_HOOKS__REVIEW: only {user_file} may set hooks.review to false",
-        )
+        assert loaded.ignored == (refuse("hooks.review", user_file),)
         user_file.write_text("hooks.review = false")
         assert config.load(environ).settings.hooks.review is False
 
 
 class TestEnvironment:
+    """A repository can choose the variables of hooks and commands that an agent runs there."""
+
+    # None of them says where data goes or comes from, which program runs, or who is let in.
+    BY_HAND: ClassVar = {
+        "grpc.port", "grpc.tls_cert", "grpc.tls_key", "http.port", "http.tls_cert", "http.tls_key",
+        "log.level",
+    }  # fmt: skip
+
+    def test_the_list_of_those_that_count_is_closed(self) -> None:
+        assert {name for name, key in config.KEYS.items() if key.variable} == self.BY_HAND
+
+    @pytest.mark.parametrize("by_hand", [False, True])
+    @pytest.mark.parametrize("key", config.KEYS.values(), ids=lambda key: key.name)
+    def test_a_variable_only_tightens_unless_its_setting_is_marked(
+        self, environ: dict[str, str], key: Key, by_hand: bool
+    ) -> None:
+        assert key.project is None or not key.variable
+        for value in list_other_values(key):
+            variables = environ | {variable_of(key): as_text(value)}
+            loaded = config.load(variables, started_by_hand=by_hand)
+            if key.project is not None:
+                assert loaded.value(key.name) == key.project.combine(key.default, value)
+            elif key.variable and by_hand:
+                assert loaded.value(key.name) == value
+                assert loaded.sources == {key.name: variable_of(key)}
+            else:
+                assert loaded.settings == DEFAULTS
+                assert loaded.sources == {}
+                (reason,) = loaded.ignored
+                assert reason.startswith(f"{variable_of(key)}: ")
+                assert key.name in reason
+
+    @pytest.mark.parametrize("by_hand", [False, True])
+    @pytest.mark.parametrize("key", config.KEYS.values(), ids=lambda key: key.name)
+    def test_one_that_does_not_count_may_be_nonsense(
+        self, environ: dict[str, str], key: Key, by_hand: bool
+    ) -> None:
+        counts = key.project is not None or (key.variable and by_hand)
+        if not counts:
+            variables = environ | {variable_of(key): "\0nonsense"}
+            assert config.load(variables, started_by_hand=by_hand).settings == DEFAULTS
+
     @pytest.mark.parametrize(
         ("variable", "name", "text", "value"),
         [
             ("MEMORY_GRPC__PORT", "grpc.port", "0", 0),
-            ("MEMORY_GRPC__REQUIRE_KEY", "grpc.require_key", "true", True),
-            ("MEMORY_SCHEDULER__ENABLED", "scheduler.enabled", "0", False),
-            ("MEMORY_CLI__COLOR", "cli.color", "Off", False),
-            ("MEMORY_CLI__COLOR", "cli.color", "YES", True),
-            ("MEMORY_STORAGE__PATH", "storage.path", "/a b", "/a b"),
-            ("MEMORY_STORAGE__PATH", "storage.path", "", ""),
+            ("MEMORY_HTTP__TLS_CERT", "http.tls_cert", "/a b", "/a b"),
             ("MEMORY_HOOKS__ENABLED", "hooks.enabled", "false", False),
-            ("MEMORY_HOOKS__PRE_COMPACT__CONFIDENCE_THRESHOLD",
-             "hooks.pre_compact.confidence_threshold", "0.5", 0.5),
+            ("MEMORY_CLI__COLOR", "cli.color", "Off", False),
             ("MEMORY_HOOKS__PRE_COMPACT__CONFIDENCE_THRESHOLD",
              "hooks.pre_compact.confidence_threshold", "1", 1.0),
             ("MEMORY_HOOKS__POST_TOOL_USE__TRIGGER_TOOLS", "hooks.post_tool_use.trigger_tools",
@@ -669,25 +697,32 @@ class TestEnvironment:
     def test_two_underscores_stand_between_levels(
         self, environ: dict[str, str], variable: str, name: str, text: str, value: Any
     ) -> None:
-        loaded = config.load(environ | {variable: text})
+        loaded = config.load(environ | {variable: text}, started_by_hand=True)
         assert loaded.value(name) == value
         assert loaded.sources == {name: variable}
-
-    def test_every_key_has_a_variable(self, environ: dict[str, str]) -> None:
-        given_values = {variable_of(key): as_text(key.default) for key in config.KEYS.values()}
-        loaded = config.load(environ | given_values)
-        assert loaded.settings == DEFAULTS
-        tightened = {name for name, key in config.KEYS.items() if key.by_hand and key.project}
-        assert set(loaded.sources) == set(config.KEYS) - tightened
 
     def test_an_unknown_key_is_named_with_its_variable_and_the_nearest_known_one(
         self, environ: dict[str, str]
     ) -> None:
-        with pytest.raises(ConfigError) as told:
-            config.load(environ | {"MEMORY_GRPC__PRT": "1"})
-        assert str(told.value) == (
-            "MEMORY_GRPC__PRT: unknown setting 'grpc.prt'; did you mean 'grpc.port'?"
+        assert config.load(environ | {"MEMORY_GRPC__PRT": "1"}).ignored == (
+            "MEMORY_GRPC__PRT: unknown setting 'grpc.prt'; did you mean 'grpc.port'?",
         )
+
+    @pytest.mark.parametrize("variable", ["XDG_DATA_HOME", "XDG_CONFIG_HOME"])
+    def test_a_folder_that_is_not_used_any_more_is_named(
+        self, environ: dict[str, str], tmp_path: Path, variable: str
+    ) -> None:
+        moved = tmp_path / "moved"
+        assert config.load(environ | {variable: str(moved)}).ignored == ()
+        (moved / "agent-memory").mkdir(parents=True)
+        (reason,) = config.load(environ | {variable: str(moved)}).ignored
+        assert reason.startswith(f"{variable}: to use {moved}/agent-memory, move it to {tmp_path}")
+        places = config.folders(environ)
+        used = places.data if variable == "XDG_DATA_HOME" else places.config
+        used.parent.mkdir(parents=True, exist_ok=True)
+        if not used.exists():
+            used.symlink_to(moved / "agent-memory")
+            assert config.load(environ | {variable: str(moved)}).ignored == ()
 
     @pytest.mark.parametrize(
         ("variable", "text", "expected"),
@@ -697,8 +732,8 @@ class TestEnvironment:
             ("MEMORY_GRPC__PORT", "1.5", "a whole number from 0 to 65535"),
             ("MEMORY_GRPC__PORT", "65536", "a whole number from 0 to 65535"),
             ("MEMORY_GRPC__PORT", "9" * 5000, "a whole number from 0 to 65535"),
-            ("MEMORY_GRPC__REQUIRE_KEY", "maybe", "true or false"),
-            ("MEMORY_GRPC__REQUIRE_KEY", "", "true or false"),
+            ("MEMORY_HOOKS__ENABLED", "maybe", "true or false"),
+            ("MEMORY_HOOKS__ENABLED", "", "true or false"),
             ("MEMORY_LOG__LEVEL", "INFO", "one of trace, debug, info, warn, error"),
             ("MEMORY_HOOKS__PRE_COMPACT__CONFIDENCE_THRESHOLD", "2", "a number from 0 to 1"),
             ("MEMORY_HOOKS__PRE_COMPACT__CONFIDENCE_THRESHOLD", "nan", "a number from 0 to 1"),
@@ -709,7 +744,7 @@ class TestEnvironment:
         self, environ: dict[str, str], variable: str, text: str, expected: str
     ) -> None:
         with pytest.raises(ConfigError) as told:
-            config.load(environ | {variable: text})
+            config.load(environ | {variable: text}, started_by_hand=True)
         message = str(told.value)
         assert message.startswith(f"{variable}: ")
         assert f"must be {expected}, not " in message
@@ -746,32 +781,16 @@ class TestFolders:
         )
         assert found.config_file == Path("/home/someone/.config/agent-memory/config.toml")
 
-    def test_the_xdg_variables_move_them(self) -> None:
-        found = config.folders(
-            {
-                "HOME": "/home/someone",
-                "XDG_CONFIG_HOME": "/c",
-                "XDG_DATA_HOME": "/d",
-                "XDG_CACHE_HOME": "/e",
-                "XDG_RUNTIME_DIR": "/r",
-            }
-        )
-        assert found == config.Folders(
-            config=Path("/c/agent-memory"),
-            data=Path("/d/agent-memory"),
-            cache=Path("/e/agent-memory"),
-            runtime=Path("/r/agent-memory"),
-        )
-
-    @pytest.mark.parametrize("value", ["", "relative", "./x", "~/x"])
-    def test_a_relative_one_is_ignored(self, value: str) -> None:
-        names = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
-        environ = {"HOME": "/home/someone"} | dict.fromkeys(names, value)
+    def test_no_variable_but_home_moves_them(self) -> None:
+        names = ("CONFIG_HOME", "DATA_HOME", "CACHE_HOME", "STATE_HOME", "RUNTIME_DIR")
+        environ = {"HOME": "/home/someone"} | {f"XDG_{name}": "/x" for name in names}
         assert config.folders(environ) == config.folders({"HOME": "/home/someone"})
 
-    def test_the_fallback_of_the_runtime_folder_moves_with_the_cache(self) -> None:
-        found = config.folders({"HOME": "/h", "XDG_CACHE_HOME": "/e"})
-        assert found.runtime == Path("/e/agent-memory/run")
+    def test_sockets_are_where_the_system_wants_them_for_the_users_own_home(self) -> None:
+        found = config.folders({"HOME": environment.find_home()})
+        system = Path(f"/run/user/{os.getuid()}")
+        own = found.cache / "run"
+        assert found.runtime == (system / "agent-memory" if system.exists() else own)
 
     @pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
     def test_without_a_home_there_still_are_some(self, environ: Mapping[str, str]) -> None:
@@ -977,6 +996,26 @@ def as_text(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(value)
     return str(value)
+
+
+def list_other_values(key: Key) -> list[Any]:
+    """Some values of a key that are not its default."""
+    if key.choices:
+        return [choice for choice in key.choices if choice != key.default]
+    if key.type is bool:
+        return [not key.default]
+    if key.type in (int, float):
+        values = {key.minimum, key.maximum, (key.default + (key.maximum or 9)) // 2}
+        return [value for value in values if value not in (None, key.default)]
+    if get_origin(key.type) is list:
+        lists: list[Any] = [[], ["/x"] if key.rule is config.FOLDERS else ["x"]]
+        return [value for value in lists if value != key.default]
+    text = {
+        config.TIME_ZONE: "Europe/Berlin",
+        config.DATABASE_ADDRESS: "postgresql://me@db.example/memory",
+        config.SERVER_ADDRESS: "https://memory.example",
+    }
+    return [text.get(key.rule, "other")] if key.rule else ["other"]
 
 
 def variable_of(key: Key) -> str:

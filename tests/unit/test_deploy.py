@@ -120,13 +120,18 @@ class TestUnit:
         assert program.endswith("/bin/memory-daemon")
         check_command(words)
 
-    def test_its_folders_are_those_of_the_daemon(self) -> None:
-        text = UNIT.read_text()
-        environ = dict(re.findall(r"(XDG_\w+|HOME)=(\S+)", text))
-        folders = config.folders(environ)
-        assert str(folders.data) == "/var/lib/agent-memory"  # StateDirectory
-        assert str(folders.cache) == "/var/cache/agent-memory"
-        assert str(folders.runtime) == "/run/agent-memory"
+    @pytest.mark.parametrize("path", [UNIT, DEPLOY / "Dockerfile"], ids=lambda path: path.name)
+    def test_the_home_of_its_user_is_its_folder(self, path: Path) -> None:
+        """Only the password database says where the daemon keeps its files."""
+        text = path.read_text()
+        assert re.search(r"useradd --system .*--home-dir /var/lib/agent-memory ", text)
+        assert not re.search(r"XDG_|\bHOME=", text)
+
+    def test_variables_count_for_the_settings_that_it_gives(self) -> None:
+        text = UNIT.read_text() + (DEPLOY / "compose.yaml").read_text()
+        names = {name.lower().replace("__", ".") for name in VARIABLE.findall(text)}
+        assert names == {"http.tls_cert", "http.tls_key"}
+        assert all(config.find_key(name).variable for name in names)
 
     def test_systemd_accepts_it(self, tmp_path: Path) -> None:
         analyze = shutil.which("systemd-analyze")

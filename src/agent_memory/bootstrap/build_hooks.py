@@ -33,6 +33,7 @@ from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.launcher import environment
 from agent_memory.platform.foreground import IMPORT_REST, Foreground, Pacer
 
 
@@ -93,6 +94,8 @@ def build_installing() -> Installing:
         files=DiskFiles(),
         ledger=LedgerFile(config.folders(os.environ).data),
         launcher=installations.Launcher(
-            python=sys.executable, script=str(package / installations.SCRIPT)
+            python=sys.executable,
+            script=str(package / installations.SCRIPT),
+            options=tuple(environment.home_option()),
         ),
     )

@@ -1,9 +1,9 @@
 """Build the search indexes: words always, meanings where an embedder is set."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_memory.bootstrap.api_keys import read_api_key
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.config import EmbedderSettings
 from agent_memory.features.index.adapters import index_folder
@@ -90,5 +90,5 @@ def _build_embedder(settings: EmbedderSettings, foreground: Foreground) -> Embed
     # Late: its HTTP client takes 30 ms to load, and few use it.
     from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
 
-    key = os.environ.get(settings.api_key_env, "") if settings.api_key_env else ""
+    key = read_api_key(settings)
     return OpenAiEmbedder(base_url=settings.base_url, model=settings.model, api_key=key)

@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 
+from agent_memory.bootstrap.api_keys import read_api_key
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.config import Settings
 from agent_memory.features.recall.adapters.reasoner import LlmReasoner
@@ -51,7 +52,7 @@ def build_reasoner(platform: Platform, budget: StoredTokenBudget) -> LlmReasoner
 
 def _build_chat(platform: Platform, name: str, *, in_background: bool) -> Chat:
     settings, chosen = platform.settings, platform.settings.summarizer
-    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
+    key = read_api_key(chosen)
     if chosen.provider == "command":
         return _build_command_chat(platform, name, in_background=in_background)
     if chosen.provider == "anthropic":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from agent_memory.bootstrap.api_keys import read_api_key
 from agent_memory.bootstrap.build_secrets import build_secrets
 from agent_memory.bootstrap.build_store import (
     OpenStore,
@@ -130,7 +131,7 @@ def _build_model_server(settings: LlamaSettings) -> LeasedServer:
     if settings.endpoint:
         return ExternalServer(
             endpoint=settings.endpoint,
-            api_key=os.environ.get(settings.api_key_env, "") if settings.api_key_env else "",
+            api_key=read_api_key(settings),
             model_dir=str(model_dir),
         )
     options = LlamaOptions(

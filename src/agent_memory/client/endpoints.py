@@ -125,11 +125,7 @@ def list_candidates(
 
 def record_path(environ: Mapping[str, str]) -> Path:
     """Where a running daemon says how to reach it."""
-    base = environ.get("XDG_DATA_HOME", "")
-    home = Path(environ.get("HOME") or "/")
-    # The XDG rules: a relative path is to be ignored.
-    data = Path(base) if base.startswith("/") else home / ".local/share"
-    return data / "agent-memory" / "daemon.json"
+    return Path(environ.get("HOME") or "/", ".local/share/agent-memory/daemon.json")
 
 
 def _read(record: Path) -> tuple[Endpoint, ...]:

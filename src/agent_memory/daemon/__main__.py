@@ -18,6 +18,7 @@ import structlog  # noqa: E402, F401
 del sys.modules["greenlet"], sys.modules["rich"]
 
 from agent_memory.daemon.daemon import DaemonOptions, run  # noqa: E402
+from agent_memory.launcher import environment  # noqa: E402
 
 
 def main(arguments: list[str]) -> int:
@@ -30,7 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--ready-fd", type=int)
     parser.add_argument("--auto", action="store_true")
     parser.add_argument("--replace", action="store_true")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(environment.enter(arguments))
     return run(
         DaemonOptions(
             config_file=options.config,

@@ -32,7 +32,7 @@ from agent_memory.kernel.errors import (
     StorageLocked,
 )
 from agent_memory.kernel.status import StoreHealth
-from agent_memory.launcher import command_client, starting
+from agent_memory.launcher import command_client, environment
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import schema
 
@@ -78,7 +78,7 @@ def run(start: DaemonOptions) -> int:
     if start.ready_fd is not None:
         os.setsid()
         _close_inherited(start.ready_fd)
-    _reduce_environment()
+    _reduce_environment(by_hand=not start.by_itself)
     sys.setswitchinterval(SWITCH_INTERVAL)
     _share_heaps()
     _allow_files()
@@ -87,7 +87,12 @@ def run(start: DaemonOptions) -> int:
     asked_to_stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: asked_to_stop.set())
     try:
-        loaded = config.load(os.environ, file=start.config_file, flags=start.flags)
+        loaded = config.load(
+            os.environ,
+            file=start.config_file,
+            flags=start.flags,
+            started_by_hand=not start.by_itself,
+        )
         folders = config.folders(os.environ)
         runtime_files.prepare(folders.data)
         lock = runtime_files.lock(
@@ -275,7 +280,8 @@ def _close_inherited(keep: int) -> None:
     os.closerange(keep + 1, limit if 0 < limit < 1 << 20 else 1 << 16)
 
 
-def _reduce_environment() -> None:
-    inherited = starting.daemon_environment(os.environ)
+def _reduce_environment(*, by_hand: bool) -> None:
+    inherited = environment.build_daemon_environment(os.environ, by_hand=by_hand)
     for name in os.environ.keys() - inherited.keys():
         del os.environ[name]
+    os.environ.update(inherited)

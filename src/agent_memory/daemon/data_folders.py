@@ -15,7 +15,7 @@ def list_folders(environ: Mapping[str, str]) -> list[Path]:
     """Return the folders that exist: data, settings, cache and sockets."""
     folders = config.folders(environ)
     named = [folders.data, folders.config, folders.cache]
-    if not folders.runtime.is_relative_to(folders.cache):  # it is there without XDG_RUNTIME_DIR
+    if not folders.runtime.is_relative_to(folders.cache):
         named.append(folders.runtime)
     return [path for path in named if os.path.lexists(path)]
 

@@ -36,7 +36,7 @@ SLOW_MS = 200  # users notice a slower hook
 LEAST_FREE_BYTES = 500 << 20
 # Some agents pass only these variables to the programs that they run.
 AGENT_ENVIRONMENT = ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG")
-AGENT_ENVIRONMENT_PREFIXES = ("XDG_", "MEMORY_")
+AGENT_ENVIRONMENT_PREFIX = "MEMORY_"
 TRUST = "start it in a terminal and trust them: until then nothing is recorded"
 
 
@@ -152,7 +152,7 @@ def _check_daemon(
     except command_client.ConnectionForbidden as exc:
         return _problem("daemon", str(exc.strerror), "run `memory doctor` outside of it")
     if running is None:
-        code = starting.start(None if config_file is None else str(config_file), by_hand=True)
+        code = starting.start(None if config_file is None else str(config_file), by_hand=False)
         if code:
             advice = f"see the message above, and {folders.data / 'logs/daemon.log'}"
             return _problem("daemon", f"it does not start (exit code {code})", advice)
@@ -342,7 +342,7 @@ def _strip_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
-        if name in AGENT_ENVIRONMENT or name.startswith(AGENT_ENVIRONMENT_PREFIXES)
+        if name in AGENT_ENVIRONMENT or name.startswith(AGENT_ENVIRONMENT_PREFIX)
     }
 
 
@@ -368,7 +368,7 @@ class _ProcessResult:
 
 def _run_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> _ProcessResult:
     launcher = build_hooks.build_installing().launcher
-    return _run([launcher.python, "-I", "-S", launcher.script, *arguments], environ)
+    return _run(launcher.words(*arguments), environ)
 
 
 def _run(command: Sequence[str], environ: Mapping[str, str], data: str = "") -> _ProcessResult:

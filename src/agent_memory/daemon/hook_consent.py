@@ -13,7 +13,7 @@ from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.interfaces.hooks import inputs, preferences
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.launcher import command_client
+from agent_memory.launcher import command_client, environment
 
 
 def read_delivery(nonce: str, at_ms: int, arguments: list[str]) -> Delivery:
@@ -48,4 +48,5 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3:]))
+    nonce, at_ms, *words = environment.enter(sys.argv[1:])
+    sys.exit(main(nonce, int(at_ms), words))

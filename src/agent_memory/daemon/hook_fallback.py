@@ -17,7 +17,7 @@ from agent_memory.features.secrets.adapters.factory import build_filter
 from agent_memory.interfaces.hooks import preferences
 from agent_memory.interfaces.hooks.inputs import DRAIN
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.launcher import command_client, starting
+from agent_memory.launcher import command_client, environment, starting
 
 
 def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
@@ -59,4 +59,5 @@ def notify_daemon(config_file: str | None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3:]))
+    nonce, at_ms, *words = environment.enter(sys.argv[1:])
+    sys.exit(main(nonce, int(at_ms), words))

@@ -74,7 +74,7 @@ def socket_folder(folders: Folders) -> Path:
         status = folder.lstat()
         if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
             raise StorageFailed(
-                f"{folder} is not a folder of this user: set XDG_RUNTIME_DIR to one that is"
+                f"{folder} is not a folder of this user: remove it, or have its owner do so"
             )
         if stat.S_IMODE(status.st_mode) & 0o077:
             folder.chmod(0o700)

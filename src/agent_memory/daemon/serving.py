@@ -319,7 +319,12 @@ class Serving:
     def _load_settings(self) -> config.LoadedSettings:
         """Read the settings as the start of this daemon did."""
         file, flags = self._start.config_file, self._start.flags
-        return config.load(os.environ, file=Path(file) if file else None, flags=flags)
+        return config.load(
+            os.environ,
+            file=Path(file) if file else None,
+            flags=flags,
+            started_by_hand=not self._by_itself,
+        )
 
     def _get_status(self) -> DaemonStatus:
         services, platform = self._app.services, self._app.platform

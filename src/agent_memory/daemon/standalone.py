@@ -32,7 +32,7 @@ from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, FeatureUnavailable, StorageLocked
-from agent_memory.launcher import command_client, starting
+from agent_memory.launcher import command_client, environment, starting
 from agent_memory.launcher.terminal import EditorFile, ask, ask_key, page
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ class ProcessControl:
             log_level=record.flags.get("log.level"),
             config=Path(record.config_file) if record.config_file else None,
         )
-        settings = config.load(os.environ, file=options.config, flags=record.flags).settings
+        settings = config.load(
+            os.environ, file=options.config, flags=record.flags, started_by_hand=True
+        ).settings
         listening.load_tls(settings.http.tls_cert, settings.http.tls_key)
         if running is not None:
             self.stop(lambda _: None)
@@ -141,7 +143,7 @@ class ProcessControl:
         words = ("memory", "remote", "status", "--format", "quiet")  # which wakes the job
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(  # noqa: S603  our own; no shell
-                [launcher.python, "-I", "-S", launcher.script, *words],
+                launcher.words(*words),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=WAKE_SECONDS,
@@ -308,6 +310,7 @@ class ProcessChannel:
 
 def main(program: str, arguments: list[str], *, read_only: bool = False) -> int:
     os.umask(0o077)
+    arguments = environment.enter(arguments)
     columns, lines = command_client.terminal_size()
     call = CommandCall(
         program=program,

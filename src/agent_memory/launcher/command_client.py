@@ -1,9 +1,9 @@
 """The client of the daemon's command socket: sends a command or a hook, and writes the answer.
 
-Starting Python takes most of a command's time. So this module imports only `sys`, `os` and
-`_socket`, and the code that few commands need is in modules of its own, imported inside functions:
-a measured saving. These imports are relative because the package has two names: installed commands
-import it as `agent_memory.launcher`, `launch.py` as `launcher`.
+Starting Python takes most of a command's time. So this module imports only `sys`, `os`,
+`_socket` and `environment`, and the code that few commands need is in modules of its own, imported
+inside functions: a measured saving. These imports are relative because the package has two names:
+installed commands import it as `agent_memory.launcher`, `launch.py` as `launcher`.
 
 Frames in both directions: kind (1 byte), length (4 bytes, big-endian), payload.
 """
@@ -11,6 +11,8 @@ Frames in both directions: kind (1 byte), length (4 bytes, big-endian), payload.
 import _socket
 import os
 import sys
+
+from . import environment
 
 TYPE_CHECKING = False  # importing it from `typing` would slow the start
 if TYPE_CHECKING:
@@ -39,9 +41,14 @@ ENVIRONMENT = (
     "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "CLINE_ACTIVE", "QWEN_CODE", "AUGMENT_AGENT",
 )  # fmt: skip
 ENVIRONMENT_PREFIXES = ("MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_KONTEKST_")
-# Clients and commands with --endpoint use these. They run in their own process, so the daemon
-# never needs them.
-NOT_SENT = ("MEMORY_KEY", "MEMORY_ENDPOINT")
+# All that the daemon learns of the environment of hooks and MCP servers, which a repository can
+# choose: nothing that names a program, a folder or another repository.
+AGENT_ENVIRONMENT = (
+    "HOME", "USER", "LANG", "TZ", "SSH_AUTH_SOCK", "CLAUDE_PROJECT_DIR", "AI_AGENT", "CLAUDECODE",
+    "CODEX_CI", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT",
+    "COPILOT_CLI", "CLINE_ACTIVE", "QWEN_CODE", "AUGMENT_AGENT",
+)  # fmt: skip
+AGENT_PREFIXES = ("MEMORY_HOOKS__", "GIT_AUTHOR_", "GIT_COMMITTER_")
 
 CHUNK = 1 << 16
 CONNECT_SECONDS = 5
@@ -99,7 +106,7 @@ REPAIR = ("admin verify", "--repair")  # runs here without a daemon, too
 OPTIONS_WITH_VALUE = (
     "-c", "--config", "-l", "--log-level", "-e", "--endpoint", "--format", "--db-path",
     "--input", "--output", "--agent", "-a", "--transport", "--host", "--port", "--session", "-s",
-    "--dir",
+    "--dir", environment.OPTION,
 )  # fmt: skip
 
 
@@ -194,7 +201,7 @@ def main() -> int:
     open_standard_streams()
     program, arguments = identify_program(sys.argv)
     try:
-        return run(program, arguments)
+        return run(program, environment.enter(arguments))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -468,7 +475,8 @@ def ask_daemon(
     open_connection: "Callable[[str], _socket.socket | None]",
 ) -> bytes | None:
     """Return the daemon's answer, or None if no daemon runs or it makes way for this version."""
-    call = hello("hook", arguments, nonce) + frame(HOOK_INPUT, b"%d\n" % at_ms + data)
+    call = hello("hook", arguments, nonce, by_agent=True)
+    call += frame(HOOK_INPUT, b"%d\n" % at_ms + data)
     folder = data_folder()
     for _ in range(HOOK_TRIES):
         connection = open_connection(folder)
@@ -563,14 +571,12 @@ def run_here(program: str, arguments: list[str], *options: str) -> None:
     """Run the command in this process, with the whole package: slower, but without a daemon."""
     python = sys.executable
     module = "agent_memory.daemon.standalone"
-    os.execv(python, [python, "-I", "-m", module, *options, program, *arguments])
+    words = [*options, program, *environment.home_option(), *arguments]
+    os.execv(python, [python, "-I", "-m", module, *words])
 
 
 def data_folder() -> str:
-    base = os.environ.get("XDG_DATA_HOME", "")
-    if not base.startswith("/"):
-        base = os.path.join(os.environ.get("HOME") or "/", ".local/share")
-    return os.path.join(base, "agent-memory")
+    return os.path.join(os.environ["HOME"], ".local/share/agent-memory")
 
 
 def connect(folder: str) -> _socket.socket | None:
@@ -622,15 +628,19 @@ def read_announcement(folder: str) -> tuple[int, int]:
     return link.st_ino, link.st_mtime_ns
 
 
-def hello(program: str, arguments: list[str], nonce: str = "") -> bytes:
+def hello(program: str, arguments: list[str], nonce: str = "", *, by_agent: bool = False) -> bytes:
     """Return the first frame: the caller's version, command, folder, terminal and environment."""
     terminals = [b"1" if os.isatty(fd) else b"0" for fd in (0, 1, 2)]
     columns, lines = terminal_size()
-    environment = [
+    names = AGENT_ENVIRONMENT if by_agent else ENVIRONMENT
+    prefixes = AGENT_PREFIXES if by_agent else ENVIRONMENT_PREFIXES
+    variables = [
         f"{name}={value}"
         for name, value in os.environ.items()
-        if (name in ENVIRONMENT or name.startswith(ENVIRONMENT_PREFIXES)) and name not in NOT_SENT
+        if (name in names or name.startswith(prefixes)) and name not in environment.NOT_INHERITED
     ]
+    if by_agent:
+        variables.append(f"PATH={environment.build_path(os.environ['HOME'])}")
     fields: list[str | bytes] = [
         PROTOCOL,
         VERSION,
@@ -640,7 +650,7 @@ def hello(program: str, arguments: list[str], nonce: str = "") -> bytes:
         str(columns),
         str(lines),
     ]
-    fields += [nonce or os.urandom(16).hex(), str(len(arguments)), *arguments, *environment]
+    fields += [nonce or os.urandom(16).hex(), str(len(arguments)), *arguments, *variables]
     encoded = [os.fsencode(field) for field in fields]
     return frame(HELLO, b"".join(len(field).to_bytes(4, "big") + field for field in encoded))
 

@@ -3,6 +3,7 @@
 import os
 import sys
 
+from . import environment
 from .command_client import CHUNK, HookDeadline, try_write_error, write
 
 
@@ -38,9 +39,10 @@ def _spawn(module: str, arguments: list[str], data: bytes, errors: int | None = 
     """Start a module of the daemon in a session of its own, with this input, and return its id."""
     source = make_input_file(data)
     null = os.open(os.devnull, os.O_WRONLY)
+    words = [*environment.home_option(), *arguments]
     child = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-I", "-m", f"agent_memory.daemon.{module}", *arguments],
+        [sys.executable, "-I", "-m", f"agent_memory.daemon.{module}", *words],
         os.environ,
         file_actions=[
             (os.POSIX_SPAWN_DUP2, source, 0),

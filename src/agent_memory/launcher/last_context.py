@@ -146,10 +146,7 @@ def is_paused(now_ms: int) -> bool:
 
 
 def config_file(environ: "Mapping[str, str]") -> str:
-    base = environ.get("XDG_CONFIG_HOME", "")
-    if not base.startswith("/"):
-        base = os.path.join(environ.get("HOME") or "/", ".config")
-    return os.path.join(base, "agent-memory", "config.toml")
+    return os.path.join(environ.get("HOME") or "/", ".config/agent-memory/config.toml")
 
 
 def _identify(path: str, *, changes: bool) -> str:

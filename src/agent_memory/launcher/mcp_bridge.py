@@ -31,7 +31,7 @@ def serve(arguments: list[str]) -> int:
     """Connect an MCP client with the daemon until one of them ends. Return the exit code."""
     if os.isatty(0):
         try_write_error(b"note: an MCP client runs this command and sends JSON; Ctrl-D ends it\n")
-    call = hello(MCP, arguments)
+    call = hello(MCP, arguments, by_agent=True)
     return converse(arguments, lambda connection: bridge(connection, call), lambda: None)
 
 

@@ -8,9 +8,9 @@ import time
 
 import _socket
 
+from . import environment
 from .command_client import (
     CHUNK,
-    NOT_SENT,
     POLL_SECONDS,
     STORAGE_ERROR,
     complain,
@@ -20,10 +20,6 @@ from .command_client import (
     read_announcement,
     write,
 )
-
-# All that a daemon inherits of its caller's environment.
-DAEMON_ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "SHELL")
-DAEMON_ENVIRONMENT_PREFIXES = ("LC_", "XDG_", "MEMORY_")
 
 START_MILLIS = 20_000
 SPINNER_MILLIS, FRAME_MILLIS = 600, 100
@@ -206,17 +202,6 @@ def read_failed_start(marker: str) -> tuple[int, int, str]:
     return failures, code, f"{reason}(next try in {wait:.0f} s; by hand: memory-daemon start)\n"
 
 
-def daemon_environment(environ: "os._Environ[str]") -> dict[str, str]:
-    """Return the part of the caller's environment that a daemon inherits: it outlives the
-    caller."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if (name in DAEMON_ENVIRONMENT or name.startswith(DAEMON_ENVIRONMENT_PREFIXES))
-        and name not in NOT_SENT
-    }
-
-
 def wait_quietly(poll: "select.poll") -> bool:
     """Wait for the daemon's output, as long as a start may take."""
     return bool(poll.poll(START_MILLIS))
@@ -242,7 +227,8 @@ def spawn(
 ) -> tuple[int, str]:
     """Start a daemon process. Return 0 when it is ready, or its exit code and its message."""
     readable, writable = os.pipe()
-    arguments = [sys.executable, "-I", "-m", "agent_memory.daemon", "--ready-fd", "3", *options]
+    words = [*environment.home_option(), "--ready-fd", "3", *options]
+    arguments = [sys.executable, "-I", "-m", "agent_memory.daemon", *words]
     if config:
         arguments += ["--config", config]
     if not by_hand:
@@ -254,10 +240,11 @@ def spawn(
         os.set_inheritable(3, True)
     actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1)]
     actions += [(os.POSIX_SPAWN_DUP2, writable, fd) for fd in (2, 3) if fd != writable]
+    variables = environment.build_daemon_environment(os.environ, by_hand=by_hand)
     # Without GRPC_VERBOSITY, gRPC writes its own message about a busy port.
-    environment = {**daemon_environment(os.environ), "GRPC_VERBOSITY": "NONE"}
+    variables["GRPC_VERBOSITY"] = "NONE"
     child = os.posix_spawn(
-        sys.executable, arguments, environment, file_actions=actions, setsigmask=()
+        sys.executable, arguments, variables, file_actions=actions, setsigmask=()
     )
     os.close(writable)
     os.close(null)

@@ -419,7 +419,6 @@ class TestServersInToml:
         assert there == (
             'model = "o4"\n\n[mcp_servers.memory]\ncommand = "/opt/our tools/bin/python"\n'
             'args = ["-I", "-S", "/opt/lib/agent_memory/launch.py", "memory", "serve"]\n'
-            'env_vars = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"]\n'
         )
         assert SETUPS[Agent.CODEX].find_entries(self.FILE, there).servers == (LAUNCHER.server(),)
 
@@ -641,13 +640,16 @@ class TestEveryFile:
             assert entries.rules == (not file.hooks and not file.servers)
             assert setup.find_entries(file, "") == type(entries)()
 
-    def test_the_server_gets_the_users_folders(self, agent: Agent, scope: InstallScope) -> None:
-        server = LAUNCHER.server({"XDG_DATA_HOME": "/data", "SHELL": "/bin/sh"})
+    def test_with_another_home_they_are_ours_too(self, agent: Agent, scope: InstallScope) -> None:
+        launcher = replace(LAUNCHER, options=("--home", "/other home"))
         for file in self.list_files(agent, scope):
-            if file.servers and not file.path.endswith(".toml"):
-                there = SETUPS[agent].edit_file(file, "", DesiredConfig(server=server)).text
-                assert "XDG_DATA_HOME" in there
-                assert "SHELL" not in there
+            hook = launcher.hook(agent) if file.hooks else ""
+            server = launcher.server() if file.servers else None
+            desired = DesiredConfig(hook=hook, server=server)
+            there = SETUPS[agent].edit_file(file, "", desired).text
+            assert there.count("/other home") == bool(hook or server) or hook
+            entries = SETUPS[agent].find_entries(file, there)
+            assert (bool(entries.hooks), bool(entries.servers)) == (bool(hook), bool(server))
 
 
 class TestRules:

@@ -28,11 +28,11 @@ FOLDERS: dict[str, Callable[[Path], LastContexts]] = {"folder": LastContextFolde
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name in list(os.environ):
         if name.startswith(last_context.HOOK_SETTINGS):
             monkeypatch.delenv(name)
-    return tmp_path / "data/agent-memory" / last_context.FOLDER
+    return tmp_path / ".local/share/agent-memory" / last_context.FOLDER
 
 
 @pytest.fixture(params=sorted(FOLDERS))

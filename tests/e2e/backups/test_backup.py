@@ -478,5 +478,5 @@ def test_what_a_backup_may_not_overwrite_or_be_inside_of(home: Home) -> None:
         answer = home.run("memory-daemon", "admin", "backup", str(target))
         assert (answer.code, reason in answer.errors) == (11, True), answer
     assert there.read_text() == "precious"
-    assert os.listdir(home.folder / "data/agent-memory/db")  # noqa: PTH208
+    assert os.listdir(home.folder / ".local/share/agent-memory/db")  # noqa: PTH208
     assert home.run("memory-daemon", "admin", "backup").code == 2

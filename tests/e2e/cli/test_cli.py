@@ -1,5 +1,6 @@
 """The commands through the real launcher: output, errors and exit codes."""
 
+import hashlib
 import json
 import os
 import re
@@ -31,9 +32,10 @@ from agent_memory.platform.store import schema
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
-from tests.chosen_store import IS_POSTGRES, choose_store, has_stored, locate_store
+from tests.chosen_store import IS_POSTGRES, has_stored, locate_store
 from tests.command_runner import wait_until
 from tests.forked_daemons import ForkServer
+from tests.home_settings import choose_home, prepare_home
 from tests.memory_client import SERVICE, Client, message
 
 LAUNCHER = Path(agent_memory.__file__).with_name("launch.py")
@@ -51,17 +53,13 @@ class Home:
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
-        # Not under `folder`: the path of a Unix socket has at most 107 bytes, and pytest's is long.
-        self._runtime = tempfile.mkdtemp(dir="/tmp", prefix="am-")
         self.environ = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(folder),
-            "XDG_RUNTIME_DIR": self._runtime,
             "TZ": "UTC",
-            "MEMORY_GRPC__PORT": "0",
-            "MEMORY_HTTP__PORT": "0",
             **environ,
         }
+        self.settings: dict[str, object] = {"grpc.port": 0, "http.port": 0}
 
     @property
     def data(self) -> Path:
@@ -78,9 +76,10 @@ class Home:
         cwd: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> Ended:
-        choose_store(self.environ)
+        prepare_home(self.environ, self.settings)
+        words = [sys.executable, "-I", "-S", str(LAUNCHER), program]
         return subprocess.run(
-            [sys.executable, "-I", "-S", str(LAUNCHER), program, *arguments],
+            [*words, *choose_home(self.environ, environ), *arguments],
             cwd=cwd or self.folder,
             env={**self.environ, **(environ or {})},
             stdin=subprocess.DEVNULL,
@@ -98,8 +97,8 @@ class Home:
         environ: Mapping[str, str] | None = None,
     ) -> Ended:
         """Run a command without launcher and daemon."""
-        choose_store(self.environ)
-        words = (program, *arguments)
+        prepare_home(self.environ, self.settings)
+        words = (program, *choose_home(self.environ, environ), *arguments)
         environ = {**self.environ, **(environ or {})}
         code, out, err = ForkServer.get_shared().run(words, environ, cwd or self.folder)
         return Ended(words, code, out.decode(), err.decode())
@@ -122,12 +121,14 @@ class Home:
         with suppress(FileNotFoundError, ProcessLookupError, ValueError):
             # It did not stop, so something is broken; leave no process behind.
             os.kill(int((self.data / "daemon.lock").read_text()), signal.SIGKILL)
-        shutil.rmtree(self._runtime, ignore_errors=True)
+        name = hashlib.sha256(os.fsencode(self.folder / ".cache/agent-memory/run")).hexdigest()
+        sockets = Path(tempfile.gettempdir(), f"agent-memory-{os.getuid()}-{name[:16]}")
+        shutil.rmtree(sockets, ignore_errors=True)
 
 
 def started(folder: Path, **environ: str) -> Iterator[Home]:
     home = Home(folder, **environ)
-    choose_store(home.environ)
+    prepare_home(home.environ, home.settings)
     daemon = ForkServer.get_shared().start(home.environ, folder / "daemon.stderr")
     try:
         wait_until((home.data / "daemon.json").exists, "the daemon serves")
@@ -164,8 +165,9 @@ def client(home: Home) -> Iterator[Client]:
 
 @pytest.fixture
 def own_config(tmp_path: Path) -> dict[str, str]:
-    """Return an environment with a config folder for this test only."""
-    return {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    """Return an environment with settings for this test only."""
+    (tmp_path / "own").mkdir()
+    return {"HOME": str(tmp_path / "own")}
 
 
 class TestStatus:
@@ -205,7 +207,7 @@ class TestStatus:
         assert found["indexes"]["words"]["size_bytes"] > 0
         assert found["indexes"]["vectors"]["documents"] >= 0
         assert found["warnings"] == []
-        assert found["sources"]["grpc.port"] == "MEMORY_GRPC__PORT"
+        assert found["sources"]["grpc.port"] == str(home.config_file)
 
     def test_yaml_says_the_same(self, home: Home) -> None:
         ended = home.daemon("status", "--format", "yaml")
@@ -214,7 +216,7 @@ class TestStatus:
     def test_verbose_adds_addresses_paths_and_where_settings_come_from(self, home: Home) -> None:
         text = home.daemon("status", "--verbose").stdout
         assert f"  Database: {locate_store(home.data)}\n" in text
-        assert "    grpc.port: from MEMORY_GRPC__PORT\n" in text
+        assert f"    grpc.port: from {home.config_file}\n" in text
 
     def test_quiet_says_it_by_the_exit_code_only(self, home: Home) -> None:
         ended = home.daemon("status", "--format", "quiet")
@@ -602,9 +604,9 @@ class TestConfig:
     def test_the_callers_environment_and_project_count(self, home: Home, tmp_path: Path) -> None:
         (tmp_path / "memory.toml").write_text("[hooks.stop]\nenabled = false\n")
         asked = ("config", "get", "hooks.stop.enabled")
-        environ = {"MEMORY_CLI__DEFAULT_FORMAT": "json"}
-        ended = home.memory(*asked, cwd=tmp_path, environ=environ)
-        assert json.loads(ended.stdout) is False
+        assert home.memory(*asked, cwd=tmp_path).stdout == "false\n"
+        environ = {"MEMORY_HOOKS__STOP__ENABLED": "no"}  # which a variable may tighten
+        assert home.memory(*asked, environ=environ).stdout == "false\n"
         assert home.memory(*asked).stdout == "true\n"
 
     def test_all_are_listed_with_where_they_come_from(self, home: Home, tmp_path: Path) -> None:
@@ -618,7 +620,7 @@ class TestConfig:
             "source": str(project),
             "applies": "live",
         }
-        assert rows["http.port"]["source"] == "MEMORY_HTTP__PORT"
+        assert rows["http.port"]["source"] == str(home.config_file)
         assert rows["toc.max_tokens"]["source"] == "default"
         listed = home.memory("config", "list", cwd=tmp_path)
         assert re.search(r"^toc\.max_tokens +4096  \(default\)$", listed.stdout, re.M)
@@ -636,7 +638,7 @@ class TestConfig:
         self, home: Home, own_config: dict[str, str]
     ) -> None:
         ended = home.memory("config", "set", "cli.pager", "off", environ=own_config)
-        file = Path(own_config["XDG_CONFIG_HOME"]) / "agent-memory/config.toml"
+        file = Path(own_config["HOME"]) / ".config/agent-memory/config.toml"
         assert (ended.returncode, ended.stdout) == (OK, f"cli.pager = false  ({file})\n")
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert file.read_text() == "[cli]\npager = false\n"
@@ -654,7 +656,7 @@ class TestConfig:
         assert as_json == {
             "key": "toc.max_tokens",
             "value": 9,
-            "path": f"{own_config['XDG_CONFIG_HOME']}/agent-memory/config.toml",
+            "path": f"{own_config['HOME']}/.config/agent-memory/config.toml",
             "restart_needed": False,  # the daemon reads another file
         }
 
@@ -710,14 +712,12 @@ class TestConfig:
         said: str,
     ) -> None:
         assert_refused(home.memory("config", *arguments, environ=own_config), code, said)
-        assert not Path(own_config["XDG_CONFIG_HOME"]).exists()
+        assert not Path(own_config["HOME"], ".config").exists()
 
     def test_a_file_that_cannot_be_written_is_named(self, home: Home, tmp_path: Path) -> None:
-        (tmp_path / "agent-memory").touch()
-        ended = home.memory(
-            "config", "set", "cli.color", "no", environ={"XDG_CONFIG_HOME": str(tmp_path)}
-        )
-        assert_refused(ended, CONFIG, str(tmp_path / "agent-memory"))
+        (tmp_path / ".config").touch()
+        ended = home.memory("config", "set", "cli.color", "no", environ={"HOME": str(tmp_path)})
+        assert_refused(ended, CONFIG, str(tmp_path / ".config/agent-memory"))
 
 
 class TestConfigErrors:
@@ -759,8 +759,8 @@ class TestConfigErrors:
         assert not (quiet_home.data / "daemon.json").exists()
 
     def test_an_address_that_others_can_reach_is_one(self, quiet_home: Home) -> None:
-        environ = {"MEMORY_GRPC__HOST": "0.0.0.0"}  # noqa: S104
-        ended = quiet_home.apart("memory-daemon", "start", "--foreground", environ=environ)
+        quiet_home.settings["grpc.host"] = "0.0.0.0"  # noqa: S104
+        ended = quiet_home.apart("memory-daemon", "start", "--foreground")
         assert_refused(ended, CONFIG, "other machines can reach")
 
     @pytest.mark.parametrize(
@@ -787,11 +787,11 @@ class TestService:
         assert ended.returncode == OK, ended.stderr
         assert "start --foreground" in ended.stdout
         assert "Activate it with: " in ended.stdout
-        of_the_test = [quiet_home.config_file.parent] if IS_POSTGRES else []
+        of_the_test = [quiet_home.config_file.parent]
         assert list(quiet_home.folder.rglob("*agent-memory*")) == of_the_test
 
     def test_it_is_installed_and_removed(self, home: Home, tmp_path: Path) -> None:
-        environ = elsewhere(home, tmp_path)
+        environ = elsewhere(tmp_path)
         written = home.json("memory-daemon", "service", "install", environ=environ)
         unit = Path(written["path"])
         assert unit.is_relative_to(tmp_path)
@@ -812,7 +812,7 @@ class TestService:
     def test_it_is_deactivated_before_it_is_removed(
         self, home: Home, tmp_path: Path, code: int
     ) -> None:
-        environ = elsewhere(home, tmp_path)
+        environ = elsewhere(tmp_path)
         installed = home.apart(
             "memory-daemon", "service", "install", "--format", "json", environ=environ
         )
@@ -843,7 +843,7 @@ class TestService:
     def test_a_unit_that_cannot_be_written_is_named(self, home: Home, tmp_path: Path) -> None:
         blocked = tmp_path / "file"
         blocked.touch()
-        environ = elsewhere(home, blocked)
+        environ = elsewhere(blocked)
         ended = home.apart("memory-daemon", "service", "install", environ=environ)
         assert_refused(ended, CONFIG, f"cannot write {blocked}")
 
@@ -1017,9 +1017,9 @@ def events(at_ms: int) -> tuple[str, ...]:
     return ("query", "events", "--from", str(at_ms), "--to", str(at_ms))
 
 
-def elsewhere(home: Home, folder: Path) -> dict[str, str]:
+def elsewhere(folder: Path) -> dict[str, str]:
     """Return the environment of a caller of this daemon who has another home."""
-    return {"HOME": str(folder), "XDG_DATA_HOME": str(home.data.parent)}
+    return {"HOME": str(folder)}
 
 
 def assert_refused(ended: Ended, code: int, said: str = "") -> None:

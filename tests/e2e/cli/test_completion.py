@@ -25,7 +25,8 @@ def home() -> Iterator[Home]:
         for name in ("memory", "memory-daemon", "kontekst"):
             script = programs / name
             script.write_text(
-                f'#!/bin/sh\nexec "{sys.executable}" -I -S "{LAUNCHER}" {name} "$@"\n'
+                f'#!/bin/sh\nexec "{sys.executable}" -I -S "{LAUNCHER}" {name}'
+                f' --home "{home.folder}" "$@"\n'
             )
             script.chmod(0o700)
         home.environ["PATH"] = f"{programs}:{home.environ['PATH']}"
@@ -151,7 +152,7 @@ class TestShells:
         if shell != "fish":
             assert startup.read_text() == "# mine\nPS1='$ '\n"
         assert not list(home.folder.glob("config/**/*agent-memory.fish"))
-        assert not list(home.folder.glob("config/agent-memory/completion*"))
+        assert not list(home.folder.glob(".config/agent-memory/completion*"))
 
     def test_a_line_of_the_documentation_is_removed_too(self, home: Home) -> None:
         startup = home.folder / ".zshrc"

@@ -274,10 +274,10 @@ class TestWithAModel:
 
     def test_it_writes_one_in_place_of_many(self, llm: ScriptedLlm) -> None:
         with Home() as home:
-            home.environ |= {
-                "MEMORY_SUMMARIZER__PROVIDER": "openai",
-                "MEMORY_SUMMARIZER__BASE_URL": llm.url,
-                "MEMORY_SUMMARIZER__MODEL": "scripted",
+            home.settings |= {
+                "summarizer.provider": "openai",
+                "summarizer.base_url": llm.url,
+                "summarizer.model": "scripted",
             }
             memory = MemoryCommand(home, git_repositories.make_repository(home.work / "app").folder)
             words = ("capture", "decisions")
@@ -318,10 +318,10 @@ class TestWithAModel:
         self, llm: ScriptedLlm
     ) -> None:
         with Home() as home:
-            home.environ |= {
-                "MEMORY_SUMMARIZER__PROVIDER": "openai",
-                "MEMORY_SUMMARIZER__BASE_URL": llm.url,
-                "MEMORY_SUMMARIZER__MODEL": "scripted",
+            home.settings |= {
+                "summarizer.provider": "openai",
+                "summarizer.base_url": llm.url,
+                "summarizer.model": "scripted",
             }
             lost = MemoryCommand(home, git_repositories.make_repository(home.work / "lost").folder)
             memory = MemoryCommand(home, git_repositories.make_repository(home.work / "app").folder)

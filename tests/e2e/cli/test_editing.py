@@ -359,7 +359,7 @@ class TestWhoCaptured:
             "cwd": str(memory.folder),
             "prompt": "[decision] Use tabs in Makefiles",
         }
-        capturing = {"MEMORY_HOOKS__USER_PROMPT__AUTO_CAPTURE": "true"}
+        capturing = {"hooks.user_prompt.auto_capture": "true"}
         answer = memory("hook", "auto", given=json.dumps(prompt).encode(), env=capturing)
         assert "awaits the user's review" in answer.text
         (found,) = memory.json("list", "--domain", "project", "--status", "pending")["memories"]

@@ -52,6 +52,10 @@ def home() -> Iterator[Home]:
         yield made
 
 
+def at(home: Home) -> tuple[str, str]:
+    return "--home", str(home.folder)
+
+
 def _pip(*arguments: str) -> None:
     pip = [sys.executable, "-m", "pip"]
     if subprocess.run([*pip, "--version"], capture_output=True, check=False).returncode:
@@ -68,10 +72,12 @@ def _run(words: list[str]) -> str:
 def test_the_installed_commands_start_their_own_daemon_and_stop_it(
     installed: Path, home: Home
 ) -> None:
-    first = home.run_words([str(installed / "memory"), "config", "get", "cli.color"])
-    started = home.run_words([str(installed / "memory"), "list"])
-    second = home.run_words([str(installed / "memory-daemon"), "status", "--format", "json"])
-    third = home.run_words([str(installed / "kontekst"), "stop"])
+    first = home.run_words([str(installed / "memory"), *at(home), "config", "get", "cli.color"])
+    started = home.run_words([str(installed / "memory"), *at(home), "list"])
+    second = home.run_words(
+        [str(installed / "memory-daemon"), *at(home), "status", "--format", "json"]
+    )
+    third = home.run_words([str(installed / "kontekst"), *at(home), "stop"])
 
     assert (first.code, first.text, first.err) == (0, "true\n", b"")
     assert started.code == 0
@@ -86,9 +92,9 @@ def test_a_link_from_another_folder_runs_the_same(installed: Path, home: Home) -
         (links / program).symlink_to(installed / program)
     env = {"PATH": f"{links}:{home.environ['PATH']}"}
 
-    versions = [home.run_words([each, "--version"], env=env) for each in PROGRAMS]
-    status = home.run_words(["memory-daemon", "status"], env=env)
-    value = home.run_words(["memory", "config", "get", "cli.color"], env=env)
+    versions = [home.run_words([each, *at(home), "--version"], env=env) for each in PROGRAMS]
+    status = home.run_words(["memory-daemon", *at(home), "status"], env=env)
+    value = home.run_words(["memory", *at(home), "config", "get", "cli.color"], env=env)
 
     assert versions == [
         Answer(0, f"{program} {__version__}\n".encode(), b"") for program in PROGRAMS
@@ -120,5 +126,5 @@ def test_the_launcher_imports_next_to_nothing() -> None:
     )
 
     assert _run([sys.executable, "-I", "-S", "-c", show]) == (
-        "_socket launcher launcher.command_client"
+        "_socket launcher launcher.command_client launcher.environment pwd"
     )

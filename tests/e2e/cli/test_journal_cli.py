@@ -77,7 +77,7 @@ def load(home: Home, *events: Any) -> None:
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.environ["MEMORY_CLI__TIMEZONE"] = "Asia/Kolkata"
+        found.settings["cli.timezone"] = "Asia/Kolkata"
         found.serve()
         load(found, *EVENTS)
         yield found

@@ -40,7 +40,7 @@ class Desk:
 @pytest.fixture(scope="module")
 def running() -> Iterator[Desk]:
     with scripted() as model, Home() as home:
-        home.environ["MEMORY_LLAMA__ENDPOINT"] = model.url
+        home.settings["llama.endpoint"] = model.url
         home.serve()
         yield Desk(home, model)
 
@@ -116,7 +116,7 @@ class TestInAPipe:
         gone = desk.home.work / "gone"
         for pwd in (str(gone), ""):
             gone.mkdir()
-            script = f'cd {gone}; rmdir {gone}; PWD="{pwd}" exec $RUN kontekst Go'
+            script = f'cd {gone}; rmdir {gone}; PWD="{pwd}" exec $RUN_kontekst Go'
             answer = desk.home.run_shell(script)
             assert answer.code == INVALID
         assert desk.model.received == []
@@ -439,7 +439,7 @@ class TestOverGrpc:
         desk.model.plays(WRITES, say("Done."))
         port = json.loads((desk.home.data / "daemon.json").read_text())["grpc_port"]
         words = ("Go", "-e", f"http://127.0.0.1:{port}")
-        elsewhere = {"XDG_DATA_HOME": str(desk.home.folder / "elsewhere")}
+        elsewhere = {"HOME": str(desk.home.folder / "elsewhere")}
         answer = desk.run(*words, env=elsewhere)
         assert answer.code == WRONG
         assert "key" in answer.errors
@@ -457,7 +457,7 @@ class TestOverGrpc:
 
     def test_ctrl_c_ends_it_though_the_other_side_hangs(self, desk: Desk) -> None:
         with scripted(Hang(True)) as model, Home() as other:
-            other.environ["MEMORY_LLAMA__ENDPOINT"] = model.url
+            other.settings["llama.endpoint"] = model.url
             pid = other.serve()
             port = json.loads((other.data / "daemon.json").read_text())["grpc_port"]
             key = {"MEMORY_KEY": (other.data / "key").read_text().strip()}

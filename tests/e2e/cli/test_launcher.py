@@ -69,14 +69,14 @@ def test_a_command_that_reads_no_input_leaves_it_to_the_next_program(
     programs: ProgramServer,
 ) -> None:
     answer = programs.home.run_shell(
-        'while read -r line; do $RUN memory say "$line;" "" 0; done', given=b"one\ntwo\nthree\n"
+        'while read -r line; do $RUN_memory say "$line;" "" 0; done', given=b"one\ntwo\nthree\n"
     )
 
     assert answer == Answer(0, b"one;two;three;", b"")
 
 
 def test_a_question_takes_one_line_and_leaves_the_rest(programs: ProgramServer) -> None:
-    answer = programs.home.run_shell("$RUN memory prompt; cat", given=b"first\nsecond\nthird\n")
+    answer = programs.home.run_shell("$RUN_memory prompt; cat", given=b"first\nsecond\nthird\n")
 
     assert answer == Answer(0, b"<first>\nsecond\nthird\n", b"Word: ")
 
@@ -123,14 +123,14 @@ def test_the_command_sees_the_callers_folder_and_environment(programs: ProgramSe
 
 
 def test_a_folder_that_is_gone_does_not_stop_a_command(programs: ProgramServer) -> None:
-    script = "mkdir gone && cd gone && rmdir ../gone && $RUN memory say here '' 0"
+    script = "mkdir gone && cd gone && rmdir ../gone && $RUN_memory say here '' 0"
 
     assert programs.home.run_shell(script) == Answer(0, b"here", b"")
 
 
 def test_a_folder_that_is_gone_does_not_stop_a_command_without_a_daemon() -> None:
     with Home() as home:
-        script = "mkdir gone && cd gone && rmdir ../gone && $RUN memory-daemon status"
+        script = "mkdir gone && cd gone && rmdir ../gone && $RUN_daemon status"
 
         answer = home.run_shell(script)
 
@@ -148,7 +148,7 @@ def test_megabytes_of_output_arrive_whole(programs: ProgramServer) -> None:
 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(programs: ProgramServer) -> None:
     answer = programs.home.run_shell(
-        f"$RUN memory flood {20 * MEGABYTE} | head -1; echo ${{PIPESTATUS[0]}}"
+        f"$RUN_memory flood {20 * MEGABYTE} | head -1; echo ${{PIPESTATUS[0]}}"
     )
 
     assert answer == Answer(0, PATTERN + b"141\n", b"")
@@ -160,7 +160,7 @@ def test_a_stream_that_the_caller_has_closed_is_as_good_as_empty(
     programs: ProgramServer, closed: str
 ) -> None:
     answer = programs.home.run_shell(
-        f"$RUN memory say out err 7 {closed}; echo $?; $RUN memory cat {closed}; echo $?"
+        f"$RUN_memory say out err 7 {closed}; echo $?; $RUN_memory cat {closed}; echo $?"
     )
 
     out = b"" if ">&- " in f"{closed} ".replace("2>&-", "") else b"out"
@@ -184,7 +184,8 @@ def test_a_program_that_this_daemon_does_not_have_is_a_usage_error(
 
 
 def test_run_as_a_file_of_another_name_it_is_the_memory_command(programs: ProgramServer) -> None:
-    words = programs.home.command("say", "out", "", "3")
+    words = programs.home.command("memory", "say", "out", "", "3")
+    words.remove("memory")
 
     assert programs.home.run_words(words) == Answer(3, b"out", b"")
 

@@ -118,10 +118,10 @@ def other_machine() -> Iterator[Home]:
 
 def with_llm(url: str) -> Home:
     home = Home()
-    home.environ |= {
-        "MEMORY_SUMMARIZER__PROVIDER": "openai",
-        "MEMORY_SUMMARIZER__BASE_URL": url,
-        "MEMORY_SUMMARIZER__MODEL": "scripted",
+    home.settings |= {
+        "summarizer.provider": "openai",
+        "summarizer.base_url": url,
+        "summarizer.model": "scripted",
     }
     return home
 

@@ -609,7 +609,7 @@ class TestRebuild:
             client.ingest_all(EVERYTHING)
             Toc(client).settle()
         empty.stop()
-        empty.environ["MEMORY_TOC__TIME_GAP_MS"] = str(24 * 60 * MINUTE)
+        empty.settings["toc.time_gap_ms"] = str(24 * 60 * MINUTE)
         empty.serve()
         found = empty.run("memory-daemon", "admin", "rebuild-toc", "--format", "json").json()
         assert (found["written"], found["removed"]) == (1, 1)

@@ -259,7 +259,7 @@ class TestFormats:
             assert error["message"] in memory(*words).errors
 
     def test_the_setting_counts_as_well(self, home: Home) -> None:
-        environ = {"MEMORY_CLI__DEFAULT_FORMAT": "json"}
+        environ = {"cli.default_format": "json"}
         answer = home.run("memory", "show", "abcd1234abcd", env=environ)
         assert read_error(answer)["name"] == "NotFound"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chosen_store import DATABASE, IS_POSTGRES
+from tests.chosen_store import DATABASE
 from tests.command_runner import Home
 from tests.git_repositories import make_repository
 
@@ -38,11 +38,11 @@ class Machine:
 
     def list_paths(self) -> set[str]:
         """Return everything of the user, without data, cache, sockets and the inside of git."""
-        ours = ("data", "cache", "run")
+        ours = (self.home.data, self.home.folder / ".cache")
         return {
             str(path.relative_to(self.home.folder))
             for path in self.home.folder.rglob("*")
-            if path.relative_to(self.home.folder).parts[0] not in ours and ".git" not in path.parts
+            if not any(path.is_relative_to(each) for each in ours) and ".git" not in path.parts
         }
 
 
@@ -71,10 +71,7 @@ def test_in_a_pipe_it_needs_yes_and_deletes_data_only_with_a_flag_of_its_own(
 
     assert done.code == 0, done
     assert home.pid() is None
-    settings = {"config", "config/agent-memory"}
-    if IS_POSTGRES:
-        settings.add("config/agent-memory/config.toml")
-    assert machine.list_paths() - machine.before - {"daemon.stderr"} <= settings
+    assert machine.list_paths() - machine.before <= {"daemon.stderr", ".local", ".local/share"}
     assert machine.before <= machine.list_paths()
     assert (home.folder / ".bashrc").read_text() == "# mine\n"
     assert f"Kept {home.data}" in done.text
@@ -84,7 +81,8 @@ def test_in_a_pipe_it_needs_yes_and_deletes_data_only_with_a_flag_of_its_own(
 
     assert str(home.data) in gone.json()["deleted"]
     assert not home.data.exists()
-    assert machine.list_paths() - {"config"} == machine.before
+    own = {".local", ".local/share", ".config/agent-memory", ".config/agent-memory/config.toml"}
+    assert machine.list_paths() - own == machine.before - own
 
 
 def test_on_a_terminal_it_asks_and_asks_twice_for_the_data(machine: Machine) -> None:
@@ -192,11 +190,12 @@ class TestWithoutADaemon:
         dotfiles = tmp_path / "agent-memory"
         dotfiles.mkdir()
         (dotfiles / "config.toml").write_text("[cli]\ncolor = false\n")
-        link = tmp_path / "config/agent-memory"
+        link = tmp_path / ".config/agent-memory"
         link.parent.mkdir()
         link.symlink_to(dotfiles)
-        env = {"XDG_CONFIG_HOME": str(link.parent), "XDG_DATA_HOME": str(tmp_path / "data")}
+        (tmp_path / ".local/share/agent-memory").mkdir(parents=True)  # and not that of `quiet`
 
+        env = {"HOME": str(tmp_path)}
         answer = quiet.run_apart(*PURGE, "--yes", "--delete-data", env=env)
 
         assert answer.code == 0, answer

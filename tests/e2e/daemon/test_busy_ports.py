@@ -18,7 +18,7 @@ from tests.command_runner import Home, Running, wait_until
 @pytest.fixture
 def home() -> Iterator[Home]:
     with Home() as made:
-        del made.environ["MEMORY_GRPC__PORT"], made.environ["MEMORY_HTTP__PORT"]
+        del made.settings["grpc.port"], made.settings["http.port"]
         yield made
 
 
@@ -45,12 +45,10 @@ def warnings(busy: dict[str, int]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("where", ["environment", "settings", "chosen file"])
+@pytest.mark.parametrize("where", ["settings", "chosen file"])
 def test_a_command_starts_a_daemon(home: Home, busy: dict[str, int], where: str) -> None:
     words: tuple[str, ...] = ()
-    if where == "environment":
-        home.environ |= {f"MEMORY_{name.upper()}__PORT": str(n) for name, n in busy.items()}
-    elif where == "settings":
+    if where == "settings":
         home.configure(settings(busy))
     else:
         chosen = home.work / "chosen.toml"

@@ -23,7 +23,7 @@ def home() -> Iterator[Home]:
     if hard < 8 * CROWD:
         pytest.skip("this system allows no crowd")
     with Home() as made:
-        answer = made.run_shell(f"ulimit -S -n {FILES}; exec $RUN memory-daemon start")
+        answer = made.run_shell(f"ulimit -S -n {FILES}; exec $RUN_daemon start")
         assert answer.code == 0, answer
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         try:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_memory import __version__
-from tests.command_runner import Home
+from tests.command_runner import LAUNCHER, Home
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,11 @@ class TestAgents:
         code, found = examined(home, HOME=str(tmp_path), PATH="/usr/bin:/bin")
         assert code == 1
         assert "`memory`, which is not on PATH" in found["claude-code"][0]["said"]
-        scripts = str(Path(sys.executable).parent)
+        scripts = tmp_path / "bin"
+        scripts.mkdir()
+        words = f'"{sys.executable}" -I -S "{LAUNCHER}" memory --home "{tmp_path}"'
+        (scripts / "memory").write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        (scripts / "memory").chmod(0o700)
         code, found = examined(home, HOME=str(tmp_path), PATH=f"{scripts}:/usr/bin:/bin")
         assert code == 0
         assert "answers a hook" in found["claude-code"][0]["said"]

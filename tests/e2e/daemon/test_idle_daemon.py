@@ -35,7 +35,8 @@ def home() -> Iterator[Home]:
 
 @pytest.mark.rocksdb("a server's tenant may have vectors of another test")
 def test_an_unused_daemon_has_loaded_no_library_that_only_questions_need(home: Home) -> None:
-    words = (sys.executable, "-I", "-X", "importtime", "-m", "agent_memory.daemon")
+    python = (sys.executable, "-I", "-X", "importtime", "-m")
+    words = (*python, "agent_memory.daemon", "--home", str(home.folder))
     errors = home.folder / "errors"
     with errors.open("wb") as target, Running(words, env=home.environ, stderr=target) as daemon:
         wait_until(lambda: "daemon.ready" in home.log(), "the daemon is ready")

@@ -69,8 +69,8 @@ def daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Daemon]:
     """Without background jobs, which would trim the outbox: all of it is looked at here."""
     storage = ""
     if request.param == "postgres":
-        storage = describe_store(tmp_path / "data/agent-memory")
-    folder = tmp_path / "config" / "agent-memory"
+        storage = describe_store(tmp_path / ".local/share/agent-memory")
+    folder = tmp_path / ".config/agent-memory"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f"{storage}[scheduler]\nenabled = false\n")
     with Daemon(tmp_path) as running:

@@ -99,7 +99,7 @@ def test_the_callers_secrets_do_not_stay_in_the_daemons_environment(home: Home) 
 
     assert answer.code == 0
     environ = Path(f"/proc/{home.pid()}/environ").read_bytes().split(b"\0")
-    assert b"MEMORY_LOG__LEVEL=debug" in environ
+    assert b"MEMORY_LOG__LEVEL=debug" not in environ
     assert not [each for each in environ if b"s3cret" in each]
 
 
@@ -120,7 +120,7 @@ def test_stopped_twice_it_says_so_and_is_content(home: Home) -> None:
     assert home.run("memory-daemon", "stop") == Answer(0, b"No daemon is running\n", b"")
 
     assert home.pid() is None
-    assert not list((home.folder / "run/agent-memory").iterdir())
+    assert not list((home.folder / ".cache/agent-memory/run").iterdir())
     answer = home.run("memory-daemon", "status", "--format", "json")
     assert (answer.code, answer.json()) == (1, {"running": False})
     assert home.pid() is None, "asking for the status has started one"
@@ -204,11 +204,11 @@ def test_status_for_a_person_begins_with_whether_it_runs(running: Home) -> None:
 
     assert answer.code == 0
     assert answer.text.startswith(f"Daemon Status: Running\n  PID: {running.pid()}\n")
-    assert "grpc.port: from MEMORY_GRPC__PORT" in answer.text
+    assert f"grpc.port: from {running.config_file}" in answer.text
 
 
 def test_what_it_writes_is_for_its_user_only(running: Home) -> None:
-    for base in (running.data, running.folder / "run/agent-memory"):
+    for base in (running.data, running.folder / ".cache/agent-memory/run"):
         for path in (base, *base.rglob("*")):
             mode = path.lstat().st_mode
             if not stat.S_ISLNK(mode):
@@ -309,9 +309,8 @@ def test_a_busy_port_is_a_warning_where_a_command_starts_the_daemon(home: Home) 
     with _free_port() as grpc, _free_port() as http:
         ports = [str(each.getsockname()[1]) for each in (grpc, http)]
 
-        answer = home.run(
-            *STATS, env={"MEMORY_GRPC__PORT": ports[0], "MEMORY_HTTP__PORT": ports[1]}
-        )
+        home.settings |= {"grpc.port": ports[0], "http.port": ports[1]}
+        answer = home.run(*STATS)
 
         assert (answer.code, answer.err) == (0, b"")
         warnings = home.status()["warnings"]
@@ -320,8 +319,12 @@ def test_a_busy_port_is_a_warning_where_a_command_starts_the_daemon(home: Home) 
     assert ports[1] in warnings[1]
 
 
-def test_a_socket_path_that_is_too_long_goes_elsewhere(home: Home) -> None:
-    home.environ["XDG_RUNTIME_DIR"] = str(home.folder / ("long" * 40))
+def test_a_socket_path_that_is_too_long_goes_elsewhere(tmp_path: Path) -> None:
+    with Home(folder=tmp_path / ("long" * 30)) as home:
+        _check_long_socket(home)
+
+
+def _check_long_socket(home: Home) -> None:
     home.serve()
 
     assert _works(home)
@@ -333,31 +336,14 @@ def test_a_socket_path_that_is_too_long_goes_elsewhere(home: Home) -> None:
     shutil.rmtree(found.parent)
 
 
-@pytest.mark.parametrize("runtime", [None, "/nonexistent", "relative"])
-def test_the_daemon_is_found_without_its_runtime_folder(running: Home, runtime: str | None) -> None:
-    changed = dict(running.environ)
-    del changed["XDG_RUNTIME_DIR"]
-    if runtime is not None:
-        changed["XDG_RUNTIME_DIR"] = runtime
-
-    done = subprocess.run(
-        running.command("memory-daemon", "status", "--format", "json"),
-        env=changed,
-        capture_output=True,
-        timeout=SECONDS,
-        check=False,
+@pytest.mark.parametrize("runtime", ["/nonexistent", "relative"])
+def test_no_variable_moves_the_folder_of_sockets(running: Home, runtime: str) -> None:
+    answer = running.run(
+        "memory-daemon", "status", "--format", "json", env={"XDG_RUNTIME_DIR": runtime}
     )
 
-    assert Answer(done.returncode, done.stdout, done.stderr).json()["pid"] == running.pid()
-
-
-def test_without_a_runtime_folder_it_uses_the_cache_folder(home: Home) -> None:
-    del home.environ["XDG_RUNTIME_DIR"]
-    home.serve()
-
-    assert _works(home)
-
-    assert home.status()["socket"] == str(home.folder / "cache/agent-memory/run/daemon.sock")
+    assert answer.json()["pid"] == running.pid()
+    assert answer.json()["socket"] == str(running.folder / ".cache/agent-memory/run/daemon.sock")
 
 
 def test_two_homes_have_two_daemons(running: Home, home: Home) -> None:
@@ -442,16 +428,16 @@ def _lock_names(home: Home, pid: int) -> bool:
 # Killed.
 
 MILESTONES = (
-    "data/agent-memory/daemon.lock",
-    "data/agent-memory/logs/daemon.log",
-    f"data/agent-memory/{DATABASE}/LOCK",
-    f"data/agent-memory/{DATABASE}/CURRENT",
-    "data/agent-memory/key",
-    "run/agent-memory/grpc.sock",
-    "run/agent-memory/daemon.sock",
-    "data/agent-memory/daemon.json",
-    "run/agent-memory/daemon.pid",
-    "data/agent-memory/daemon.sock",
+    ".local/share/agent-memory/daemon.lock",
+    ".local/share/agent-memory/logs/daemon.log",
+    f".local/share/agent-memory/{DATABASE}/LOCK",
+    f".local/share/agent-memory/{DATABASE}/CURRENT",
+    ".local/share/agent-memory/key",
+    ".cache/agent-memory/run/grpc.sock",
+    ".cache/agent-memory/run/daemon.sock",
+    ".local/share/agent-memory/daemon.json",
+    ".cache/agent-memory/run/daemon.pid",
+    ".local/share/agent-memory/daemon.sock",
 )
 
 
@@ -532,7 +518,7 @@ def test_killed_between_making_the_first_key_and_writing_it_down_it_makes_anothe
 
 
 def test_a_file_in_place_of_the_data_folder_is_told_of(home: Home) -> None:
-    home.data.parent.mkdir()
+    home.data.parent.mkdir(parents=True)
     home.data.write_text("")
 
     for words in (STATS, ("memory-daemon", "start")):
@@ -573,7 +559,7 @@ def test_a_data_folder_that_may_not_be_written_is_told_of(home: Home) -> None:
 @pytest.mark.parametrize("kilobytes", [0, 16])
 def test_a_full_disk_is_told_of(home: Home, kilobytes: int) -> None:
     """A limit on the size of files stands for the disk: it can be set by everyone."""
-    answer = home.run_shell(f"ulimit -f {kilobytes}; $RUN memory-daemon start")
+    answer = home.run_shell(f"ulimit -f {kilobytes}; $RUN_daemon start")
 
     assert (answer.code, answer.out) == (4, b"")
     assert answer.errors.startswith("error: ")
@@ -758,10 +744,10 @@ def test_a_config_file_that_is_not_there_is_an_error(running: Home) -> None:
     assert "/no/such.toml" in answer.errors
 
 
-def test_a_wrong_variable_is_an_error_and_a_foreign_one_is_not(running: Home) -> None:
+def test_a_wrong_variable_is_named_and_a_foreign_one_is_not(running: Home) -> None:
     wrong = running.run(*STATS, env={"MEMORY_GRPC__PROT": "1"})
     foreign = running.run(*STATS, env={"MEMORY_ALPHA__BETA": "1", "MEMORY_LIMIT": "2"})
 
-    assert wrong.code == 3
+    assert (wrong.code, foreign.code) == (0, 0)
     assert "MEMORY_GRPC__PROT" in wrong.errors
-    assert foreign.code == 0
+    assert foreign.errors == ""

@@ -1,6 +1,7 @@
 """`memory-daemon admin migrate` with real daemons and a real PostgreSQL server, there and back."""
 
 import re
+import shlex
 import signal
 import socket
 from collections.abc import Iterator
@@ -78,7 +79,7 @@ def take_steps(home: Home, report: dict[str, Any]) -> None:
     *steps, last = report["next"]
     assert last == "memory-daemon start"
     for step in steps:
-        answer = home.run_shell(f"$RUN {step}")
+        answer = home.run(*shlex.split(step))
         assert answer.code == OK, answer
     home.serve()
 

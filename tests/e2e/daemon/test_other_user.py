@@ -57,7 +57,7 @@ def daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
     """A daemon of this user, with one event in it."""
     home = Path(tempfile.mkdtemp(dir="/tmp", prefix="amu-"))
     # Its jobs start Python anew, which may be where this user cannot go.
-    settings = {"MEMORY_SCHEDULER__ENABLED": "false"}
+    settings = {"scheduler.enabled": "false"}
     try:
         with Daemon(home, uid=request.param, settings=settings) as running:
             with running.unix_client() as client:
@@ -240,7 +240,7 @@ class TestRequireKeyFalse:
         shutil.rmtree(folder)
 
     def test_in_the_config_file_opens_the_store_and_nothing_that_runs(self, home: Path) -> None:
-        file = home / "config/agent-memory/config.toml"
+        file = home / ".config/agent-memory/config.toml"
         file.parent.mkdir(parents=True)
         file.write_text("[grpc]\nrequire_key = false\n")
         with Daemon(home) as open_daemon, OtherUser(SOMEBODY) as person:
@@ -250,5 +250,5 @@ class TestRequireKeyFalse:
 
     def test_in_the_environment_opens_nothing(self, home: Path) -> None:
         loosened = {"MEMORY_GRPC__REQUIRE_KEY": "false"}
-        with Daemon(home, settings=loosened) as closed, OtherUser(SOMEBODY) as person:
+        with Daemon(home, environ=loosened) as closed, OtherUser(SOMEBODY) as person:
             assert_refused(person.call(f"127.0.0.1:{closed.port}", INGEST, request(INGEST)))

@@ -136,7 +136,7 @@ class TestTenants:
 def test_a_server_that_crashes_under_load_loses_and_doubles_nothing(
     server: PostgresServer, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "config/agent-memory"
+    folder = tmp_path / ".config/agent-memory"
     folder.mkdir(parents=True)
     settings = configure(server, "crash") + "[scheduler]\nenabled = false\n"
     (folder / "config.toml").write_text(settings)
@@ -219,7 +219,7 @@ class TestServeTeam:
             file = home.folder / "team.toml"
             file.write_text(settings)
             words = ("serve-team", "--config", str(file))
-            with home.begin("memory-daemon", *words) as serving:
+            with home.begin("memory-daemon", *words, env={"MEMORY_GRPC__PORT": "0"}) as serving:
                 wait_until((home.data / "daemon.json").exists, "it serves")
                 assert home.pid() == serving.pid
                 assert home.status()["db_path"].endswith("(tenant default)")
@@ -249,7 +249,7 @@ def test_without_the_driver_it_says_what_to_install() -> None:
     )
     with Home() as home:
         home.configure('[storage]\nurl = "postgresql:///memory"\n')
-        answer = home.run_words([sys.executable, "-c", without])
+        answer = home.run_words([sys.executable, "-c", without, "--home", str(home.folder)])
         assert (answer.code, answer.text) == (CONFIG, "")
         assert "pip install 'agent-memory[postgres]'" in answer.errors
         assert "Traceback" not in answer.errors

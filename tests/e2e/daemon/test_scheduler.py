@@ -268,7 +268,7 @@ def test_trimming_the_outbox_loses_nothing_that_waits(own: tuple[Client, Toc]) -
 
 def test_switched_off_nothing_runs_by_itself_but_does_when_told() -> None:
     with Home() as home:
-        home.environ["MEMORY_SCHEDULER__ENABLED"] = "false"
+        home.settings["scheduler.enabled"] = "false"
         home.serve()
         with Client(f"127.0.0.1:{home.status()['grpc_port']}") as client:
             toc = Toc(client)

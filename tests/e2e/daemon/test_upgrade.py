@@ -46,8 +46,9 @@ class Newer:
         path.write_text(text.replace(old, new))
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
-    def run(self, home: Home, *words: str) -> Answer:
-        return home.run_words([str(self._python), "-I", "-S", str(self._launcher), *words])
+    def run(self, home: Home, program: str, *words: str) -> Answer:
+        _, *rest = home.command(program, *words, launcher=self._launcher)
+        return home.run_words([str(self._python), *rest])
 
 
 @pytest.fixture(scope="module")

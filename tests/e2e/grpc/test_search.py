@@ -482,7 +482,7 @@ class TestVectors:
             settle(embedding, Toc(client))
             before = read_indexes(embedding)["vectors"]["documents"]
         embedding.stop()
-        embedding.environ["MEMORY_EMBEDDER__PROVIDER"] = "none"
+        embedding.settings["embedder.provider"] = "none"
         embedding.serve()
         assert read_indexes(embedding)["vectors"] is None
         late = message("late", NIGHT[-1].timestamp_ms + 1, "A goat ate it.", session_id="night")
@@ -493,7 +493,7 @@ class TestVectors:
             assert answer.hits[0].event_id == "late"
             assert "words alone" in answer.warning
         embedding.stop()
-        embedding.environ["MEMORY_EMBEDDER__PROVIDER"] = "bge"
+        embedding.settings["embedder.provider"] = "bge"
         embedding.serve()
         with connect(embedding) as client:
             assert Search(client).ids("goat", mode="bm25", kinds=["event"])[0] == "late"
@@ -628,13 +628,13 @@ def test_while_vectors_are_made_again_words_answer(damaged: Home) -> None:
 def test_without_an_embedder_nobody_minds_damaged_vectors(damaged: Home) -> None:
     damaged.stop()
     (damaged.data / "index/vectors/model.json").write_bytes(b"\xff{")
-    damaged.environ["MEMORY_EMBEDDER__PROVIDER"] = "none"
+    damaged.settings["embedder.provider"] = "none"
     try:
         damaged.serve()
         with connect(damaged) as client:
             assert Search(client).ids("museum", mode="bm25")
     finally:
         damaged.stop()
-        damaged.environ["MEMORY_EMBEDDER__PROVIDER"] = "bge"
+        damaged.settings["embedder.provider"] = "bge"
     damaged.serve()
     _assert_healed(damaged)

@@ -105,7 +105,7 @@ class TestEachAgent:
         words = shlex.split(ada.command(agent))
         assert words == [
             *(sys.executable, "-I", "-S", str(LAUNCHER)),
-            *("memory", "hook", "auto", "--agent", agent),
+            *("memory", "--home", str(ada.home), "hook", "auto", "--agent", agent),
             *("||", "echo", "{}"),
         ]
         answer = home.run_words([*words[:5], "--version"])
@@ -130,7 +130,7 @@ class TestEachAgent:
         answer = ada("install", agent, "--project", "--no-mcp")
         assert (answer.code, answer.text.count("Created")) == (OK, 1)
         assert "keep these files out of commits" in answer.errors
-        assert list(ada.home.iterdir()) == []
+        assert [path.name for path in ada.home.iterdir()] == [".local"]  # the memory is there
         files = [path.name for path in ada.project.rglob("*.json")]
         assert len(files) == 1
         assert (agent == "claude-code") == (files == ["settings.local.json"])
@@ -181,7 +181,7 @@ class TestOtherAgents:
         settings = ada.home / ".aider.conf.yml"
         settings.write_text("read: CONVENTIONS.md\n")
         assert_refused(ada("install", "aider"), CONFIG, str(settings), "as a list", "nothing was")
-        assert [path.name for path in ada.home.iterdir()] == [settings.name]
+        assert {path.name for path in ada.home.iterdir()} == {settings.name, ".local"}
 
 
 class TestForms:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.chosen_store import choose_store
 from tests.command_runner import Home, patch_launcher, wait_until
 from tests.git_repositories import Repository, make_repository
+from tests.home_settings import prepare_home
 from tests.hook_inputs import encode_claude
 from tests.memory_commands import INVALID, assert_refused
 from tests.search_client import connect
@@ -197,7 +197,7 @@ def test_without_a_daemon_nothing_is_written(home: Home, agent: Agent) -> None:
     home.configure('hooks.mode = "opt-in"')
     expect_nothing()
     home.config_file.unlink()
-    choose_store(home.environ)
+    prepare_home(home.environ, home.settings)
     home.data.mkdir(parents=True, mode=0o700)
     (home.data / "paused").write_text('{"until_ms": null}')
     expect_nothing()

@@ -268,8 +268,8 @@ class TestFailures:
     def test_nobody_listens(self, session: Session) -> None:
         given = encode_input(CLAUDE_CODE["Stop"], session_id=session.name)
         deaf = session.home.run_shell(
-            "$RUN memory hook auto --input /nowhere 2>/dev/full; echo $?;"
-            " $RUN memory hook auto >/dev/full; echo $?",
+            "$RUN_memory hook auto --input /nowhere 2>/dev/full; echo $?;"
+            " $RUN_memory hook auto >/dev/full; echo $?",
             given=given,
         )
         assert deaf.text == "{}\n0\n0\n"
@@ -362,7 +362,7 @@ class TestStarting:
         for number in range(10):
             namespace = ("decisions", "blockers")[number % 2]
             session.memory.capture(namespace, f"Number {number} {'and more words ' * 5}".strip())
-        much = {"MEMORY_HOOKS__SESSION_START__CONTEXT_TOKEN_BUDGET": "100000"}
+        much = {"hooks.session_start.context_token_budget": "100000"}
         assert 0 < len(session.claude("SessionStart", env=much)) <= MAX_CONTEXT_CHARS
 
     def test_the_teams_memories_are_fetched(
@@ -378,13 +378,13 @@ class TestStarting:
             theirs = Session(other, ada.folder, "theirs", patient)
             theirs.memory.capture("decisions", "Use PostgreSQL for orders")
             theirs.claude("UserPromptSubmit", prompt="[blocker] The payment sandbox is down")
-            push = {"MEMORY_HOOKS__STOP__PUSH_REMOTE": "true"}
+            push = {"hooks.stop.push_remote": "true"}
             theirs.claude("SessionEnd", env={**build_environ(other.folder), **push})
             pushed = {"refs/notes/mem/decisions", "refs/notes/mem/blockers"}
             wait_until(lambda: pushed <= team.refs().keys(), "the notes are pushed")
         mine = Session(home, bob.folder, f"session-{next(_numbers)}", patient)
         assert "PostgreSQL" not in (mine.claude("SessionStart") or "")
-        fetch = {"MEMORY_HOOKS__SESSION_START__FETCH_REMOTE": "true"}
+        fetch = {"hooks.session_start.fetch_remote": "true"}
         mine.claude("SessionStart", env={**build_environ(home.folder), **fetch})
         expected = {"Use PostgreSQL for orders", "The payment sandbox is down"}
         wait_until(lambda: set(summaries(mine)) == expected, "they are fetched")
@@ -410,7 +410,7 @@ class TestPrompts:
         assert summaries(session) == []
 
     def test_markers_as_they_are_configured(self, session: Session) -> None:
-        env = {"MEMORY_HOOKS__USER_PROMPT__SIGNAL_PATTERNS": "#keep"}
+        env = {"hooks.user_prompt.signal_patterns": "#keep"}
         prompt = "#keep The index is rebuilt at night"
         told = session.claude("UserPromptSubmit", prompt=prompt, env=env)
         assert "The index is rebuilt at night" in told
@@ -418,7 +418,7 @@ class TestPrompts:
         assert session.claude("UserPromptSubmit", prompt=prompt, env=env) is None
 
     def test_captured_where_that_is_wanted(self, session: Session, client: Client) -> None:
-        env = {"MEMORY_HOOKS__USER_PROMPT__AUTO_CAPTURE": "true"}
+        env = {"hooks.user_prompt.auto_capture": "true"}
         told = session.claude("UserPromptSubmit", prompt=self.PROMPT, env=env)
         assert told.startswith("<auto_captured>")
         assert summaries(session) == ["Use PostgreSQL for the database"]
@@ -431,7 +431,7 @@ class TestPrompts:
         for number in range(5):
             session.memory.capture("decisions", f"Payment rule number {number}")
         assert session.claude("UserPromptSubmit", prompt="Which payment rule?") is None
-        env = {"MEMORY_HOOKS__USER_PROMPT__RECALL": "true"}
+        env = {"hooks.user_prompt.recall": "true"}
         told = session.claude("UserPromptSubmit", prompt="Which payment rule?", env=env)
         assert told.count("<memory ") == 3
 
@@ -462,8 +462,8 @@ class TestTools:
 
     def test_as_it_is_configured(self, session: Session) -> None:
         session.memory.capture("decisions", "Payment retries are capped at five")
-        section = "MEMORY_HOOKS__POST_TOOL_USE__"
-        env = {f"{section}TRIGGER_TOOLS": "Bash", f"{section}EXCLUDE_PATTERNS": "vendor/*"}
+        section = "hooks.post_tool_use."
+        env = {f"{section}trigger_tools": "Bash", f"{section}exclude_patterns": "vendor/*"}
         file = {"file_path": str(session.folder / "src" / "payment.lock")}
         assert session.claude("PostToolUse/Read", tool_input=file, env=env) is None
         told = session.claude("PostToolUse/Bash", tool_input=file, env=env)

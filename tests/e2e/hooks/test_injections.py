@@ -19,8 +19,8 @@ from tests.hook_inputs import encode_claude
 from tests.http_client import Web
 from tests.memory_commands import INVALID, MISSING, MemoryCommand, assert_refused
 
-CAPTURING = {"MEMORY_HOOKS__USER_PROMPT__AUTO_CAPTURE": "true"}
-RECALLING = {"MEMORY_HOOKS__USER_PROMPT__RECALL": "true"}
+CAPTURING = {"hooks.user_prompt.auto_capture": "true"}
+RECALLING = {"hooks.user_prompt.recall": "true"}
 _numbers = count()
 
 

@@ -26,7 +26,7 @@ def home() -> Iterator[Home]:
     """Return a home whose user has a past with several programs."""
     with Home() as found:
         write_gemini(found.folder)
-        write_opencode(found.folder / "data")  # its XDG_DATA_HOME
+        write_opencode(found.folder / ".local/share")
         write_cline(found.folder / ".cline" / "data")
         write_chatgpt(found.work)
         write_obsidian(found.work)

@@ -258,7 +258,7 @@ def test_too_often_is_too_often(strict: Web, authority: trustme.CA) -> None:
 
 def test_in_the_open_it_does_not_start_without_tls() -> None:
     with Home() as home:
-        answer = home.run("memory-daemon", "start", env={"MEMORY_HTTP__HOST": EVERYWHERE})
+        answer = home.run("memory-daemon", "start", env={"http.host": EVERYWHERE})
         assert answer.code == 3
         assert "http.tls_cert and http.tls_key" in answer.errors
         assert home.pid() is None

@@ -18,7 +18,7 @@ from tests.http_client import Web
 MEMORIES = "/api/v1/memories/"
 INBOX = "/api/v1/inbox/"
 UNDO = f"{MEMORIES}undo/"
-CAPTURING = {"MEMORY_HOOKS__USER_PROMPT__AUTO_CAPTURE": "true"}
+CAPTURING = {"hooks.user_prompt.auto_capture": "true"}
 MODELS: dict[tuple[str, str], type[BaseModel]] = {
     ("GET", "versions"): memory_models.VersionsAnswer,
     ("GET", "duplicates"): memory_models.DuplicatesAnswer,

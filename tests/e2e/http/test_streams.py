@@ -21,8 +21,8 @@ OFF = {"code": -32002, "name": "invalid_argument"}
 @pytest.fixture(scope="module")
 def served() -> Iterator[ServedDaemon]:
     with Home() as home:
-        home.environ["MEMORY_STREAMING__SSE_KEEPALIVE_SECONDS"] = "1"
-        home.environ["MEMORY_STREAMING__MAX_CONNECTIONS"] = "5"
+        home.settings["streaming.sse_keepalive_seconds"] = "1"
+        home.settings["streaming.max_connections"] = "5"
         yield ServedDaemon(home)
 
 

@@ -30,7 +30,7 @@ INVALID, MISSING, OTHER = -32002, -32001, -32000
 @pytest.fixture(scope="module")
 def served() -> Iterator[ServedDaemon]:
     with Home() as home:
-        home.environ["MEMORY_STREAMING__MAX_CONNECTIONS"] = str(LIMIT)
+        home.settings["streaming.max_connections"] = str(LIMIT)
         yield ServedDaemon(home)
 
 

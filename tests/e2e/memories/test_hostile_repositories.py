@@ -17,8 +17,8 @@ from tests.memory_commands import CONFIG, OK, MemoryCommand, assert_refused
 from tests.search_client import connect
 
 SYNCING = {
-    "MEMORY_HOOKS__SESSION_START__FETCH_REMOTE": "true",
-    "MEMORY_HOOKS__STOP__PUSH_REMOTE": "true",
+    "hooks.session_start.fetch_remote": "true",
+    "hooks.stop.push_remote": "true",
 }
 _numbers = count()
 

@@ -591,12 +591,12 @@ class TestRemotes:
         other = clone_repository(remote, remote.folder.with_name("other.git"), "--bare")
         ada.repository.git("remote", "add", "upstream", str(other.folder))
         names = captured(ada, "Elsewhere")
-        settings = {"MEMORY_MEMORIES__REMOTE": "upstream"}
+        settings = {"memories.remote": "upstream"}
         ada.sync("--remote", env=settings)
         assert noted(other).keys() == set(names)
         assert noted(remote) == {}
         assert "refs/notes/upstream/mem/decisions" in ada.repository.refs()
-        nobody = {"MEMORY_MEMORIES__REMOTE": "nobody"}
+        nobody = {"memories.remote": "nobody"}
         answer = ada.memory("sync", "--remote", "--domain", "project", env=nobody)
         assert_refused(answer, NETWORK, "nobody", "origin", "upstream")
 
@@ -630,7 +630,7 @@ class TestRemotes:
         answer = ada.memory("sync", "--remote", "--domain", "project")
         assert_refused(answer, NETWORK, "origin")
         answer = ada.memory(
-            *("sync", "--remote", "--domain", "project"), env={"MEMORY_MEMORIES__REMOTE": address}
+            *("sync", "--remote", "--domain", "project"), env={"memories.remote": address}
         )
         assert_refused(answer, NETWORK)
         assert "hunter22" not in answer.errors + one.log()

@@ -20,7 +20,7 @@ SAID = "We use PostgreSQL for the orders [decision] because of JSONB"
 BLOCKER = "[blocker] The staging key has expired"
 LESSON = "[learned] The sandbox resets at midnight"
 SUMMARY = "We use PostgreSQL for the orders"
-CAPTURING = {"MEMORY_HOOKS__USER_PROMPT__AUTO_CAPTURE": "true"}
+CAPTURING = {"hooks.user_prompt.auto_capture": "true"}
 QUESTION = "[q]uit: "
 
 _numbers = count()

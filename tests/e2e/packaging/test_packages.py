@@ -46,7 +46,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 def run(home: Home, programs: Path, *words: str) -> Answer:
     """Run an installed command, as a shell with these programs on its PATH does."""
     path = f"{programs}:{get_offline_environ()['PATH']}"
-    return home.run_words([str(programs / words[0]), *words[1:]], env={"PATH": path})
+    program = programs / words[0]
+    chosen = ("--home", str(home.folder)) if program.name in PROGRAMS else ()
+    return home.run_words([str(program), *chosen, *words[1:]], env={"PATH": path})
 
 
 def succeed(home: Home, programs: Path, *words: str) -> str:

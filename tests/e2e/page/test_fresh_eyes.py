@@ -21,7 +21,7 @@ JOBS = ("segment-summarizer", "hourly-rollup", "outbox-processor")
 def home(chromium: Browser) -> Iterator[Home]:  # noqa: ARG001  # none without a browser
     with Home() as home:
         home.serve()
-        home.environ["MEMORY_HTTP__PORT"] = str(Web(home).record["http_port"])  # it stays
+        home.settings["http.port"] = str(Web(home).record["http_port"])  # it stays
         events = [
             {
                 "session_id": f"day-{days}",

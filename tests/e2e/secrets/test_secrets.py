@@ -98,7 +98,7 @@ def test_a_long_text_is_cleaned_too(tmp_path: Path) -> None:
     ("mode", "kept"), [("warn", True), ("off", True), ("redact", False), ("block", None)]
 )
 def test_what_the_setting_says_is_done(tmp_path: Path, mode: str, kept: bool | None) -> None:
-    folder = tmp_path / "config" / "agent-memory"
+    folder = tmp_path / ".config/agent-memory"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f'[security]\nsecrets = "{mode}"\n')
     with Daemon(tmp_path) as daemon, daemon.client() as client:
@@ -112,7 +112,7 @@ def test_what_the_setting_says_is_done(tmp_path: Path, mode: str, kept: bool | N
 
 
 def test_what_is_allowed_stays(tmp_path: Path) -> None:
-    folder = tmp_path / "config" / "agent-memory"
+    folder = tmp_path / ".config/agent-memory"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f'[security]\nallow = ["{TOKEN}"]\n')
     with Daemon(tmp_path) as daemon, daemon.client() as client:

@@ -322,7 +322,8 @@ for name in ("_SCAN", "_READ_KEYS", "_NEIGHBORS"):
     statement = getattr(postgres, name)
     setattr(postgres, name, statement.replace("tenant = %s", "%s <> ''"))
 from agent_memory.daemon.__main__ import main
-sys.exit(main([]))
+import os
+sys.exit(main(["--home", os.environ["HOME"]]))
 """
 LEAK = "CREATE POLICY leak ON agent_memory.kv USING (true)"
 

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -51,7 +52,8 @@ print("```json\\n" + json.dumps(answer) + "\\n```")
 """
 # All agents at once: each calls the hook that `memory install` gave it with every event that it
 # has; with "reduced", without the variable that marks our own run.
-HOOKS = {agent: build_installing().launcher.hook_words(agent) for agent in Agent}
+OURS = replace(build_installing().launcher, options=("--home", "HOME"))
+HOOKS = {agent: OURS.hook_words(agent) for agent in Agent}
 CALLS = [
     (agent, re.sub(r"/home/ada/projects/\w+", "FOLDER", json.dumps(given)))
     for agent in Agent
@@ -65,7 +67,8 @@ if "reduced" in sys.argv: del environ["MEMORY_HOOKS__ENABLED"]
 hooks = json.loads({json.dumps(HOOKS)!r})
 for agent, call in json.loads({json.dumps(CALLS)!r}):
     data = call.replace("FOLDER", os.getcwd()).encode()
-    subprocess.run(hooks[agent], input=data, env=environ, capture_output=True, check=True)
+    words = [environ["HOME"] if word == "HOME" else word for word in hooks[agent]]
+    subprocess.run(words, input=data, env=environ, capture_output=True, check=True)
 """
 HANG = """
 with open(sys.argv[1], "w") as pipe: pipe.write(str(os.getpid()))
@@ -217,7 +220,8 @@ class TestNoTrace:
         client = start(WRITER)
         for agent, call in CALLS:
             data = call.replace("FOLDER", str(home.work)).encode()
-            assert home.run_words(HOOKS[agent], given=data).code == 0
+            words = [str(home.folder) if word == "HOME" else word for word in HOOKS[agent]]
+            assert home.run_words(words, given=data).code == 0
         recorded = {event.metadata["agent"] for event in client.all_events()}
         assert recorded == {agent for agent, _ in CALLS}
 

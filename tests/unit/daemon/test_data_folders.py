@@ -4,14 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from agent_memory import config
 from agent_memory.daemon import data_folders
 
 
 @pytest.mark.parametrize("runtime", ["", "run"])
-def test_all_are_deleted_and_nothing_beside_them(tmp_path: Path, runtime: str) -> None:
+def test_all_are_deleted_and_nothing_beside_them(
+    tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environ = {"HOME": str(tmp_path)}
-    if runtime:
-        environ["XDG_RUNTIME_DIR"] = str(tmp_path / runtime)
+    if runtime:  # as where the system has a folder for sockets
+        monkeypatch.setattr(config, "find_runtime", lambda _home: str(tmp_path / runtime))
     sockets = (
         tmp_path / runtime / "agent-memory" if runtime else (tmp_path / ".cache/agent-memory/run")
     )

@@ -4,6 +4,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,8 @@ NOBODY = 65534
 
 
 def folders(home: Path, runtime: Path | None = None) -> Folders:
-    environ = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
-    if runtime is not None:
-        environ["XDG_RUNTIME_DIR"] = str(runtime)
-    return config.folders(environ)
+    found = config.folders({"HOME": str(home)})
+    return found if runtime is None else replace(found, runtime=runtime)
 
 
 def mode(path: Path) -> int:
@@ -37,7 +36,7 @@ def given(
         name = "run" if request.param == "runtime folder" else "long" * 40
         runtime = Path(short) / name
         runtime.mkdir()
-        yield folders(tmp_path, runtime)
+        yield folders(tmp_path, runtime / "agent-memory")
 
 
 class TestSocketFolder:
@@ -58,7 +57,7 @@ class TestSocketFolder:
         target = tmp_path / "target"
         target.mkdir(mode=0o755)
         folder.symlink_to(target)
-        with pytest.raises(StorageFailed, match="not a folder of this user: set XDG_RUNTIME_DIR"):
+        with pytest.raises(StorageFailed, match="not a folder of this user: remove it"):
             runtime_files.socket_folder(given)
         assert mode(target) == 0o755
 

@@ -455,8 +455,8 @@ class TestConsent:
     @pytest.fixture
     def settings(self, tmp_path: Path, importing: ImportHarness) -> Path:
         """The file of the user who imports: the daemon may have another one."""
-        importing.environ["XDG_CONFIG_HOME"] = str(tmp_path / "config")
-        file = tmp_path / "config/agent-memory/config.toml"
+        importing.environ["HOME"] = str(tmp_path)
+        file = tmp_path / ".config/agent-memory/config.toml"
         file.parent.mkdir(parents=True)
         return file
 

@@ -372,10 +372,10 @@ class TestService:
 
     @pytest.fixture
     def environ(self, tmp_path: Path) -> dict[str, str]:
-        return {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        return {"HOME": str(tmp_path)}
 
     def configure(self, tmp_path: Path, text: str) -> None:
-        file = tmp_path / "config/agent-memory/config.toml"
+        file = tmp_path / ".config/agent-memory/config.toml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
@@ -503,9 +503,9 @@ class TestService:
         self, service: RecordingConsent, environ: dict[str, str], tmp_path: Path, text: str
     ) -> None:
         self.configure(tmp_path, text)
-        environ |= {"MEMORY_HTTP__PORT": "many"}
+        environ |= {"MEMORY_HTTP__PORT": "many"}  # which does not count
         assert self.check(service, environ, tmp_path) is ConsentReason.GIVEN
-        environ |= {"MEMORY_HOOKS__ENABLED": "false"}
+        environ |= {"MEMORY_HOOKS__ENABLED": "maybe"}
         assert self.check(service, environ, tmp_path) is ConsentReason.UNREADABLE
 
     # For each field: the user's wish, and variables that a repository could set against it.

@@ -361,7 +361,7 @@ class TestSettings:
 
     @pytest.fixture
     def environ(self, tmp_path: Path) -> dict[str, str]:
-        return {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        return {"HOME": str(tmp_path)}
 
     @pytest.fixture
     def project(self, tmp_path: Path) -> Path:
@@ -417,4 +417,4 @@ class TestSettings:
         self, environ: dict[str, str], project: Path
     ) -> None:
         (project / "memory.toml").write_text(self.OFF)
-        assert not self.enabled({**environ, "MEMORY_HTTP__PORT": "many"}, project)
+        assert not self.enabled({**environ, "MEMORY_CLI__COLOR": "many"}, project)

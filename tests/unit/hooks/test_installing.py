@@ -5,6 +5,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,8 @@ class TestInstalling:
             mode = stat.S_IMODE(Path(change.path).stat().st_mode)
             assert mode == (0o700 if change.executable else 0o600)
         written = "".join(user.files().values())
-        hook = HERE.hook(agent) if agent is Agent.CLINE else json.dumps(HERE.hook(agent))
+        hook = replace(HERE, options=("--home", str(user.home))).hook(agent)
+        hook = hook if agent is Agent.CLINE else json.dumps(hook)
         assert (hook in written) == (agent not in WITHOUT_HOOKS)
         users = (Agent.CLINE, Agent.WINDSURF)  # they have servers of the user alone
         without = agent is Agent.AIDER or (scope is InstallScope.PROJECT and agent in users)
@@ -352,10 +354,10 @@ class TestState:
         hook, server = user.scopes()[0].commands
         assert shlex.split(hook) == [
             *(HERE.python, "-I", "-S", HERE.script),
-            *("memory", "hook", "auto", "--agent", "claude-code"),
+            *("memory", "--home", str(user.home), "hook", "auto", "--agent", "claude-code"),
             *("||", "echo", "{}"),
         ]
-        assert server.endswith("memory serve")
+        assert server.endswith(f"memory --home {user.home} serve")
 
     def test_part_of_it_is_not_all_of_it(self, user: User) -> None:
         user.install()

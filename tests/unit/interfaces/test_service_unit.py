@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from agent_memory.interfaces.cli import service_unit
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.service_unit import Unit
+from agent_memory.launcher.environment import find_home
 
 DAEMON = [
-    sys.executable, "-I", "-m", "agent_memory.daemon.standalone", "memory-daemon", "start",
-    "--foreground", "--auto",
+    sys.executable, "-I", "-m", "agent_memory.daemon.standalone", "memory-daemon",
+    "--home", "/home/someone", "start", "--foreground", "--auto",
 ]  # fmt: skip
 AWKWARD = [
     "/data/plain",
@@ -79,21 +80,25 @@ class TestSystemd:
         )  # fmt: skip
         assert made.deactivate[2] == "disable"
 
-    def test_it_has_the_folders_that_were_moved_and_nothing_else_of_the_environment(self) -> None:
-        text = unit(
-            "linux", XDG_DATA_HOME="/d", XDG_RUNTIME_DIR="/r", XDG_SESSION_ID="7", MEMORY_X="hush"
-        ).text
-        assert environment(text) == {"XDG_DATA_HOME": "/d", "XDG_RUNTIME_DIR": "/r"}
-        assert "hush" not in text
+    def test_it_has_nothing_of_the_environment(self) -> None:
+        text = unit("linux", XDG_DATA_HOME="/d", XDG_SESSION_ID="7", MEMORY_X="hush").text
+        assert text == unit("linux").text
+        assert "Environment" not in text
+
+    def test_the_users_own_home_needs_no_option(self) -> None:
+        found = settings_of(unit("linux", find_home()).text)
+        assert words(found["Service", "ExecStart"][0]) == [*DAEMON[:5], *DAEMON[7:]]
 
     @pytest.mark.parametrize("path", AWKWARD)
     def test_a_path_means_the_same_in_the_unit(self, path: str) -> None:
-        assert environment(unit("linux", XDG_DATA_HOME=path).text) == {"XDG_DATA_HOME": path}
+        found = settings_of(unit("linux", path).text)
+        assert words(found["Service", "ExecStart"][0])[5:7] == ["--home", path]
 
     @unhurried
     @given(path=paths)
     def test_any_path_means_the_same_in_the_unit(self, path: str) -> None:
-        assert environment(unit("linux", XDG_DATA_HOME=path).text) == {"XDG_DATA_HOME": path}
+        found = settings_of(unit("linux", path).text)
+        assert words(found["Service", "ExecStart"][0])[5:7] == ["--home", str(Path(path))]
 
     @pytest.mark.parametrize("path", AWKWARD)
     def test_it_reads_the_config_file_that_was_given(self, path: str) -> None:
@@ -121,7 +126,6 @@ class TestLaunchd:
         assert found == {
             "Label": "dev.agent-memory.daemon",
             "ProgramArguments": DAEMON,
-            "EnvironmentVariables": {},
             "RunAtLoad": True,
             "KeepAlive": {"SuccessfulExit": False},
         }
@@ -136,15 +140,14 @@ class TestLaunchd:
         self, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "executable", f"{path}/python")
-        found = plistlib.loads(unit("darwin", XDG_DATA_HOME=path).text.encode())
-        assert found["EnvironmentVariables"] == {"XDG_DATA_HOME": path}
+        found = plistlib.loads(unit("darwin").text.encode())
         assert found["ProgramArguments"] == [f"{path}/python", *DAEMON[1:]]
 
     @unhurried
     @given(path=paths)
     def test_any_path_means_the_same_in_the_unit(self, path: str) -> None:
-        found = plistlib.loads(unit("darwin", XDG_DATA_HOME=path).text.encode())
-        assert found["EnvironmentVariables"] == {"XDG_DATA_HOME": path}
+        found = plistlib.loads(unit("darwin", path).text.encode())
+        assert found["ProgramArguments"][5:7] == ["--home", str(Path(path))]
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])

@@ -15,7 +15,7 @@ from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.launcher import command_client, last_context
 
 # Options of `memory` and of `memory serve` with which no MCP client is served.
-NOT_FOR_STDIO = {"-V", "--version", "-c", "--config", "--port", "--host", "--cors"}
+NOT_FOR_STDIO = {"-V", "--version", "-c", "--config", "--home", "--port", "--host", "--cors"}
 PROMPT = "PROMPT"  # the command of `kontekst` without a name
 UNUSED_SERVE_OPTIONS = {"-l", "--log-level"}
 

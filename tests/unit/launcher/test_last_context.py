@@ -120,12 +120,12 @@ class TestProjects:
     def test_no_daemon_starts_where_hooks_may_be_off(
         self, repository: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("XDG_DATA_HOME", str(repository.parent / "data"))
-        config = repository.parent / "agent-memory/config.toml"
-        paused = repository.parent / "data/agent-memory/paused"
+        monkeypatch.setenv("HOME", str(repository.parent))
+        config = repository.parent / ".config/agent-memory/config.toml"
+        paused = repository.parent / ".local/share/agent-memory/paused"
         for folder in (config.parent, paused.parent):
             folder.mkdir(parents=True)
-        environ = {"XDG_CONFIG_HOME": str(repository.parent)}
+        environ = {"HOME": str(repository.parent)}
         place = SessionPlace(f"{repository}/src", "codex", simple=False)
         config.write_text("[grpc]\nport = 0\n")
         assert not place.may_be_off(environ, None, NOW)
@@ -153,7 +153,7 @@ class TestProjects:
     def test_a_fifo_of_a_repository_is_not_waited_for(self, name: str, repository: Path) -> None:
         os.mkfifo(repository / name)
         place = SessionPlace(str(repository), "codex", simple=False)
-        assert place.may_be_off({"XDG_CONFIG_HOME": str(repository.parent)}, None, NOW)
+        assert place.may_be_off({"HOME": str(repository.parent)}, None, NOW)
 
     @pytest.mark.parametrize(
         "make",
@@ -171,7 +171,7 @@ class TestProjects:
         repository = repository.rename(repository.parent / "real/lantern")
         link = repository.parents[1] / "link/lantern"
         link.symlink_to(repository)
-        environ = {"XDG_CONFIG_HOME": str(link.parent)}
+        environ = {"HOME": str(link.parent)}
         place = SessionPlace(f"{link}/src", "codex", simple=False)
         before = place.read_marks(environ)
         assert not place.may_be_off(environ, None, NOW)
@@ -193,9 +193,9 @@ class TestProjects:
     def test_a_pause_ends_as_the_daemon_has_it(
         self, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-        data = tmp_path / "agent-memory"
-        data.mkdir()
+        monkeypatch.setenv("HOME", str(tmp_path))
+        data = tmp_path / ".local/share/agent-memory"
+        data.mkdir(parents=True)
         (data / last_context.PAUSE_FILE).write_bytes(content)
         pause = PauseFile(data).read()
         assert pause is not None
@@ -204,10 +204,10 @@ class TestProjects:
     def test_without_a_regular_file_it_is_paused_only_if_something_is_there(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        monkeypatch.setenv("HOME", str(tmp_path))
         assert not last_context.is_paused(NOW)
-        paused = tmp_path / "agent-memory" / last_context.PAUSE_FILE
-        paused.parent.mkdir()
+        paused = tmp_path / ".local/share/agent-memory" / last_context.PAUSE_FILE
+        paused.parent.mkdir(parents=True)
         assert not last_context.is_paused(NOW)
         (tmp_path / "other").write_bytes(b'{"until_ms": 1}')
         paused.symlink_to(tmp_path / "other")
@@ -217,9 +217,9 @@ class TestProjects:
         assert last_context.is_paused(NOW)
 
     def test_changed_settings_may_have_switched_hooks_off(self, repository: Path) -> None:
-        config = repository.parent / "agent-memory/config.toml"
-        config.parent.mkdir()
-        environ = {"XDG_CONFIG_HOME": str(repository.parent), "MEMORY_KEY": "am_secret"}
+        config = repository.parent / ".config/agent-memory/config.toml"
+        config.parent.mkdir(parents=True)
+        environ = {"HOME": str(repository.parent), "MEMORY_KEY": "am_secret"}
         place = SessionPlace(f"{repository}/src", "codex", simple=False)
         seen = [place.read_marks(environ)]
         for change in (
@@ -280,9 +280,9 @@ class TestAnswers:
     def test_a_damaged_file_is_none(
         self, content: bytes, repository: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("XDG_DATA_HOME", str(repository.parent))
+        monkeypatch.setenv("HOME", str(repository.parent))
         place = SessionPlace(str(repository), "codex", simple=False)
-        folder = repository.parent / "agent-memory" / last_context.FOLDER
+        folder = repository.parent / ".local/share/agent-memory" / last_context.FOLDER
         folder.mkdir(parents=True)
         assert last_context.read_answer(place, 1) is None
         (folder / place.name_file()).write_bytes(content)
@@ -291,9 +291,9 @@ class TestAnswers:
     def test_a_link_is_not_followed_and_a_pause_holds(
         self, repository: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("XDG_DATA_HOME", str(repository.parent))
+        monkeypatch.setenv("HOME", str(repository.parent))
         place = SessionPlace(str(repository), "codex", simple=False)
-        folder = repository.parent / "agent-memory" / last_context.FOLDER
+        folder = repository.parent / ".local/share/agent-memory" / last_context.FOLDER
         folder.mkdir(parents=True)
         kept = {
             "key": place.build_key(),

@@ -1,6 +1,5 @@
 """`memory-daemon admin backup` and `restore`."""
 
-import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -195,11 +194,8 @@ def _render_restore(result: RestoreResult, own_data: Path) -> str:
     if result.aside:
         lines.append(f"The previous store is in {rendering.plain(result.aside)}")
     data = Path(result.data)
-    command = "memory-daemon start"
     if data != own_data.resolve():
-        if data.name != own_data.name:
-            lines.append(f"To use it, move it to {rendering.plain(str(own_data))}.")
-            return "\n".join(lines)
-        command = f"XDG_DATA_HOME={shlex.quote(rendering.plain(str(data.parent)))} {command}"
-    lines.append(f"Next: `{command}`. It rebuilds the indexes; `memory doctor` checks it.")
+        lines.append(f"To use it, move it to {rendering.plain(str(own_data))}.")
+        return "\n".join(lines)
+    lines.append("Next: `memory-daemon start`. It rebuilds the indexes; `memory doctor` checks it.")
     return "\n".join(lines)

@@ -20,6 +20,7 @@ from agent_memory.interfaces.cli.late_commands import LateCommands, Place
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.spelling import find_same, suggest_nearest
+from agent_memory.launcher import environment
 from agent_memory.platform import time_zone
 
 if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
@@ -346,6 +347,13 @@ def global_options(function: F) -> F:
     """Add the options that every program has at its root."""
     for option in (
         click.option("-c", "--config", **_CONFIG),
+        click.option(
+            environment.OPTION,
+            metavar="FOLDER",
+            expose_value=False,
+            callback=_refuse_home,
+            help="The home with settings and memory, instead of your own; comes first.",
+        ),
         click.option("--format", "format_", **_FORMAT),
         click.option("--no-pager", **_NO_PAGER),
         click.option(
@@ -453,6 +461,14 @@ _NO_PAGER: dict[str, Any] = {
     "callback": remember("no_pager"),
     "help": "Write long output at once, not to a pager.",
 }
+
+
+def _refuse_home(_ctx: click.Context, _option: click.Parameter, folder: str | None) -> None:
+    """Refuse a home that the launcher has not read: it reads the first argument alone."""
+    if folder is not None:
+        raise click.UsageError(f"{environment.OPTION} must be the first argument, once")
+
+
 _CONFIG: dict[str, Any] = {
     "type": PathType(),
     "expose_value": False,

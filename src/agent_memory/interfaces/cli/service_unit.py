@@ -9,14 +9,15 @@ from pathlib import Path
 
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
+from agent_memory.launcher import environment
 from agent_memory.platform import durable
 
 RUN_SECONDS = 30.0
 LABEL = "dev.agent-memory.daemon"
 _PLAIN = re.compile(r"[\w@:./=+-]+")
 # --auto: a port that another program uses must not prevent an automatic start.
-MODULE = "agent_memory.daemon.standalone"
-ARGUMENTS = ("-I", "-m", MODULE, "memory-daemon", "start", "--foreground", "--auto")
+MODULE = ("-I", "-m", "agent_memory.daemon.standalone", "memory-daemon")
+ARGUMENTS = ("start", "--foreground", "--auto")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,23 +75,19 @@ def for_platform(
     call: CommandCall, platform: str = sys.platform, *, config_file: Path | None = None
 ) -> Unit:
     home = Path(call.environ.get("HOME") or "/")
-    moved = {
-        name: value
-        for name, value in sorted(call.environ.items())
-        if name.startswith("XDG_") and name.endswith(("_HOME", "_RUNTIME_DIR"))
-    }
-    arguments = ARGUMENTS if config_file is None else (*ARGUMENTS, "--config", str(config_file))
+    module = (*MODULE, *environment.home_option(str(home)))
+    chosen = () if config_file is None else ("--config", str(config_file))
+    arguments = (*module, *ARGUMENTS, *chosen)
     if platform == "darwin":
-        return _launchd(home, arguments, moved)
-    base = call.environ.get("XDG_CONFIG_HOME", "")
-    return _systemd(Path(base) if base.startswith("/") else home / ".config", arguments, moved)
+        return _launchd(home, arguments)
+    base = call.environ.get("XDG_CONFIG_HOME", "")  # where systemd looks for units of the user
+    return _systemd(Path(base) if base.startswith("/") else home / ".config", arguments)
 
 
-def _systemd(config_home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> Unit:
+def _systemd(config_home: Path, arguments: tuple[str, ...]) -> Unit:
     # systemd replaces variables in arguments, but not in the program: double dollar signs there.
     words = (_quote(argument.replace("$", "$$")) for argument in arguments)
     command = " ".join((_quote(sys.executable), *words))
-    environment = "".join(f"Environment={_quote(f'{k}={v}')}\n" for k, v in moved.items())
     name = "agent-memory.service"
     return Unit(
         path=config_home / "systemd/user" / name,
@@ -100,7 +97,6 @@ def _systemd(config_home: Path, arguments: tuple[str, ...], moved: dict[str, str
             "\n"
             "[Service]\n"
             f"ExecStart={command}\n"
-            f"{environment}"
             "Restart=on-failure\n"
             "RestartSec=5\n"
             "TimeoutStopSec=10\n"
@@ -113,13 +109,10 @@ def _systemd(config_home: Path, arguments: tuple[str, ...], moved: dict[str, str
     )
 
 
-def _launchd(home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> Unit:
+def _launchd(home: Path, arguments: tuple[str, ...]) -> Unit:
     path = home / "Library/LaunchAgents" / f"{LABEL}.plist"
     words = "".join(
         f"    <string>{escape(part)}</string>\n" for part in (sys.executable, *arguments)
-    )
-    variables = "".join(
-        f"    <key>{escape(k)}</key><string>{escape(v)}</string>\n" for k, v in moved.items()
     )
     return Unit(
         path=path,
@@ -130,7 +123,6 @@ def _launchd(home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> U
             '<plist version="1.0">\n<dict>\n'
             f"  <key>Label</key><string>{LABEL}</string>\n"
             f"  <key>ProgramArguments</key>\n  <array>\n{words}  </array>\n"
-            f"  <key>EnvironmentVariables</key>\n  <dict>\n{variables}  </dict>\n"
             "  <key>RunAtLoad</key><true/>\n"
             "  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n"
             "</dict>\n</plist>\n"

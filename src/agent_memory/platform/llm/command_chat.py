@@ -178,7 +178,7 @@ class CommandChat:
             return SupervisedProcess.start(
                 (str(program), *self._command[1:]),
                 cwd=self._folder,
-                env=programs.build_environment(self._environ, self._passed),
+                env=programs.build_environment(self._environ, self._passed, program),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -41,12 +41,12 @@ def find_program(command: Sequence[str], environ: Mapping[str, str]) -> Path:
     else:
         reason = "does not exist"
     raise FeatureUnavailable(
-        f"cannot run summarizer.command: {name} {reason}. The daemon keeps the PATH that it was"
-        " started with; an absolute path always works"
+        f"cannot run summarizer.command: {name} {reason}. A daemon has your shell's PATH only after"
+        " `memory-daemon start`; an absolute path always works"
     )
 
 
-def build_environment(environ: Mapping[str, str], passed: str) -> dict[str, str]:
+def build_environment(environ: Mapping[str, str], passed: str, program: Path) -> dict[str, str]:
     """Build the environment of the program: the daemon's, without our settings and such marks.
     `passed` names one of our variables that it gets all the same, such as that of a key.
 
@@ -58,4 +58,6 @@ def build_environment(environ: Mapping[str, str], passed: str) -> dict[str, str]
         for name, value in environ.items()
         if not name.startswith(_LEFT_OUT) or (name == passed and "__" not in name)
     }
-    return variables | _PLAIN_OUTPUT | _HOOKS_OFF
+    # What runs a script is often beside it: node beside the agents that npm installs.
+    path = f"{program.parent}{os.pathsep}{environ.get('PATH', os.defpath)}"
+    return variables | {"PATH": path} | _PLAIN_OUTPUT | _HOOKS_OFF

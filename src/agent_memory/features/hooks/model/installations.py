@@ -13,9 +13,7 @@ _BEFORE_A_PROGRAM = ("env", "exec")
 _NOTHING = "echo '{}'"  # if our program is gone, Python exits with 2, which agents take as a veto
 _NEVER_FAILS = (["||", "true"], ["||", ":"], ["||", "echo", "{}"])
 _JOINS = frozenset("();|&\n")
-# Many agents start a server with few variables. These say where our data and settings are: without
-# them, the server would have a store of its own.
-FORWARDED = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+_OPTIONS_WITH_VALUE = ("--home",)  # those that may precede the name of a command
 
 
 class Agent(StrEnum):
@@ -49,11 +47,10 @@ class InstallStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """An MCP server, as an agent starts it. Its variables do not tell installations apart."""
+    """An MCP server, as an agent starts it."""
 
     command: str
     args: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +67,12 @@ class Launcher:
     """The fastest way to run a command of this installation, by absolute paths.
 
     Without paths it is that of a plugin, which is the same on every machine: the program on PATH.
+    `options` name the home, if it is not that of the user.
     """
 
     python: str = ""
     script: str = ""
+    options: tuple[str, ...] = ()
 
     def hook(self, agent: Agent) -> str:
         """Return the shell command of a hook, the same for every event: the input names it."""
@@ -81,17 +80,17 @@ class Launcher:
 
     def hook_words(self, agent: Agent) -> tuple[str, ...]:
         origin = () if self.python else (PLUGIN_FLAG,)
-        return (*self._words(HOOK), "auto", "--agent", agent, *origin)
+        return (*self.words(PROGRAM, HOOK), "auto", "--agent", agent, *origin)
 
-    def server(self, environ: Mapping[str, str] | None = None) -> McpServer:
-        """Return the MCP server, with the variables of the user that it needs."""
-        command, *args = self._words(SERVE)
-        env = {name: value for name in FORWARDED if (value := (environ or {}).get(name))}
-        return McpServer(command=command, args=tuple(args), env=env)
+    def server(self) -> McpServer:
+        """Return the MCP server."""
+        command, *args = self.words(PROGRAM, SERVE)
+        return McpServer(command=command, args=tuple(args))
 
-    def _words(self, verb: str) -> tuple[str, ...]:
+    def words(self, program: str, *arguments: str) -> tuple[str, ...]:
+        """Return the words that run a program of this installation."""
         start = (self.python, "-I", "-S", self.script) if self.python else ()
-        return (*start, PROGRAM, verb)
+        return (*start, program, *self.options, *arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,4 +264,9 @@ def _is_assignment(word: str) -> bool:
 
 
 def _drop_options(words: Sequence[str]) -> list[str]:
-    return [word for word in words if not word.startswith("-")]
+    previous = ("", *words)
+    return [
+        word
+        for word, before in zip(words, previous, strict=False)
+        if not word.startswith("-") and before not in _OPTIONS_WITH_VALUE
+    ]

@@ -24,6 +24,7 @@ from agent_memory.features.hooks.model.installations import (
 from agent_memory.features.hooks.ports import AgentSetup, ConfigFiles, InstallLedger
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.kernel.errors import ConfigError, InvalidInput
+from agent_memory.launcher import environment
 
 NOTHING = DesiredConfig()
 
@@ -157,7 +158,8 @@ class Installing:
     def _find_status(
         self, agent: Agent, target: InstallTarget, entries: list[InstalledEntries], *, mcp: bool
     ) -> InstallStatus:
-        hook, server = self.launcher.hook(agent), self.launcher.server()
+        launcher = self._find_launcher(target)
+        hook, server = launcher.hook(agent), launcher.server()
         if any(command != hook for entry in entries for command in entry.hooks):
             return InstallStatus.ELSEWHERE
         if any(other != server for entry in entries for other in entry.servers):
@@ -273,8 +275,13 @@ class Installing:
             raise ConfigError(_format_error(file, exc)) from exc
 
     def _build_entries(self, agent: Agent, target: InstallTarget, *, mcp: bool) -> DesiredConfig:
-        server = self.launcher.server(target.environ) if mcp else None
-        return DesiredConfig(hook=self.launcher.hook(agent), server=server)
+        launcher = self._find_launcher(target)
+        server = launcher.server() if mcp else None
+        return DesiredConfig(hook=launcher.hook(agent), server=server)
+
+    def _find_launcher(self, target: InstallTarget) -> Launcher:
+        """Return the launcher for the home of the target."""
+        return replace(self.launcher, options=tuple(environment.home_option(target.home)))
 
     def _resolve_target(self, scope: InstallScope, caller: Caller) -> InstallTarget:
         target = _build_target(scope, caller, self._find_root(caller))

@@ -101,10 +101,7 @@ class JsonInstaller:
         return build_group(event, handler)
 
     def build_server(self, server: McpServer) -> Json:
-        entry: Json = {"command": server.command, "args": list(server.args)}
-        if server.env:
-            entry["env"] = dict(server.env)
-        return entry
+        return {"command": server.command, "args": list(server.args)}
 
     def find_switch(self, root: JsonContainer) -> str:
         """Return the setting that switches all hooks off, if there is one."""

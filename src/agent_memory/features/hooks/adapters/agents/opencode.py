@@ -59,14 +59,7 @@ class OpenCodeInstaller(JsonInstaller):
         return InstalledEntries(hooks=owned_files.find_constant(text))
 
     def build_server(self, server: McpServer) -> Json:
-        entry: Json = {
-            "type": "local",
-            "command": [server.command, *server.args],
-            "enabled": True,
-        }
-        if server.env:
-            entry["environment"] = dict(server.env)
-        return entry
+        return {"type": "local", "command": [server.command, *server.args], "enabled": True}
 
 
 def build_plugin(command: str) -> str:

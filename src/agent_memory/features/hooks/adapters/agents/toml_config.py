@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_memory.features.hooks.adapters.agents.server_tables import find_free_name, match_server
-from agent_memory.features.hooks.model.installations import FORWARDED, EditedConfig, McpServer
+from agent_memory.features.hooks.model.installations import EditedConfig, McpServer
 from agent_memory.kernel.errors import ConfigError
 
 SERVERS = "mcp_servers"
@@ -62,7 +62,6 @@ def _reconcile(settings: dict[str, Any], desired: McpServer | None) -> None:
         values = {
             "command": desired.command,
             "args": list(desired.args),
-            "env_vars": list(FORWARDED),
         }
         servers[name] = {**servers.get(name, {}), **values}
     if servers:
