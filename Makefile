@@ -99,6 +99,7 @@ soak: $(READY)
 
 interop: $(READY)
 	tools/interop
+	tools/interop-grpc
 	tools/interop-load
 	tools/interop-mcp
 	tools/interop-plugins

@@ -1,8 +1,10 @@
-"""Run tests on h2 instead of jh2, whose code it began as: `pytest -p tests.on_h2`.
+"""Run our code unedited on h2, the library that jh2 began as (docs/decisions/0055).
 
-Our own code is the same, unedited. This keeps the way out open (docs/decisions/0055).
+pytest -p tests.on_h2 ...             tests
+python -m tests.on_h2 MODULE ...      a program
 """
 
+import runpy
 import sys
 from importlib import import_module
 
@@ -13,3 +15,7 @@ for _name in _MODULES:
     sys.modules[f"jh2.{_name}"] = import_module(f"h2.{_name}")
 sys.modules["jh2.hyperframe"] = import_module("hyperframe")
 sys.modules["jh2.hyperframe.frame"] = import_module("hyperframe.frame")
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[1:]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

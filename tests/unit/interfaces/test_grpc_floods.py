@@ -166,7 +166,8 @@ class TestHeaders:
     ) -> None:
         monkeypatch.setattr(connection, "HANDSHAKE_SECONDS", 0.05)
         monkeypatch.setattr(connection, "CHECK_SECONDS", 0.05)
-        monkeypatch.setattr(connection, "SILENT_CHECKS", 1_000_000)
+        monkeypatch.setattr(connection, "SILENT_CHECKS", 10**6)
+        monkeypatch.setattr(connection, "IDLE_CHECKS", {False: 10**6})
         monkeypatch.setattr(frames, "BLOCK_SECONDS", 0.05)
         with serving(methods.by_name) as server, RawClient(server.server.port) as raw:
             raw.socket.sendall(encode_call(1, flags=0))
@@ -321,6 +322,7 @@ class TestClientsThatVanish:
             wide += encode_frame(WINDOW_UPDATE, body=struct.pack(">I", 2**30))
             raw.socket.sendall(wide + encode_call(1, "/test.Service/Pour"))
             raw.socket.sendall(encode_frame(DATA, 1, add_prefix(b"1000")))
+            wait_until(lambda: methods.produced > 0, "it is answered")
             wait_until(lambda: not server.calls.connections, "it is closed")
 
     def test_a_client_that_answers_pings_stays(self, methods: Methods) -> None:

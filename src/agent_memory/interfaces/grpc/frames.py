@@ -12,7 +12,7 @@ from jh2.exceptions import DenialOfServiceError, FrameTooLargeError
 
 FRAME_BYTES = 128 << 10
 HEADER_BYTES = 64 << 10  # of a block of headers, in all its frames
-FRAMES_AT_ONCE = 128  # then others have their turn
+FRAMES_AT_ONCE = 128  # then others have their turn; long headers count as several
 BLOCK_SECONDS = 20.0  # for a block of headers to be whole
 
 # Cancelled calls, pings, settings, windows, priorities, unknown frames, small parts of messages: so
@@ -31,6 +31,7 @@ _HEAD_BYTES = _HEAD.size
 _DATA, _CONTINUATION = 0, 9
 _BLOCK = frozenset([1, 5, _CONTINUATION])  # HEADERS and PUSH_PROMISE begin a block of headers
 _END_HEADERS = 4
+_USUAL_HEADER_BYTES = 128
 _FULL_DATA_BYTES = 1 << 10
 _MAX_BLOCK_FRAMES = 16
 
@@ -97,9 +98,9 @@ class FrameReader:
     def _find_end(self, buffer: bytes | bytearray) -> tuple[int, bool]:
         """Return where the last of the next whole frames ends, and whether there may be more."""
         start, stop = 0, len(buffer)
-        number = control = 0
+        number = weight = control = 0
         while (body := start + _HEAD_BYTES) <= stop:
-            if number == FRAMES_AT_ONCE:
+            if weight >= FRAMES_AT_ONCE:
                 break
             high, low, kind, flags, _ = _HEAD.unpack_from(buffer, start)
             length = high << 8 | low
@@ -110,8 +111,10 @@ class FrameReader:
             if body + length > stop:
                 break
             number += 1
+            weight += 1
             start = body + length
             if kind in _BLOCK:
+                weight += length // _USUAL_HEADER_BYTES
                 control += kind == _CONTINUATION
                 self._enter_block(length, is_whole=flags & _END_HEADERS != 0)
             elif kind != _DATA or length < _FULL_DATA_BYTES:
@@ -119,7 +122,7 @@ class FrameReader:
         self.count += number
         if control:
             self.charge(control)
-        return start, number == FRAMES_AT_ONCE
+        return start, weight >= FRAMES_AT_ONCE
 
     def _enter_block(self, length: int, *, is_whole: bool) -> None:
         if is_whole:
