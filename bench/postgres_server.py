@@ -5,6 +5,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -110,11 +111,21 @@ class PostgresServer:
         """Stop the server: `immediate` is a crash."""
         self._run("pg_ctl", "stop", "-w", "-m", mode, "-D", str(self._data))
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all processes of the server: with SIGSTOP, it keeps its connections and
+        says nothing until SIGCONT."""
+        for pid in self._list_processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _list_processes(self) -> list[int]:
+        first = int((self._data / "postmaster.pid").read_text().split()[0])
+        return [first, *processes.list_children(first)]
+
     def read_cpu(self) -> float:
         """Return the seconds of CPU that the running processes of the server have used."""
-        first = int((self._data / "postmaster.pid").read_text().split()[0])
-        found, ticks = [first, *processes.list_children(first)], 0.0
-        for pid in found:
+        ticks = 0.0
+        for pid in self._list_processes():
             with contextlib.suppress(OSError):
                 ticks += processes.cpu_seconds(Path(f"/proc/{pid}/stat"))
         return ticks

@@ -51,7 +51,14 @@ class Caller:
     def get(self, path: str, **parameters: Any) -> str:
         return self.rest("GET", path, params=parameters)
 
-    def rpc(self, method: str, request: Message, answer: type[Message]) -> str:
+    def rpc(
+        self,
+        method: str,
+        request: Message,
+        answer: type[Message],
+        *,
+        timeout: float = SECONDS,
+    ) -> str:
         """Return the answer as JSON, or the name of the status and its message."""
         with grpc.insecure_channel(
             f"127.0.0.1:{self.grpc_port}", options=[("grpc.use_local_subchannel_pool", 1)]
@@ -63,7 +70,7 @@ class Caller:
             )
             metadata = tuple((name.lower(), value) for name, value in self.headers.items())
             try:
-                return MessageToJson(call(request, metadata=metadata, timeout=SECONDS))
+                return MessageToJson(call(request, metadata=metadata, timeout=timeout))
             except grpc.RpcError as exc:
                 return f"{exc.code().name}: {exc.details()}"
 

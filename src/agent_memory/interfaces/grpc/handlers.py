@@ -25,7 +25,7 @@ from agent_memory.interfaces.guard import Identity
 from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.permissions import Permission
 from agent_memory.interfaces.wire.errors import ERRORS, describe_error, get_codes
-from agent_memory.kernel import access, tracing
+from agent_memory.kernel import access, deadlines, tracing
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.tracing import Interface, TraceContext
@@ -65,6 +65,7 @@ def _unary(
         started, outcome = observer.begin(), FAILED
         admitted: _Admitted | None = None
         try:
+            deadlines.expect_answer(head.read_timeout())
             if isinstance(guard, TeamGuard):
                 admitted = await _authorize(head, guard, method)
                 check: Callable[[], None] = admitted.check
@@ -97,6 +98,7 @@ def _stream(
         outcome = FAILED
         try:
             with observer.observe(Interface.GRPC, method.name, _trace(head)):
+                deadlines.expect_answer(head.read_timeout())
                 if isinstance(guard, TeamGuard):
                     admitted = await _authorize(head, guard, method)
                     check: Callable[[], None] = admitted.check

@@ -23,7 +23,7 @@ from agent_memory.interfaces.http.page_sessions import KEY_NAME, PageSession, Pa
 from agent_memory.interfaces.http.rates import TokenBuckets
 from agent_memory.interfaces.http.refusals import POLICY_VIOLATION, RequestRefused, refuse
 from agent_memory.interfaces.permissions import Permission
-from agent_memory.kernel import access
+from agent_memory.kernel import access, deadlines
 from agent_memory.kernel.access import NOBODY, OWNER
 from agent_memory.kernel.errors import ConfigError, Forbidden, Unauthorized
 
@@ -105,6 +105,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request from a TCP socket."""
+        deadlines.expect_answer()
         unread = None
         try:
             headers = _headers(scope)
@@ -143,6 +144,7 @@ class Gate:
 
     async def serve_trusted(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request from the Unix socket: only its owner can open it, so it needs no key."""
+        deadlines.expect_answer()
         unread = None
         try:
             headers = _headers(scope)

@@ -23,8 +23,10 @@ family and key. `head` has one row for each tenant, which every writing transact
 
 import hashlib
 import logging
+import os
 import re
 import select
+import socket
 import threading
 import time
 from collections import deque
@@ -37,6 +39,8 @@ from typing import Any
 import psycopg
 from psycopg import conninfo, errors, sql
 
+from agent_memory.kernel import deadlines
+from agent_memory.kernel.deadlines import Limit, Watchdog
 from agent_memory.kernel.errors import (
     ConfigError,
     FeatureUnavailable,
@@ -57,6 +61,7 @@ LONG_KEY = 2048
 KEPT_BYTES = LONG_KEY - hashlib.sha256().digest_size
 PAGE = 1_000
 READERS = 8
+_LEAST_TIMEOUT = 2  # seconds to connect; libpq takes no less
 SAMPLE = 5_000  # rows of a family that are counted; more are estimated
 
 # How long a change of a table waits for its lock, and the pauses between two attempts.
@@ -297,6 +302,7 @@ class PostgresDatabase(_TenantRows):
         self._steps = steps
         self._closed = False
         self._pool = _Pool(self._connect, READERS)
+        self._watchdog = Watchdog("postgres-watchdog")
         self._writing: _Connection | None = None
         super().__init__(tenant, self._lend)
         try:
@@ -422,6 +428,7 @@ class PostgresDatabase(_TenantRows):
 
     def close(self) -> None:
         self._closed = True
+        self._watchdog.close()
         self._pool.close()
         if self._writing is not None:
             self._writing.close()
@@ -541,8 +548,9 @@ class PostgresDatabase(_TenantRows):
                 self._writing = self._connect()
         return self._writing
 
-    def _connect(self) -> _Connection:
-        connection = psycopg.connect(**self._parameters, autocommit=True)
+    def _connect(self, limit: Limit | None = None) -> _Connection:
+        hurry = {} if limit is None else {"connect_timeout": _LEAST_TIMEOUT}
+        connection = psycopg.connect(**{**self._parameters, **hurry}, autocommit=True)
         try:
             connection.execute("; ".join(_SESSION))
             # Otherwise a crash of the server would lose what was acknowledged.
@@ -558,13 +566,36 @@ class PostgresDatabase(_TenantRows):
         """Borrow a connection. One that the server has closed meanwhile is replaced first."""
         if self._closed:
             raise StorageClosed("the store is closed")
+        limit = deadlines.find_limit()
         with self._translating(None):
-            connection = self._pool.take()
+            connection = self._pool.take(limit)
         try:
-            with self._translating(connection):
+            with self._translating(connection), self._ending(connection, limit):
                 yield connection
         finally:
             self._pool.give_back(connection)
+
+    @contextmanager
+    def _ending(self, connection: _Connection, limit: Limit | None) -> Iterator[None]:
+        """End a connection that a caller waits for no longer: a server that is stopped keeps it
+        open and says nothing."""
+        if limit is None:
+            yield
+            return
+        using, is_done = threading.Lock(), False
+
+        def end() -> None:
+            with using:
+                if not is_done and not connection.closed:
+                    with socket.socket(fileno=os.dup(connection.fileno())) as wire:
+                        wire.shutdown(socket.SHUT_RDWR)
+
+        self._watchdog.watch(limit, lambda: is_done, end)
+        try:
+            yield
+        finally:
+            with using:
+                is_done = True
 
     @contextmanager
     def _translating(self, connection: _Connection | None) -> Iterator[None]:
@@ -613,20 +644,23 @@ class _PostgresTransaction:
 class _Pool:
     """Connections for readers: at most so many, each used by one thread at a time."""
 
-    def __init__(self, connect: Callable[[], _Connection], most: int) -> None:
+    def __init__(self, connect: Callable[[Limit | None], _Connection], most: int) -> None:
         self._connect = connect
         self._free = threading.Semaphore(most)
         self._idle: deque[_Connection] = deque()
 
-    def take(self) -> _Connection:
-        self._free.acquire()
+    def take(self, limit: Limit | None = None) -> _Connection:
+        """Return a connection. Raises psycopg.OperationalError if all are in use for too long."""
+        patience = None if limit is None else max(0.0, limit.until - time.monotonic())
+        if not self._free.acquire(timeout=patience):
+            raise psycopg.OperationalError("all connections wait for its answers")
         try:
             with suppress(IndexError):
                 while True:
                     connection = self._idle.pop()
                     if _is_alive(connection):
                         return connection
-            return self._connect()
+            return self._connect(limit)
         except BaseException:
             self._free.release()
             raise

@@ -4,9 +4,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 
-from agent_memory.kernel.errors import Overloaded, StorageClosed, StorageFailed
+from agent_memory.kernel import deadlines
+from agent_memory.kernel.errors import (
+    Overloaded,
+    StorageClosed,
+    StorageFailed,
+    StorageUnwritable,
+)
 from agent_memory.platform.store.batches import Batch, CommitOutcome, Equals
 
 GROUP_BATCHES = 1024
@@ -26,12 +33,14 @@ class UnknownFamily(StorageFailed):
 class Submission:
     """The batches of one `submit`, and the future that their caller waits for."""
 
-    __slots__ = ("batches", "fence", "future", "size")
+    __slots__ = ("batches", "fence", "future", "is_taken", "limit", "size")
 
     def __init__(self, batches: tuple[Batch, ...], fence: Equals | None = None) -> None:
         """`fence` is the lease that all batches expect, if there is one."""
         self.batches = batches
         self.fence = fence
+        self.limit = deadlines.find_limit()
+        self.is_taken = False  # it may be written from now on
         self.future: Future[list[CommitOutcome]] = Future()
         # Running from the start: a waiter that gives up cannot cancel a write in progress.
         self.future.set_running_or_notify_cancel()
@@ -42,8 +51,12 @@ class Submission:
             for operation in batch.operations
         )
 
+    def succeed(self, outcomes: list[CommitOutcome]) -> None:
+        with suppress(InvalidStateError):  # its caller has been told that its fate is unknown
+            self.future.set_result(outcomes)
+
     def fail(self, exc: BaseException) -> None:
-        if not self.future.done():
+        with suppress(InvalidStateError):
             self.future.set_exception(exc)
 
 
@@ -97,10 +110,13 @@ class SubmissionQueue:
             batches = size = 0
             while self._waiting and batches < GROUP_BATCHES and size < GROUP_BYTES:
                 submission = self._waiting.popleft()
+                self._waiting_bytes -= submission.size
+                if submission.future.done():  # its caller was told that it is not written
+                    continue
+                submission.is_taken = True
                 group.append(submission)
                 batches += len(submission.batches)
                 size += submission.size
-            self._waiting_bytes -= size
             self._taken = len(group)
             return group
 
@@ -112,6 +128,13 @@ class SubmissionQueue:
             self._waiting_bytes = 0
         for submission in refused:
             submission.fail(exc)
+
+    def give_up(self, submission: Submission) -> None:
+        """Tell the caller of a submission that the database does not answer. One that waits is not
+        written any more."""
+        with self._wake:
+            fate = "it may or may not have written this" if submission.is_taken else "try again"
+            submission.fail(StorageUnwritable(f"the database does not answer in time; {fate}"))
 
     def close(self) -> bool:
         """Accept no more submissions. Return False if the queue was closed already."""

@@ -4,8 +4,10 @@ One thread writes: it takes every waiting batch and commits them as one transact
 becomes visible and durable at once, so readers never wait for the writer.
 
 If the database does not answer, new writes are refused while the group under way is tried again. It
-fails only if its fate stays unknown for too long. If other processes have removed the lease of this
-one, the store has ended: what this process keeps may be out of date from then on.
+fails only if its fate stays unknown for too long. A caller who waits (`kernel.deadlines`) is told
+after two seconds that the fate of their write is unknown; to send it again does not double it. If
+other processes have removed the lease of this one, the store has ended: what this process keeps may
+be out of date from then on.
 """
 
 import os
@@ -20,6 +22,7 @@ from typing import TypeVar
 
 import structlog
 
+from agent_memory.kernel.deadlines import Watchdog
 from agent_memory.kernel.errors import StorageFailed, StorageUnwritable
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
@@ -81,6 +84,7 @@ class TransactedStore:
         self._users = ReaderGate()  # closed only to close the database
         self._queue = SubmissionQueue(self._find_refusal)
         self._closing = False
+        self._watchdog = Watchdog("store-watchdog")
         self._thread = threading.Thread(target=self._run, name="store-committer", daemon=True)
         self._thread.start()
 
@@ -127,6 +131,10 @@ class TransactedStore:
                 if each.family not in families.SHARED:
                     raise UnknownFamily(f"no family {each.family!r}")
         self._queue.put(submission)
+        if submission.limit is not None:
+            self._watchdog.watch(
+                submission.limit, submission.future.done, partial(self._queue.give_up, submission)
+            )
         return submission.future
 
     @property
@@ -151,6 +159,7 @@ class TransactedStore:
         if not self._queue.close():
             return
         self._thread.join()
+        self._watchdog.close()
         try:
             self._on_close()
         finally:
@@ -193,7 +202,7 @@ class TransactedStore:
             if submission.fence is not None and fences.is_fenced_off(own, submission.fence):
                 submission.fail(LeaseLost("another daemon does this work now"))
             else:
-                submission.future.set_result(own)
+                submission.succeed(own)
 
     def _try(self, work: Callable[[], T], seconds: float) -> T:
         """Repeat a transaction until it succeeds, is refused for good, or takes too long."""
