@@ -26,6 +26,8 @@ class HostileServer:
             after = int(query.get("after", ["0"])[0] or 0)
             page = {"changes": self.changes[after:], "next": str(len(self.changes))}
             return page | {"more": False, "receipt": 0}
+        if path.endswith("/projects/"):
+            return {"name": query.get("name", ["work"])[0], "taken_by": ""}
         if path.endswith("/records/"):
             return {"taken": 1, "known": 0, "refused": [], "receipt": 0}
         return {"person": "ada", "role": "writer", "projects": None, "version": "1", "receipt": 0}

@@ -4,14 +4,17 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+from tests import git_repositories
 from tests.command_runner import Home
 from tests.http_client import Web
 from tests.memory_commands import OK, MemoryCommand
 
 OK_STATUS = 200
-AT_ONCE = "[upstream]\nerase_hours = 0\n"  # what other machines ask for
+# What other machines ask to erase, and conversations that may leave.
+AT_ONCE = "[upstream]\nerase_hours = 0\ndelay_minutes = 0\n"
 AT = 1_767_225_600_000
 
 
@@ -58,12 +61,26 @@ class TeamServerHome:
         return events
 
 
+def get_repository(project: str) -> str:
+    """Return the identity of the repository of a project: everyone's clones have one remote."""
+    return f"git.example/acme/{project}"
+
+
 class Laptop:
     """A person's machine. It shares the projects that it is told to."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self.memory = MemoryCommand(home, home.work)
+        if not home.config_file.exists():  # conversations leave as soon as they may
+            home.configure("[upstream]\ndelay_minutes = 0\n")
+
+    def clone(self, project: str, folder: str = "", remote: str = "") -> Path:
+        """Make a clone of a project's repository, which this machine knows from now on."""
+        made = git_repositories.make_repository(self.home.work / (folder or project))
+        made.git("remote", "add", "origin", f"https://{remote or get_repository(project)}.git")
+        MemoryCommand(self.home, made.folder).json("list")
+        return made.folder
 
     def wait_before_erasing(self, hours: int) -> None:
         set_erase_hours(self.home, hours)
@@ -80,8 +97,20 @@ class Laptop:
         assert answer.code == OK, answer
 
     def share(self, *projects: str) -> None:
-        answer = self.memory("config", "set", "upstream.projects", ",".join(projects))
-        assert answer.code == OK, answer
+        """Share these projects with their conversations, and no others."""
+        wanted = [project if project == "user" else get_repository(project) for project in projects]
+        for project in set(projects) - {"user"}:
+            if not (self.home.work / project).exists():
+                self.clone(project)
+        shared: list[str] = self.memory.json("remote", "status")["projects"]
+        if new := [each for each in wanted if each not in shared]:
+            options = [word for each in new for word in ("--project", each)]
+            answer = self.memory("remote", "add", *options, "--conversations", "--yes")
+            assert answer.code == OK, answer
+        if old := [each for each in shared if each not in wanted]:
+            options = [word for each in old for word in ("--project", each)]
+            answer = self.memory("remote", "remove", *options)
+            assert answer.code == OK, answer
 
     def sync(self) -> dict[str, Any]:
         found: dict[str, Any] = self.memory.json("remote", "sync")
@@ -97,7 +126,11 @@ class Laptop:
             "session_id": session,
             "text": text,
             "timestamp_ms": AT,
-            "metadata": {"project": project, "agent": "claude-code"},
+            "metadata": {
+                "project": project,
+                "repository": get_repository(project),
+                "agent": "claude-code",
+            },
         }
         with Web(self.home).over_socket() as client:
             answer = client.post("/api/v1/events/", json=body)

@@ -83,13 +83,14 @@ SERVER_ADDRESS = Rule(
     lambda url: not url or url.startswith(("https://", "http://")),
 )
 
-SHARED_PROJECTS = Rule(
-    "a list of names of projects: letters, digits, dots, dashes and underscores, such as my-app;"
-    " `user` are your own memories",
-    # As those of domains: other names belong to no project.
-    lambda name: (
-        re.fullmatch(r"(?:project:)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", name.strip())
-        is not None
+SHARED_REPOSITORIES = Rule(
+    "a list of repositories: remotes, such as git.example/acme/my-app, or folders; `user` are your"
+    " own memories",
+    # Earlier versions had names here. Those are valid and share nothing: two repositories may have
+    # one name.
+    lambda entry: (
+        entry.strip().isprintable()
+        and re.fullmatch(r"/.+|[^\s/@-][^\s/@]*(?:/.+)?", entry.strip()) is not None
     ),
 )
 
@@ -319,10 +320,26 @@ class UpstreamSettings:
     name: str = personal("team", "What your team's server is called in output.", rule=TENANT)
     projects: list[str] = personal(
         [],
-        "Projects whose events, memories and facts go to your team's server; `user` are your own"
-        " memories, which no other person gets. Empty: nothing leaves. It works only in"
-        " config.toml.",
-        rule=SHARED_PROJECTS,
+        "Repositories whose memories and facts go to your team's server: remotes, such as"
+        " `git.example/acme/my-app`, or folders; `user` are your own memories, which nobody else"
+        " gets. Empty: nothing leaves. `memory remote add --project FOLDER` adds one. It works only"
+        " in config.toml.",
+        rule=SHARED_REPOSITORIES,
+    )
+    conversations: list[str] = personal(
+        [],
+        "Those of these repositories whose conversations go to your team's server too: what you and"
+        " agents said and did there. A conversation leaves when its session has ended and nothing"
+        " that was noted in it awaits review. `memory remote add --project FOLDER --conversations`"
+        " adds one. It works only in config.toml.",
+        rule=SHARED_REPOSITORIES,
+    )
+    delay_minutes: int = personal(
+        10,
+        "Minutes that a conversation still waits here after its last word, so that you can forget"
+        " it.",
+        minimum=0,
+        maximum=10_080,
     )
     recall: bool = personal(
         True, "Ask your team's server too when you or an agent recall something."

@@ -25,10 +25,10 @@ from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
-from agent_memory.features.log.model.metadata import PERSON
+from agent_memory.features.log.model.metadata import PERSON, REPOSITORY
 from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
-from agent_memory.features.memories.adapters.memory_store import StoredMemories
+from agent_memory.features.memories.adapters.memory_store import MemoryOutlines, StoredMemories
 from agent_memory.features.memories.model import memories as memory_model
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import MemoryChange
@@ -42,7 +42,9 @@ from agent_memory.features.upstream.model.progress import RemoteSettings, SyncPr
 from agent_memory.features.upstream.model.records import (
     ChangePage,
     RecordBatch,
+    RecordRefused,
     SendOutcome,
+    ServerProject,
     TeamIdentity,
     TeamRecord,
     decode_change,
@@ -53,12 +55,16 @@ from agent_memory.features.upstream.model.records import (
     encode_batch,
     encode_change,
 )
-from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.model.scopes import SharedProject, SharedScope
+from agent_memory.features.upstream.ports import TeamServer
 from agent_memory.features.upstream.services.back_off import BackOff
+from agent_memory.features.upstream.services.conversations import Conversations
 from agent_memory.features.upstream.services.erasing import Erasing
 from agent_memory.features.upstream.services.forwarding import Forwarding
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.features.upstream.services.named_server import NamedServer
 from agent_memory.features.upstream.services.outgoing import OutgoingRecords
+from agent_memory.features.upstream.services.project_names import ProjectNames
 from agent_memory.features.upstream.services.receiving import Receiving, Sender
 from agent_memory.kernel.errors import FeatureUnavailable, RemoteUnavailable
 from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
@@ -69,14 +75,16 @@ from tests.simulation.seeds import SimulationFailed
 
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
+LONG_MS = 48 * HOUR_MS  # after which every session counts as over
 STEPS = 140
 TROUBLE = 0.25  # the chance that a request or an answer is lost
 ROUNDS = 12  # within which all must agree once everyone is online
 SHOP = Domain("project:shop")
-SHARED = SharedScope(frozenset({"shop", USER}))
+REPOSITORY_OF_SHOP = "git.example/acme/shop"
 TEXTS = ("Use PostgreSQL", "Cache for an hour", "Ship on Tuesdays", "Retry three times")
 KEYS = ("database", "owner", "region")
-LAPTOPS = (("ada-1", "ada"), ("ada-2", "ada"), ("bob-1", "bob"))
+# Bob had another project of that name before: his laptop calls it `store`.
+LAPTOPS = (("ada-1", "ada", "shop"), ("ada-2", "ada", "shop"), ("bob-1", "bob", "store"))
 IMPORTED = 6  # events that more than one machine has, under the same ids
 
 
@@ -148,6 +156,7 @@ class Machine:
         self.log = StoredEventLog(self.store)
         self.outbox = StoredOutbox(self.store)
         self.memories = StoredMemories(self.store)
+        self.outlines = MemoryOutlines(self.store)
         self.knowledge = StoredKnowledge(self.store)
         self.state = parts.state(self.store)
         self.erasures = StoredErasures(self.store)
@@ -174,9 +183,9 @@ class Machine:
         found = self.memories.list_domain(domain, after=None, limit=1_000)
         return {memory.digest: replace(memory, index=0) for memory in found}
 
-    def list_facts(self) -> dict[str, tuple[str, int]]:
+    def list_facts(self, scope: str = SHOP) -> list[Fact]:
         found = self.knowledge.list_after(Fact, "", limit=1_000)
-        return {fact.id: (fact.value, fact.valued_ms) for fact in found if fact.scope == SHOP}
+        return [fact for fact in found if fact.scope == scope]
 
     def list_events(self) -> Iterator[Event]:
         for page in paging.iter_between(self.log):
@@ -193,6 +202,7 @@ class TeamHub(Machine):
 
     def start(self, engine: MemoryEngine) -> None:
         super().start(engine)
+        self.names = ProjectNames(self.state)
         self.receiving = self.parts.receiving(
             self.ingest,
             self.log,
@@ -207,6 +217,7 @@ class TeamHub(Machine):
             self.erasures,
             self.clock,
             lambda: None,
+            self.names.check,
         )
 
     def back_up(self) -> None:
@@ -280,6 +291,16 @@ class Wire:
         decoded = [decode_change(encode_change(change, page.people)) for change in page.changes]
         return replace(page, changes=tuple(each for each in decoded if each is not None))
 
+    def find_project(self, repository: str, name: str, /) -> ServerProject:
+        self._lose_request()
+        return self._hub.names.find(repository, name, Sender(person=self._person))
+
+    def claim_project(self, repository: str, name: str, /, *, join: bool = False) -> str:
+        self._lose_request()
+        agreed = self._hub.names.claim(repository, name, Sender(person=self._person), join=join)
+        self._lose_answer()
+        return agreed
+
     def search(self, _query: Query, _scope: SharedScope, /) -> RecallResult:
         raise FeatureUnavailable("nobody asks here")
 
@@ -317,12 +338,22 @@ class CrashingState:
 
 class SimulatedLaptop(Machine):
     def __init__(
-        self, world: TeamWorld, hub: TeamHub, name: str, person: str, parts: TeamParts
+        self,
+        world: TeamWorld,
+        hub: TeamHub,
+        name: str,
+        person: str,
+        project: str,
+        parts: TeamParts,
     ) -> None:
         skew = world.dice.randrange(-90_000, 90_000)
         super().__init__(SimulatedClock(skew_ms=skew, shared=world.clock), parts)
         self.world, self.name, self.person = world, name, person
-        self.online, self.scope = True, SHARED
+        self.project, self.shop = project, Domain(f"project:{project}")
+        self.shared = SharedScope(
+            frozenset({project, USER}), conversations=frozenset({REPOSITORY_OF_SHOP})
+        )
+        self.online, self.scope = True, self.shared
         self.number = 0
         self._wire = Wire(world, hub, person, lambda: self.online)
         self.forwarding = self._build()
@@ -331,8 +362,8 @@ class SimulatedLaptop(Machine):
         """Build what does not survive a crash."""
         state = CrashingState(self.state, self.world)
         return self.parts.forwarding(
-            lambda: RemoteSettings(url="https://hub", scope=self.scope, key="k"),
-            lambda _settings: self._wire,
+            self._read_settings,
+            lambda settings: NamedServer(self._wire, settings.agreed, self.state),
             self.name,
             state,  # type: ignore[arg-type]  # by __getattr__
             self.state,
@@ -340,7 +371,13 @@ class SimulatedLaptop(Machine):
             self.outbox,
             self.memories,
             self.parts.outgoing(
-                self.log, self.memories, self.knowledge, self.state, self.state, self.clock
+                self.log,
+                self.memories,
+                self.knowledge,
+                self.state,
+                self.state,
+                self.clock,
+                Conversations(self.state, self.log, self.memories, self.outlines, self.clock),
             ),
             self.state,
             self.memory_merger,
@@ -350,8 +387,27 @@ class SimulatedLaptop(Machine):
             BackOff(lambda: 0.0, lambda: 0.0),
             lambda refused: self.world.note(f"{self.name}: refused {refused}"),
             lambda: self.world.count("restoration noticed"),
+            self._agree,
             threading.Lock(),
         )
+
+    def _read_settings(self) -> RemoteSettings:
+        there = self.state.get_agreed_name(REPOSITORY_OF_SHOP)
+        return RemoteSettings(
+            url="https://hub",
+            key="k",
+            scope=self.scope if there else SharedScope(frozenset({USER})),
+            agreed=(SharedProject(REPOSITORY_OF_SHOP, self.project, there),) if there else (),
+        )
+
+    def _agree(
+        self, _settings: RemoteSettings, server: TeamServer, /, *, is_reader: bool
+    ) -> Sequence[RecordRefused]:
+        assert not is_reader
+        if not self.state.get_agreed_name(REPOSITORY_OF_SHOP):
+            agreed = server.claim_project(REPOSITORY_OF_SHOP, "shop")
+            self.state.put_agreed_name(REPOSITORY_OF_SHOP, agreed)
+        return []
 
     def sync(self) -> None:
         try:
@@ -383,8 +439,11 @@ class SimulatedLaptop(Machine):
             self.number += 1
             name = f"{self.name}-{self.number}"
             text = f"words of {name}"
-        project = "shop" if name.startswith("imported") else dice.choice(["shop", "shop", "home"])
-        metadata = {"project": project, PERSON: "mallory"}  # nobody must believe this
+        is_shared = name.startswith("imported") or dice.choice([True, True, False])
+        # Nobody must believe the person. The name of the project alone shares nothing either.
+        metadata = {"project": self.project, PERSON: "mallory"}
+        if is_shared:
+            metadata[REPOSITORY] = REPOSITORY_OF_SHOP
         event = Event(
             event_id=EventId(name),
             session_id=SessionId(f"session-{name.rpartition('-')[0]}"),
@@ -395,13 +454,13 @@ class SimulatedLaptop(Machine):
             metadata=metadata,
         )
         (created,) = self.ingest.submit([Clean(event)]).result()
-        if created and project == "shop":
+        if created and is_shared:
             self.world.recorded[self.person, name] = text
             self.world.note(f"{self.name} records {name}")
 
     def capture(self) -> None:
         dice = self.world.dice
-        text, domain = dice.choice(TEXTS), dice.choice([SHOP, SHOP, USER])
+        text, domain = dice.choice(TEXTS), dice.choice([self.shop, self.shop, USER])
         now = self.clock.now()
         memory = Memory(
             digest=memory_model.compute_digest("decisions", text, "", ""),
@@ -418,7 +477,7 @@ class SimulatedLaptop(Machine):
 
     def _choose_memory(self) -> Memory | None:
         dice = self.world.dice
-        found = [*self.list_memories(SHOP).values(), *self.list_memories(USER).values()]
+        found = [*self.list_memories(self.shop).values(), *self.list_memories(USER).values()]
         live = [memory for memory in found if memory.status is not MemoryStatus.TOMBSTONE]
         return self.memories.get(dice.choice(live).key) if live else None
 
@@ -441,16 +500,16 @@ class SimulatedLaptop(Machine):
 
     def claim(self) -> None:
         key, value = self.world.dice.choice(KEYS), str(self.world.dice.randrange(5))
-        self.facts.claim(Claim(scope=SHOP, key=key, value=value))
+        self.facts.claim(Claim(scope=self.shop, key=key, value=value))
 
     def remove_fact(self) -> None:
-        found = sorted(self.list_facts())
+        found = sorted(fact.id for fact in self.list_facts(self.shop))
         if found:
             self.facts.remove([self.world.dice.choice(found)])
             self.world.count("removed fact")
 
     def forget_event(self) -> None:
-        own = [event for event in self.list_events() if event.metadata["project"] == "shop"]
+        own = [event for event in self.list_events() if REPOSITORY in event.metadata]
         if own:
             event = self.world.dice.choice(own)
             self.eraser.erase_events([event.event_id])
@@ -476,7 +535,7 @@ def simulate(seed: int, parts: TeamParts | None = None) -> TeamWorld:
     with ExitStack() as closing:
         hub = TeamHub(SimulatedClock(shared=world.clock), parts)
         closing.callback(lambda: hub.store.close())  # noqa: PLW0108  # it may change
-        laptops = [SimulatedLaptop(world, hub, name, who, parts) for name, who in LAPTOPS]
+        laptops = [SimulatedLaptop(world, hub, *each, parts) for each in LAPTOPS]
         for laptop in laptops:
             closing.callback(laptop.store.close)
         _settle(world, hub, laptops)
@@ -504,7 +563,8 @@ def _step(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLaptop]) ->
     elif chance < 0.92:
         hub.erasing.run(lambda: None)
     elif chance < 0.94:
-        laptop.scope = SHARED if laptop.scope != SHARED else SharedScope(frozenset({USER}))
+        only_own = SharedScope(frozenset({USER}))
+        laptop.scope = laptop.shared if laptop.scope == only_own else only_own
         world.count("scope changed")
     elif chance < 0.965:
         if hub.backup is not None and dice.random() < 0.5:
@@ -524,8 +584,9 @@ def _step(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLaptop]) ->
 def _settle(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLaptop]) -> None:
     """Let everyone be online, without faults, until nothing changes any more."""
     world.trouble = 0.0
+    world.clock.at_ms += LONG_MS
     for laptop in laptops:
-        laptop.online, laptop.scope = True, SHARED
+        laptop.online, laptop.scope = True, laptop.shared
     for _ in range(ROUNDS):
         before = [machine.log.watermark() for machine in (hub, *laptops)]
         world.clock.at_ms += 1_000
@@ -539,10 +600,14 @@ def _settle(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLaptop]) 
 
 def _check(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLaptop]) -> None:
     _check_events(world, hub, laptops)
-    shared, facts = hub.list_memories(SHOP), hub.list_facts()
+    shared, facts = hub.list_memories(SHOP), _value_facts(hub.list_facts())
     for laptop in laptops:
-        _compare(f"memories of {laptop.name}", laptop.list_memories(SHOP), shared)
-        _compare(f"facts of {laptop.name}", laptop.list_facts(), facts)
+        here = {
+            digest: replace(memory, domain=SHOP)
+            for digest, memory in laptop.list_memories(laptop.shop).items()
+        }
+        _compare(f"memories of {laptop.name}", here, shared)
+        _compare(f"facts of {laptop.name}", _value_facts(laptop.list_facts(laptop.shop)), facts)
         domain = names.build_private_domain(laptop.person)
         own = {
             digest: replace(memory, domain=USER)
@@ -569,6 +634,10 @@ def _check_events(world: TeamWorld, hub: TeamHub, laptops: Sequence[SimulatedLap
                 raise Disagreement(f"{laptop.name} still has {event.event_id}")
 
 
+def _value_facts(facts: Sequence[Fact]) -> dict[str, tuple[str, int]]:
+    return {fact.key: (fact.value, fact.valued_ms) for fact in facts}
+
+
 def _compare(what: str, one: Mapping[Any, Any], other: Mapping[Any, Any]) -> None:
     for key in {**one, **other}:
         if one.get(key) != other.get(key):
@@ -585,4 +654,5 @@ def _copy_batch(batch: RecordBatch) -> RecordBatch:
         facts=tuple(map(decode_fact, sent["facts"])),
         removed_facts=tuple(map(decode_tombstone, sent["removed_facts"])),
         forgotten=tuple(map(EventId, sent["forgotten"])),
+        projects=sent.get("projects", {}),
     )

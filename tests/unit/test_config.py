@@ -858,8 +858,9 @@ def values_of(key: Key) -> st.SearchStrategy[Any]:
         return st.sampled_from(("default", "a", "team-7.eu_west"))
     if key.rule is config.DATABASE_ADDRESS:
         return st.sampled_from(["", "postgresql://me@db.example/memory"])
-    if key.rule is config.SHARED_PROJECTS:
-        return st.lists(st.sampled_from(["user", "my-app", "project:shop"]), max_size=3)
+    if key.rule is config.SHARED_REPOSITORIES:
+        entries = ["user", "git.example/acme/my app", "/srv/notes", "my-app", "project:shop"]
+        return st.lists(st.sampled_from(entries), max_size=3)
     if key.rule is config.SERVER_ADDRESS:
         return st.sampled_from(("", "https://memory.example", "http://localhost:8000"))
     if key.rule is config.FOLDERS:

@@ -30,10 +30,10 @@ from agent_memory.features.upstream.adapters.upstream_store import (
 )
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import MAX_MACHINE_CHARS, RecordRefused
-from agent_memory.features.upstream.model.scopes import SharedScope
-from agent_memory.features.upstream.ports import RemoteKeys
+from agent_memory.features.upstream.ports import RemoteKeys, TeamServer
 from agent_memory.features.upstream.services.account import TeamAccount
 from agent_memory.features.upstream.services.back_off import BackOff
+from agent_memory.features.upstream.services.conversations import Conversations
 from agent_memory.features.upstream.services.erasing import (
     Erasing,
     ForgettingEraser,
@@ -45,8 +45,12 @@ from agent_memory.features.upstream.services.forwarding import Forwarding
 from agent_memory.features.upstream.services.joint_recall import JointRecall, ServerWatch
 from agent_memory.features.upstream.services.login import TeamLogin
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
+from agent_memory.features.upstream.services.named_server import NamedServer
 from agent_memory.features.upstream.services.outgoing import OutgoingRecords
+from agent_memory.features.upstream.services.preview import SharingPreview
+from agent_memory.features.upstream.services.project_names import ProjectNames
 from agent_memory.features.upstream.services.receiving import Receiving
+from agent_memory.features.upstream.services.shared_projects import SharedProjects
 from agent_memory.features.upstream.services.team_search import TeamSearch
 from agent_memory.kernel.errors import ConfigError, StorageFailed
 
@@ -104,6 +108,7 @@ def build_upstream(
     wake_ups: WakeUps,
 ) -> UpstreamFeature:
     erasures = StoredErasures(platform.store)
+    shared = SharedProjects(read=settings.read, projects=memories.projects, names=state)
     connection = _Connection()
     platform.closing.callback(connection.close)
     back_off = BackOff(time.monotonic, random.random)
@@ -124,6 +129,7 @@ def build_upstream(
         secrets=platform.secrets,
         on_change=wake_ups.on_fact_changed,
     )
+    names = ProjectNames(state)
     receiving = Receiving(
         ingest=log.ingest,
         log=log.events,
@@ -138,11 +144,23 @@ def build_upstream(
         erasures=erasures,
         clock=platform.clock,
         on_erasure_due=wake_ups.on_team_news,
+        check=names.check,
+    )
+
+    def connect(remote: RemoteSettings) -> TeamServer:
+        return NamedServer(connection.open(remote), remote.agreed, state)
+
+    conversations = Conversations(
+        held=state,
+        log=log.events,
+        memories=memories.store,
+        outlines=memories.outlines,
+        clock=platform.clock,
     )
     machine = to_origin_name(socket.gethostname())[:MAX_MACHINE_CHARS].strip() or "machine"
     forwarding = Forwarding(
-        read_settings=settings.read,
-        connect=connection.open,
+        read_settings=shared.read_settings,
+        connect=connect,
         machine=machine,
         state=state,
         ledger=state,
@@ -157,6 +175,7 @@ def build_upstream(
             ledger=state,
             tombstones=state,
             clock=platform.clock,
+            conversations=conversations,
         ),
         memory_merger=memory_merger,
         fact_merger=fact_merger,
@@ -165,6 +184,7 @@ def build_upstream(
         back_off=back_off,
         on_refused=_log_refused,
         on_server_restored=lambda: _log.warning("upstream.server_restored"),
+        agree=shared.agree,
     )
     erasing = Erasing(
         erasures=erasures,
@@ -179,12 +199,26 @@ def build_upstream(
     )
     waiting = WaitingHits(erasures, recall.recall.documents)
     return UpstreamFeature(
-        exchange=TeamExchange(forwarding, receiving, erasing, wake_ups.on_team_news),
+        exchange=TeamExchange(
+            forwarding=forwarding,
+            receiving=receiving,
+            erasing=erasing,
+            shared=shared,
+            preview=SharingPreview(
+                shared=shared,
+                log=log.events,
+                memories=memories.store,
+                knowledge=knowledge.store,
+            ),
+            names=names,
+            connect=connect,
+            wake=wake_ups.on_team_news,
+        ),
         recall=JointRecall(
             local=recall.recall,
             knowledge=knowledge.store,
-            read_settings=settings.read,
-            connect=connection.open,
+            read_settings=shared.read_settings,
+            connect=connect,
             state=state,
             taken=state,
             watch=ServerWatch(),
@@ -233,7 +267,9 @@ class RemoteReader:
             return RemoteSettings(
                 url=own.url,
                 name=own.name,
-                scope=SharedScope.parse(own.projects),
+                projects=tuple(entry.strip() for entry in own.projects),
+                conversations=tuple(entry.strip() for entry in own.conversations),
+                delay_ms=own.delay_minutes * 60_000,
                 recall=own.recall,
                 certificates=str(Path(own.certificates).expanduser()) if own.certificates else "",
                 erase_hours=own.erase_hours,

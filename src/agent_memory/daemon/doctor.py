@@ -251,6 +251,11 @@ def _check_remote(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         yield _warning("team", f"{name} refused {refused:,} records", "memory remote status")
     else:
         yield _fine("team", f"{name} answers")
+    if names := status.get("unconfirmed"):
+        text = (
+            f"not shared any more: {', '.join(names)}, because two repositories may have one name"
+        )
+        yield _warning("team", text, "memory remote add --project FOLDER")
 
 
 def _check_spool(folder: Path) -> Iterator[CheckResult]:

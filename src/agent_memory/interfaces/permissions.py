@@ -103,6 +103,8 @@ HTTP: Mapping[tuple[str, str], Permission] = {
     ("POST", f"{API}/upstream/keys/"): READ_SCOPED,
     ("GET", f"{API}/upstream/erasures/"): READ_SCOPED,
     ("POST", f"{API}/upstream/erasures/keep/"): WRITE_SCOPED,
+    ("GET", f"{API}/upstream/projects/"): READ_SCOPED,
+    ("POST", f"{API}/upstream/projects/"): WRITE_SCOPED,
     ("POST", f"{API}/upstream/records/"): WRITE_SCOPED,
     ("GET", f"{API}/upstream/changes/"): READ_SCOPED,
     ("POST", f"{API}/upstream/search/"): READ_SCOPED,

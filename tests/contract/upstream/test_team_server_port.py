@@ -21,6 +21,7 @@ from agent_memory.features.upstream.model.records import (
     ChangePage,
     ForgottenEvent,
     RecordBatch,
+    ServerProject,
     TeamChange,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
@@ -218,6 +219,48 @@ def test_a_forgotten_event_does_not_come_back_and_only_its_person_learns(
     assert bob.send(RecordBatch(events=(build_event("gone-1"),))).taken == 1
     assert ForgottenEvent(event_id=EventId("gone-1")) in pull(ada)
     assert ForgottenEvent(event_id=EventId("gone-1")) not in pull(bob)
+
+
+def test_a_name_belongs_to_the_repository_that_had_it_first(connect: Connect) -> None:
+    ada, bob = connect("ada"), connect("bob")
+    one, other = "git.example/acme/till", "git.example/client/till"
+    assert ada.find_project(one, "till") == ServerProject()
+    assert ada.claim_project(one, "till") == "till"
+    assert bob.claim_project(one, "of-bob") == "till"  # a clone that has another name there
+    assert bob.find_project(other, "till") == ServerProject(taken_by=one)
+    with pytest.raises(InvalidInput, match=f"{one} there.*--as NAME.*--join"):
+        bob.claim_project(other, "till")
+    assert bob.claim_project(other, "tills") == "tills"
+    for name in ("user", "no name", ""):
+        with pytest.raises(InvalidInput):
+            bob.claim_project("git.example/acme/new", name)
+    # A folder is one of its person, and joins by their word alone.
+    assert ada.claim_project("/srv/till", "till", join=True) == "till"
+    with pytest.raises(InvalidInput):
+        bob.claim_project("/srv/till", "till")
+
+
+def test_records_of_another_repository_are_refused(connect: Connect) -> None:
+    ada, bob = connect("ada"), connect("bob")
+    ours = {"mill": "git.example/acme/mill"}
+    assert ada.claim_project(ours["mill"], "mill") == "mill"
+    sent = RecordBatch(
+        events=(build_event("mill-1", project="mill"),),
+        memories=(memory("Of the mill", domain=Domain("project:mill")),),
+        facts=(replace(build_fact("1", 5, "mill"), scope="project:mill"),),
+    )
+    for stated, reason in (
+        ({}, "it names no repository: upgrade"),
+        ({"mill": "git.example/client/mill"}, "that of git.example/acme/mill there"),
+    ):
+        outcome = bob.send(replace(sent, projects=stated))
+        assert [each.kind for each in outcome.refused] == ["event", "memory", "fact"]
+        assert all(reason in each.reason for each in outcome.refused)
+    assert bob.claim_project("git.example/client/mill", "other-mill") == "other-mill"
+    outcome = bob.send(replace(sent, projects={"mill": "git.example/client/mill"}))
+    assert "is the project 'other-mill' here" in outcome.refused[0].reason
+    taken = bob.send(replace(sent, projects=ours, facts=()))
+    assert (taken.taken, taken.refused) == (2, ())
 
 
 class TestOverHttp:

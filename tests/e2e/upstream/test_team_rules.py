@@ -15,7 +15,7 @@ from tests.command_runner import Home, wait_until
 from tests.hostile_team_server import open_hostile_server
 from tests.memory_commands import INVALID, MISSING, OK, assert_refused
 from tests.memory_values import memory
-from tests.team_laptops import AT, Laptop, TeamServerHome, open_team
+from tests.team_laptops import AT, Laptop, TeamServerHome, get_repository, open_team
 
 OK_STATUS, CREATED, NOT_FOUND = 200, 201, 404
 DAY_MS = 86_400_000
@@ -119,7 +119,8 @@ def now_ms() -> int:
 
 
 def send(server: TeamServerHome, key: str, **batch: list[Any]) -> dict[str, Any]:
-    answer = server.web.ask("POST", RECORDS, key=key, json=batch)
+    body = {**batch, "projects": {"work": get_repository("work")}}
+    answer = server.web.ask("POST", RECORDS, key=key, json=body)
     assert answer.status_code == OK_STATUS, answer.text
     outcome: dict[str, Any] = answer.json()
     return outcome
@@ -218,6 +219,7 @@ def test_a_hostile_server_touches_nothing_that_was_not_shared_with_it() -> None:
     with open_hostile_server() as hostile, Home() as home:
         laptop = Laptop(home)
         home.serve()
+        laptop.clone("work")
         private = [laptop.state_fact(scope, "a", "b") for scope in ("project:diary", "global")]
         shared = laptop.state_fact("project:work", "a", "b")
         laptop.record("sent-1", "this is shared", "work")

@@ -21,7 +21,7 @@ from tests.memory_commands import (
     MemoryCommand,
     assert_refused,
 )
-from tests.team_laptops import AT, Laptop, TeamServerHome, open_team
+from tests.team_laptops import AT, Laptop, TeamServerHome, get_repository, open_team
 
 RECORDS = "/api/v1/upstream/records/"
 
@@ -103,19 +103,15 @@ class TestForwarding:
         finally:
             one.share("shop", "work")
 
-    def test_a_project_that_nobody_knows_is_named(self, one: Laptop) -> None:
-        one.record("quay-1", "the quay is closed on Mondays", "shop")
-        one.share("shop", "work", "shopp")
+    def test_a_repository_that_is_not_known_here_is_named(self, one: Laptop) -> None:
+        answer = one.memory("remote", "add", "--project", "git.example/acme/shopp", "--yes")
         try:
-            wait_until(lambda: "shop" not in one.status()["unknown_projects"], "it is known")
-            assert "shopp" in one.status()["unknown_projects"]
+            assert "This machine has nothing of it yet" in answer.errors
+            assert one.status()["unknown_projects"] == ["git.example/acme/shopp"]
             text = one.memory.text("remote", "status")
-            assert "no project 'shopp' here yet; did you mean 'shop'?" in text
+            assert "nothing is known here yet of git.example/acme/shopp" in text
         finally:
             one.share("shop", "work")
-        for name in ("*", "my app é", "-dash"):
-            answer = one.memory("config", "set", "upstream.projects", "--", name)
-            assert_refused(answer, CONFIG, "must be a list of names of projects")
 
     def test_the_past_of_a_project_follows_when_it_is_chosen(
         self, server: TeamServerHome, one: Laptop
@@ -163,7 +159,10 @@ class TestForwarding:
             "metadata": {"project": "shop", "person": "ada"},
         }
         key = server.create_key("bob")
-        answer = server.web.ask("POST", RECORDS, key=key, json={"events": [event]})
+        body = {"events": [event], "projects": {"shop": get_repository("shop")}}
+        old = server.web.ask("POST", RECORDS, key=key, json={"events": [event]})
+        assert "upgrade Agent Memory" in old.json()["refused"][0]["reason"]
+        answer = server.web.ask("POST", RECORDS, key=key, json=body)
         assert answer.json()["taken"] == 1
         texts = {event["event_id"]: event["text"] for event in server.list_events()}
         assert texts["same-id@ada"] == "ada's words"
@@ -341,7 +340,8 @@ class TestForgetting:
             "metadata": {"project": "shop"},
         }
         key = json.loads((one.home.data / "remote-key").read_text())["key"]
-        again = server.web.ask("POST", RECORDS, key=key, json={"events": [event]})
+        body = {"events": [event], "projects": {"shop": get_repository("shop")}}
+        again = server.web.ask("POST", RECORDS, key=key, json=body)
         assert again.json() == {"taken": 0, "known": 1, "refused": [], "receipt": 0}
         assert find_event(server, "gull-1@ada") is None
 
@@ -396,14 +396,16 @@ class TestCommands:
             assert laptop.memory("remote", "sync").code != OK
             status = laptop.status()
             assert "does not answer" in status["last_error"]
-            assert (status["last_success_ms"], status["waiting"]["past_of"]) == (None, ["shop"])
+            assert status["last_success_ms"] is None
+            assert status["projects"] == ["git.example/acme/shop"]
 
     def test_neither_a_project_nor_a_variable_can_share(self, server: TeamServerHome) -> None:
         with Home() as home:
             laptop = Laptop(home)
-            variables = {"MEMORY_UPSTREAM__PROJECTS": "shop", "MEMORY_UPSTREAM__URL": server.url}
+            shop = "git.example/acme/shop"
+            variables = {"MEMORY_UPSTREAM__PROJECTS": shop, "MEMORY_UPSTREAM__URL": server.url}
             home.environ |= variables
-            (home.work / "memory.toml").write_text('[upstream]\nprojects = ["shop"]\n')
+            (home.work / "memory.toml").write_text(f'[upstream]\nprojects = ["{shop}"]\n')
             home.serve()
             answer = laptop.memory("remote", "status", "--format", "json")
             assert answer.json()["projects"] == []
@@ -431,7 +433,7 @@ def open_silent_server() -> Iterator[str]:
 def test_a_silent_server_holds_up_neither_recall_nor_a_hook() -> None:
     with open_silent_server() as url, Home() as home:
         laptop = Laptop(home)
-        home.configure(f'[upstream]\nurl = "{url}"\nprojects = ["work"]\n')
+        home.configure(f'[upstream]\nurl = "{url}"\nprojects = ["user"]\n')
         home.data.mkdir(parents=True)
         (home.data / "remote-key").write_text(json.dumps({"url": url, "key": "am_x"}))
         home.serve()

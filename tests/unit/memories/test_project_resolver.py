@@ -1,6 +1,7 @@
 """The project of a folder, with real repositories, and where memories are stored."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -197,6 +198,45 @@ class TestMoving:
         clone.git("remote", "add", "origin", "https://example.org/team/store.git")
         assert machine.here(clone.folder).domain == before.domain
 
+    def test_one_whose_remote_moves_keeps_its_project(self, machine: Machine) -> None:
+        made = machine.made("shop")
+        made.git("remote", "add", "origin", "https://example.org/team/shop.git")
+        before = machine.here(made.folder)
+        made.git("remote", "set-url", "origin", "https://example.org/other/shop.git")
+        after = machine.here(made.folder)
+        assert after.domain == before.domain
+        assert (before.repository, after.repository) == (
+            "example.org/team/shop",
+            "example.org/other/shop",
+        )
+
+    def test_another_repository_in_the_same_folder_is_another_project(
+        self, machine: Machine
+    ) -> None:
+        made = machine.made("shop")
+        made.git("remote", "add", "origin", "https://example.org/client/shop.git")
+        before = machine.here(made.folder)
+        shutil.rmtree(made.folder)
+        again = machine.made("shop", commits=0)
+        again.commit("begin the shop of the team")
+        again.git("remote", "add", "origin", "https://example.org/team/shop.git")
+        after = machine.here(again.folder)
+        assert after.domain != before.domain
+        assert after.repository == "example.org/team/shop"
+        # Notes of the one are not written into the other.
+        assert machine.workplaces.list_homes(before.domain) == []
+        assert machine.workplaces.list_homes(after.domain) == [again.home]
+
+    def test_of_two_clones_the_one_whose_remote_changes_leaves(self, machine: Machine) -> None:
+        one, two = machine.made("one"), machine.made("two")
+        for each in (one, two):
+            each.git("remote", "add", "origin", "https://example.org/team/shop.git")
+        before = [machine.here(each.folder).domain for each in (one, two)]
+        two.git("remote", "set-url", "origin", "https://example.org/ada/shop.git")
+        after = [machine.here(each.folder).domain for each in (two, one)]
+        assert before == ["project:shop"] * 2
+        assert after[1] == "project:shop" != after[0]
+
     def test_a_copy_of_one_that_is_still_there_is_another(self, machine: Machine) -> None:
         one = machine.made("a/shop")
         before = machine.here(one.folder)
@@ -210,6 +250,30 @@ class TestMoving:
         made.folder.rename(machine.home / "elsewhere")
         assert machine.workplaces.find_home(place.domain) is None
         assert machine.workplaces.list_homes(place.domain) == []
+
+
+class TestIdentity:
+    def test_it_is_the_remote_or_else_the_folder(self, machine: Machine) -> None:
+        made, plain = machine.made("shop"), machine.home / "plain"
+        (plain / "below").mkdir(parents=True)
+        assert machine.here(made.folder).repository == str(made.folder)
+        assert machine.here(plain / "below").repository == str(plain / "below")
+        assert machine.here(plain).repository == str(plain)
+        assert machine.here(plain / "below").repository == str(plain / "below")
+        made.git("remote", "add", "origin", "https://ada:pw@Example.org/team/shop.git")
+        assert machine.here(made.folder).repository == "example.org/team/shop"
+
+    def test_what_is_guessed_has_none_and_not_the_name_of_another(self, machine: Machine) -> None:
+        made = machine.made("a/shop")
+        here = machine.here(made.folder)
+        elsewhere = machine.workplaces.guess(str(machine.home / "b/shop"))
+        assert elsewhere.domain != here.domain
+        assert elsewhere.domain.startswith("project:shop-")
+        assert machine.workplaces.guess("/\ud800/shop").domain.startswith("project:shop-")
+        shutil.rmtree(made.folder)
+        gone = machine.workplaces.guess(str(made.folder / "src"))
+        assert gone.domain == here.domain
+        assert (gone.repository, elsewhere.repository) == ("", "")
 
 
 class TestWithoutGit:

@@ -151,6 +151,10 @@ class Repositories(Protocol):
 
     def exists(self, home: Home, /) -> bool: ...
 
+    def has_commit(self, home: Home, commit: str, /) -> bool:
+        """Return whether a repository has a commit. Raises GitFailed."""
+        ...
+
     def find_clone(self, home: Home, remote: str, /) -> CloneInfo | None:
         """Describe a repository of the user, and whether it can be synced with a remote; None for
         one of our own. Raises GitFailed."""

@@ -16,6 +16,7 @@ from agent_memory.features.upstream.model.records import (
     LoginMethod,
     RecordBatch,
     SendOutcome,
+    ServerProject,
     TeamIdentity,
     TeamRecord,
 )
@@ -50,6 +51,15 @@ class TeamServer(Protocol):
 
     def open(self, uri: str, scope: SharedScope, /, *, around: int) -> TeamRecord:
         """Return the record of a URI. Raises NotFound."""
+        ...
+
+    def find_project(self, repository: str, name: str, /) -> ServerProject:
+        """Return the project of a repository, and whose the name would be. Nothing changes."""
+        ...
+
+    def claim_project(self, repository: str, name: str, /, *, join: bool = False) -> str:
+        """Return the name of a repository's project, which it gets if it has none yet. Raises
+        InvalidInput if the name is that of another repository, unless it joins that one."""
         ...
 
 
@@ -130,6 +140,68 @@ class ExchangeState(Protocol):
     def save_backfill(self, backfill: ProjectBackfill, /) -> None: ...
 
     def remove_backfill(self, name: str, /) -> None: ...
+
+
+class HeldConversation(NamedTuple):
+    """A conversation that may leave later: when its last event was seen, and where to begin."""
+
+    session_id: SessionId
+    since_ms: Millis
+    from_ms: Millis
+
+
+class HeldConversations(Protocol):
+    """Conversations of shared projects that have not left yet."""
+
+    def hold(self, sessions: Mapping[SessionId, Millis], now: Millis, /) -> None:
+        """Note sessions with the times of their first events to send, durably."""
+        ...
+
+    def list_held(self, after: str, /, *, limit: int) -> list[HeldConversation]:
+        """Return held conversations in the order of their sessions."""
+        ...
+
+    def release(self, held: HeldConversation, /) -> None:
+        """Note that it was sent, unless it has gone on since it was read."""
+        ...
+
+    def release_all(self) -> None: ...
+
+
+class AgreedNames(Protocol):
+    """What shared projects and their facts are called on the server."""
+
+    def get_agreed_name(self, repository: str, /) -> str:
+        """Return the name of a repository's project there; empty if none is agreed."""
+        ...
+
+    def put_agreed_name(self, repository: str, name: str, /) -> None: ...
+
+    def pair_facts(self, pairs: Mapping[KnowledgeId, KnowledgeId], /) -> None:
+        """Note the ids on the server of facts here, durably: an id depends on the project's name,
+        and of a removed fact only the id is left."""
+        ...
+
+    def find_twins(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, KnowledgeId]:
+        """Return the ids on the server of those facts that have another one there."""
+        ...
+
+    def find_facts_here(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, KnowledgeId]:
+        """Return the ids here of facts on the server."""
+        ...
+
+
+class NamedProjects(Protocol):
+    """The server's projects: each name belongs to the repository that had it first."""
+
+    def get_project_name(self, repository: str, /) -> str: ...
+
+    def get_repository(self, name: str, /) -> str: ...
+
+    def name_project(self, repository: str, name: str, /, *, join: bool) -> bool:
+        """Give a repository a name, or let it join the project that has it. False: the repository
+        has one already, or the name is taken."""
+        ...
 
 
 class SentLedger(Protocol):

@@ -1,6 +1,6 @@
 """`memory config`: show and change settings. It works without a daemon and with broken settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ from agent_memory.interfaces import setting_list
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.backend import RunningDaemon
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
-from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.errors import ConfigError, InvalidInput
 
 RESTART = "memory-daemon restart"
+PROJECTS, CONVERSATIONS = "upstream.projects", "upstream.conversations"  # that are shared
 
 mend_option = click.option(
     "--mend", is_flag=True, help="Comment out the lines of a file that is not valid TOML."
@@ -69,6 +70,8 @@ def set_config(run: Invocation, key: str, value: str, mend: bool) -> int:
     if known.applies == "personal":
         check_person(run, f"change {key}")
     parsed = config.parse(key, value)
+    if key in (PROJECTS, CONVERSATIONS):
+        _check_not_added(run, key, parsed)
     if known.file:
         _note_missing_file(run, parsed)
     path = run.find_config_file()
@@ -138,6 +141,16 @@ def list_config(run: Invocation) -> None:
 def config_path(run: Invocation) -> None:
     """Print the path of your config file. The file may not exist yet."""
     run.terminal.write(f"{run.find_config_file()}\n")
+
+
+def _check_not_added(run: Invocation, key: str, entries: Sequence[str]) -> None:
+    """Raise InvalidInput if a setting would share more: what leaves is to be seen first."""
+    if added := sorted(set(entries) - set(run.loaded.value(key))):
+        option = " --conversations" if key == CONVERSATIONS else ""
+        raise InvalidInput(
+            f"{', '.join(added)} would be shared unseen. `memory remote add --project"
+            f" FOLDER{option}` shows what would leave, and shares it"
+        )
 
 
 def _edit(run: Invocation, change: Callable[[bool], tuple[int, ...]], *, mend: bool) -> None:

@@ -1,7 +1,7 @@
 """`memory remote`: the server of a team, which this machine exchanges records with."""
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -9,17 +9,20 @@ import click
 from agent_memory.features.upstream.model import progress as exchange_progress
 from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.progress import RemoteSettings, RemoteStatus
+from agent_memory.features.upstream.services import shared_projects
 from agent_memory.features.upstream.services.erasing import MAX_LISTED
-from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli import rendering, sharing
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation, yes_option
-from agent_memory.kernel import spelling
+from agent_memory.interfaces.cli.settings import CONVERSATIONS, PROJECTS
+from agent_memory.interfaces.cli.sharing import ShareRequest
 from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput, RemoteUnavailable
+from agent_memory.kernel.ids import USER
 
 MAX_KEY_BYTES = 4_096
 POLL_SECONDS = 0.2
 SHOWN_REFUSED = 3
-CHOOSE = "memory config set upstream.projects my-app"
+CHOOSE = "memory remote add --project ."
 
 
 @click.group(
@@ -35,7 +38,7 @@ CHOOSE = "memory config set upstream.projects my-app"
 def remote_group() -> None:
     """Exchange records with the server of your team.
 
-    Nothing leaves this machine before you choose projects: `memory config set upstream.projects`.
+    Nothing leaves this machine before you share a project: `memory remote add --project .`
     Git remotes are something else: `memory sync` uses those.
     """
 
@@ -45,17 +48,63 @@ def remote_group() -> None:
     examples=(
         "memory remote add https://memory.example",
         "memory remote add https://memory.example --name acme",
+        CHOOSE,
+        "memory remote add --project ~/shop --conversations",
     ),
 )
-@click.argument("url")
+@click.argument("url", required=False)
 @click.option("--name", default="team", show_default=True, help="What to call it in output.")
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="FOLDER",
+    help="Share the project of a folder, of a remote (host/path), or `user`: your own memories.",
+)
+@click.option("--conversations", is_flag=True, help="Share its conversations too.")
+@click.option("--as", "there", default="", metavar="NAME", help="What the server is to call it.")
+@click.option("--join", is_flag=True, help="Make it one project with the one of that name there.")
+@click.option("-y", "--yes", is_flag=True, help="Share what is shown, without being asked.")
 @invocation
-def add_remote(run: Invocation, url: str, name: str) -> None:
-    """Name the server of your team. It needs https://, except on this machine."""
+def add_remote(
+    run: Invocation,
+    url: str | None,
+    name: str,
+    projects: tuple[str, ...],
+    conversations: bool,
+    there: str,
+    join: bool,
+    yes: bool,
+) -> None:
+    """Name the server of your team, or share a project with it.
+
+    A server needs https://, except on this machine. A project is known by the remote of its
+    repository, or by its folder where there is none. You see what would leave, and are asked.
+    """
+    check_person(run, "choose a server for your records, and what is shared")
+    if url is None and not projects:
+        raise InvalidInput("name the address of a server, or a --project to share")
+    if url is not None:
+        _add_server(run, url, name)
+    if not projects:
+        return
+    _require_server(run)
+    wanted = ShareRequest(
+        projects=projects, there=there, join=join, conversations=conversations, yes=yes
+    )
+    shown = sharing.share(run, wanted)
+    run.show(
+        {"shared": shown},
+        lambda: "\n".join(
+            rendering.plain(f"\N{CHECK MARK} Shared {each['repository']}") for each in shown
+        ),
+    )
+
+
+def _add_server(run: Invocation, url: str, name: str) -> None:
     # Late: loading the TOML editor takes a twentieth of the start time of every command.
     from agent_memory.interfaces import config_file  # noqa: PLC0415
 
-    check_person(run, "choose a server for your records")
     own, address = run.loaded.settings.upstream, check_address(url)
     if own.url and own.url != address:
         raise InvalidInput(
@@ -65,7 +114,7 @@ def add_remote(run: Invocation, url: str, name: str) -> None:
     path = run.find_config_file()
     config_file.change_all(path, {"upstream.url": address, "upstream.name": name})
     run.services.exchange.wake()
-    projects = ", ".join(own.projects) or f"none yet: {CHOOSE}"
+    projects = ", ".join(own.projects) or f"none yet: {CHOOSE} shows what would leave"
     run.show(
         {"url": address, "name": name, "projects": own.projects},
         lambda: "\n".join(
@@ -159,17 +208,41 @@ def sync_remote(run: Invocation) -> None:
     _show_status(run)
 
 
-@remote_group.command("remove", examples=("memory remote remove", "memory remote remove --yes"))
+@remote_group.command(
+    "remove",
+    examples=(
+        "memory remote remove",
+        "memory remote remove --yes",
+        "memory remote remove --project .",
+    ),
+)
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="FOLDER",
+    help="Stop sharing the project of a folder or a remote, and keep the server.",
+)
 @yes_option
 @invocation
-def remove_remote(run: Invocation, yes: bool) -> None:
-    """Forget the server, the key for it and which projects are shared.
+def remove_remote(run: Invocation, projects: tuple[str, ...], yes: bool) -> None:
+    """Forget the server and what is shared, or stop sharing a project.
 
-    What was sent stays there. What you forget here later is no longer forgotten there.
+    What was sent stays there. Without the server, and the key for it, what you forget here later is
+    no longer forgotten there.
     """
     from agent_memory.interfaces import config_file  # noqa: PLC0415  # late, as above
 
     check_person(run, "remove a server")
+    if projects:
+        gone = sharing.unshare(run, projects)
+        run.show(
+            {"removed": gone},
+            lambda: "\n".join(
+                rendering.plain(f"\N{CHECK MARK} No longer shared: {each}") for each in gone
+            ),
+        )
+        return
     settings = _require_server(run)
     waiting = run.services.exchange.forwarding.get_status().forgettings_waiting
     kept = f"{rendering.count(waiting, 'record')} that you have forgotten would stay there"
@@ -179,7 +252,7 @@ def remove_remote(run: Invocation, yes: bool) -> None:
     if not run.confirm(f"{warning}Forget {settings.name} ({settings.url})?", yes=yes):
         raise Cancelled
     path = run.find_config_file()
-    for key in ("upstream.url", "upstream.name", "upstream.projects"):
+    for key in ("upstream.url", "upstream.name", PROJECTS, CONVERSATIONS):
         config_file.remove(path, key)
     run.services.team_login.remove_key()
     run.services.exchange.forwarding.forget_server()
@@ -190,10 +263,14 @@ def remove_remote(run: Invocation, yes: bool) -> None:
 
 
 def _show_status(run: Invocation) -> None:
-    status = run.services.exchange.forwarding.get_status()
-    known = run.services.projects.list_names()
-    unknown = sorted(status.settings.scope.projects - known)
-    here = len(run.services.exchange.erasing.list_waiting(limit=MAX_LISTED))
+    exchange = run.services.exchange
+    status, chosen = exchange.forwarding.get_status(), exchange.shared.read_settings().projects
+    unknown = [
+        each
+        for each in shared_projects.list_repositories(chosen)
+        if exchange.shared.find(each) is None
+    ]
+    here = len(exchange.erasing.list_waiting(limit=MAX_LISTED))
     run.show(
         {
             **_status_json(status),
@@ -204,7 +281,7 @@ def _show_status(run: Invocation) -> None:
             (
                 *_describe_status(status),
                 *_describe_notices(status, here),
-                *_describe_unknown(unknown, known),
+                *_describe_unknown(unknown),
             )
         ),
         essential=rendering.plain(_summarize(status)),
@@ -234,10 +311,30 @@ def _summarize(status: RemoteStatus) -> str:
     return "waiting" if waits else "up to date"
 
 
-def _describe_unknown(unknown: Sequence[str], known: Collection[str]) -> Iterator[str]:
-    for name in unknown:
-        hint = spelling.suggest_nearest(name, sorted(known))
-        yield rendering.plain(f"  Note: no project {name!r} here yet{hint}")
+def _describe_unknown(unknown: Sequence[str]) -> Iterator[str]:
+    for repository in unknown:
+        yield rendering.plain(f"  Note: nothing is known here yet of {repository}")
+
+
+def _describe_shared(settings: RemoteSettings) -> Iterator[str]:
+    """Yield what is shared, one line for each, and what was before projects had identities."""
+    agreed = {each.repository: each for each in settings.agreed}
+    bare = shared_projects.list_bare_names(settings.projects)
+    if len(bare) == len(settings.projects):
+        yield f"  Shared: nothing: {CHOOSE}"
+    for each in settings.projects:
+        if each == USER:
+            yield "  Shared: your own memories"
+        elif each not in bare:
+            project = agreed.get(each)
+            names = "" if project is None else f"  ({project.name} here, {project.there} there)"
+            talk = ", with its conversations" if each in settings.conversations else ""
+            yield rendering.plain(f"  Shared: {each}{talk}{names}")
+    for name in bare:
+        yield rendering.plain(
+            f"  Not shared any more: {name!r}, because two repositories may have one name. Share it"
+            f" again in its folder: {CHOOSE}"
+        )
 
 
 def _require_server(run: Invocation) -> RemoteSettings:
@@ -289,7 +386,9 @@ def _settings_json(settings: RemoteSettings) -> dict[str, Any]:
         "name": settings.name,
         "url": settings.url,
         "has_key": bool(settings.key),
-        "projects": sorted(settings.scope.names),
+        "projects": list(settings.projects),
+        "conversations": list(settings.conversations),
+        "unconfirmed": shared_projects.list_bare_names(settings.projects),
         "recall": settings.recall,
     }
 
@@ -303,6 +402,7 @@ def _status_json(status: RemoteStatus) -> dict[str, Any]:
             "changes": status.changes_waiting,
             "forgettings": status.forgettings_waiting,
             "past_of": list(status.backfilling),
+            "conversations": status.conversations_held,
         },
         "sent": progress.sent,
         "rights": progress.rights or None,
@@ -326,8 +426,7 @@ def _describe_status(status: RemoteStatus) -> Iterator[str]:
     yield rendering.plain(f"{settings.name}: {settings.url}{person}")
     if not settings.key:
         yield "  There is no key yet: memory remote login"
-    shared = ", ".join(sorted(settings.scope.names)) or f"nothing: {CHOOSE}"
-    yield f"  Shared: {rendering.plain(shared)}"
+    yield from _describe_shared(settings)
     waiting = [
         f"{rendering.count(status.changes_waiting, 'change')}{' or more' * status.more_waiting}"
         if status.changes_waiting or status.more_waiting
@@ -338,6 +437,9 @@ def _describe_status(status: RemoteStatus) -> Iterator[str]:
         f"the past of {', '.join(status.backfilling)}" if status.backfilling else "",
     ]
     yield rendering.plain(f"  Waiting: {', '.join(filter(None, waiting)) or 'nothing'}")
+    if status.conversations_held:
+        held = rendering.count(status.conversations_held, "conversation")
+        yield f"  Held back: {held}, until they have ended and you have reviewed what was noted"
     refused = f", {progress.refused:,} refused" if progress.refused else ""
     yield f"  Sent: {rendering.count(progress.sent, 'record')}{refused}"
     if progress.only_receives:

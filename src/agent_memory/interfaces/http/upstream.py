@@ -20,6 +20,7 @@ from agent_memory.features.upstream.model.records import (
     SendOutcome,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.services.project_names import MAX_REPOSITORY_CHARS
 from agent_memory.features.upstream.services.receiving import Sender
 from agent_memory.features.upstream.services.team_search import MAX_AROUND
 from agent_memory.interfaces.http import answers
@@ -32,6 +33,7 @@ from agent_memory.kernel.ids import EventId
 
 MAX_PROJECTS = 200
 MAX_NAMES = 1_000
+MAX_NAME_CHARS = 100
 
 Object = dict[str, Any]
 Records = Annotated[list[Object], Field(default_factory=list, max_length=MAX_RECORDS)]
@@ -59,6 +61,24 @@ Receipt = Annotated[
         " than before, the server was restored from an older copy: send everything again."
     ),
 ]
+
+
+class ProjectClaim(RequestModel):
+    """A repository: the address of its remote as `host/path`, or a folder of the caller's."""
+
+    repository: Annotated[str, Field(min_length=1, max_length=MAX_REPOSITORY_CHARS)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+    join: Annotated[
+        bool, Field(description="Make it one project with the repository that has the name.")
+    ] = False
+
+
+class NamedProject(ResponseModel):
+    """`name` is the project of a repository, if it has one, and `taken_by` another repository that
+    has the name asked for."""
+
+    name: str
+    taken_by: str
 
 
 class TeamMember(ResponseModel):
@@ -108,6 +128,14 @@ class SentRecords(RequestModel):
             default_factory=list,
             max_length=MAX_RECORDS,
             description="Ids of events that were forgotten.",
+        ),
+    ]
+    projects: Annotated[
+        dict[str, Annotated[str, Field(max_length=MAX_REPOSITORY_CHARS)]],
+        Field(
+            default_factory=dict,
+            max_length=MAX_RECORDS,
+            description="The repositories that the names of projects in these records stand for.",
         ),
     ]
 
@@ -246,6 +274,25 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         secret = await run(lambda: access.create_for_machine(principal, wanted.machine))
         return answers.render_json({"key": secret, "person": principal.person}, 201)
 
+    @routes.get("/projects/", summary="The project of a repository", response_model=NamedProject)
+    async def find_project(
+        request: Request,
+        repository: Annotated[str, Query(min_length=1, max_length=MAX_REPOSITORY_CHARS)],
+        name: Annotated[str, Query(max_length=MAX_NAME_CHARS)] = "",
+    ) -> Response:
+        sender, names = _build_sender(request), services.exchange.names
+        found = await run(lambda: names.find(repository, name, sender))
+        return answers.render_json({"name": found.name, "taken_by": found.taken_by})
+
+    @routes.post(
+        "/projects/", summary="Give a repository's project its name", response_model=NamedProject
+    )
+    async def claim_project(request: Request, claim: ProjectClaim) -> Response:
+        """Return its name, if it has one. A name belongs to the repository that had it first."""
+        sender, names = _build_sender(request), services.exchange.names
+        name = await run(lambda: names.claim(claim.repository, claim.name, sender, join=claim.join))
+        return answers.render_json({"name": name, "taken_by": ""})
+
     @routes.post("/records/", summary="Send records of a machine", response_model=SentOutcome)
     async def send(request: Request, sent: SentRecords) -> Response:
         """Take each record once: sending it again changes nothing."""
@@ -360,4 +407,5 @@ def _parse_batch(sent: SentRecords) -> tuple[RecordBatch, list[Object]]:
         facts=parse("fact", records.decode_fact, sent.facts),
         removed_facts=parse("fact", records.decode_tombstone, sent.removed_facts),
         forgotten=tuple(map(EventId, sent.forgotten)),
+        projects=sent.projects,
     ), refused

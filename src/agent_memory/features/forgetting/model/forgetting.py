@@ -19,7 +19,10 @@ WINDOWS = 6  # of one text
 # Words of one sentence, one blank apart: a summary keeps them as they are.
 _RUN = re.compile(r"\S+(?:(?<![.!?]) \S+)*")
 _CIRCUMSTANCES = frozenset(
-    {"agent", "branch", "call_id", "cwd", "model", "outcome", "project", "run_id", "tool_name"}
+    {
+        *("agent", "branch", "call_id", "cwd", "model", "outcome", "project", "repository"),
+        *("run_id", "tool_name"),
+    }
 )
 
 

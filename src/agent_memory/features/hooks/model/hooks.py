@@ -100,9 +100,9 @@ def withhold_call(call: HookCall) -> HookCall:
     return replace(call, text=WITHHELD, title="", use=ToolUse(name=call.use.name), decisions=())
 
 
-def build_events(call: HookCall, *, project: str, branch: str) -> list[Event]:
+def build_events(call: HookCall, *, project: str, branch: str, repository: str = "") -> list[Event]:
     """Build the events that record a call. Raises InvalidInput."""
-    build = _EventBuilder(call, project, branch)
+    build = _EventBuilder(call, project, branch, repository)
     match call.kind:
         case HookKind.SESSION_START:
             return [build.mark(RecordKind.SESSION_START, call.nonce), *build.title()]
@@ -132,7 +132,7 @@ def build_events(call: HookCall, *, project: str, branch: str) -> list[Event]:
 class _EventBuilder:
     """Builds the events of one call."""
 
-    def __init__(self, call: HookCall, project: str, branch: str) -> None:
+    def __init__(self, call: HookCall, project: str, branch: str, repository: str) -> None:
         self._call = call
         self._metadata = {
             name: transcripts.fit_text(value)[:MAX_ABOUT_CHARS]
@@ -145,6 +145,8 @@ class _EventBuilder:
             }.items()
             if value
         }
+        if repository:
+            self._metadata[event_metadata.REPOSITORY] = transcripts.fit_text(repository)
         self._call_id = call.call_id or call.nonce
         if call.kind is HookKind.TOOL_FAILURE:
             self._metadata["error"] = "true"

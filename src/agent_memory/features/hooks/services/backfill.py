@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 
 from agent_memory.features.hooks.model import tool_use, transcripts
 from agent_memory.features.hooks.model.consent import ConsentRules
@@ -15,7 +14,7 @@ from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
-from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
 from agent_memory.kernel.errors import ConfigError, ContentBlocked, GitFailed, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
@@ -24,7 +23,8 @@ from agent_memory.kernel.progress import OnCount
 BATCH = 25  # small, so that other writers do not wait long
 BATCH_CHARS = 1 << 20
 REASONS = 100
-_SHARED = ("cwd", "branch", "project")  # metadata that all events of a session have
+# Metadata that all events of a session have.
+_SHARED = ("cwd", "branch", "project", event_metadata.REPOSITORY)
 _NEWEST = 100  # events of a session that are looked at again; hooks are slower
 _END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
 _ENDS = 10  # more than a session has at its end
@@ -241,7 +241,7 @@ class _BackfillRun:
     _chars: int = 0
     _live: dict[str, _LiveEvents] = field(default_factory=dict)
     _attached: Counter[str] = field(default_factory=Counter)
-    _projects: dict[str, str] = field(default_factory=dict)
+    _places: dict[str, MemoryLocation | None] = field(default_factory=dict)
     _first: dict[str, str] = field(default_factory=dict)  # the first project of each session
 
     @property
@@ -362,23 +362,23 @@ class _BackfillRun:
         folder = entry.metadata.get("cwd", "")
         if not folder or "project" in entry.metadata:
             return {}
-        if folder not in self._projects:
-            self._projects[folder] = self._find_project(folder)
+        if folder not in self._places:
+            self._places[folder] = self._find_place(folder)
+        place = self._places[folder]
         session = event_metadata.get_main_session(entry.session)
-        first = self._first.setdefault(
-            session, self._projects[folder] or memories.to_project_name(PurePath(folder).name)
-        )
-        return {"project": self._projects[folder] or first}
+        first = self._first.setdefault(session, (place or self.resolver.guess(folder)).name)
+        if place is None:
+            return {"project": first}
+        return {"project": place.name, event_metadata.REPOSITORY: place.repository}
 
-    def _find_project(self, folder: str) -> str:
-        """Return the project's name, or an empty text if the folder is in no repository."""
+    def _find_place(self, folder: str) -> MemoryLocation | None:
+        """Return the project of a folder; None if it is in no repository."""
         try:
             if self.resolver.repositories.locate(folder, {}) is None:
-                return ""
-            place = self.resolver.resolve_folder(Caller(folder=folder, environ={}))
+                return None
+            return self.resolver.resolve_folder(Caller(folder=folder, environ={}))
         except (GitFailed, InvalidInput, OSError, ValueError):
-            return ""
-        return place.domain.partition(":")[2]
+            return None
 
 
 def _key(event: Event) -> tuple[EventRole, str]:

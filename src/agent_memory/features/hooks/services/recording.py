@@ -38,7 +38,9 @@ class HookRecorder:
 
         Raises InvalidInput and ContentBlocked.
         """
-        events = hooks.build_events(call, project=place.name, branch=place.branch)
+        events = hooks.build_events(
+            call, project=place.name, branch=place.branch, repository=place.repository
+        )
         clean = [self.ingest.clean(event) for event in events]
         return self.ingest.submit(
             [

@@ -10,6 +10,9 @@ OUTCOME = "outcome"
 # The text is a title of the session; the value says who gave it: "user" or "agent".
 TITLES = "titles"
 SUMMARIZES = "summarizes"  # the text sums up earlier events: "compaction" or "session"
+# The identity of the repository that an event happened in, where that was found out and not
+# guessed: the normalized address of its remote, or its folder. Sharing with a team goes by it.
+REPOSITORY = "repository"
 PERSON = "person"  # who recorded it on a team server, as their key says
 RECALLED = "recalled"  # the event is a question to our own memory, without what it returned
 

@@ -16,6 +16,8 @@ _MOST = 10_000
 class _ProjectRecord(msgspec.Struct, array_like=True, frozen=True):
     origin: bytes  # paths and addresses need not be valid text
     homes: list[bytes]
+    folder: bytes = b""
+    commit: str = ""
 
 
 class _SyncRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -44,6 +46,8 @@ class StoredProjects:
         record = _ProjectRecord(
             origin=project.origin.encode("utf-8", "surrogateescape"),
             homes=[home.encode("utf-8", "surrogateescape") for home in project.homes],
+            folder=project.folder.encode("utf-8", "surrogateescape"),
+            commit=project.commit,
         )
         puts = [Put(families.PROJECTS, _PROJECT + name, codec.pack(record))]
         puts += [
@@ -71,4 +75,6 @@ def _decode_project(project_id: str, value: bytes) -> Project:
         id=project_id,
         origin=record.origin.decode("utf-8", "surrogateescape"),
         homes=tuple(Home(home.decode("utf-8", "surrogateescape")) for home in record.homes),
+        folder=record.folder.decode("utf-8", "surrogateescape"),
+        commit=record.commit,
     )

@@ -9,6 +9,7 @@ from agent_memory.features.memories.model.memories import Home
 from agent_memory.kernel.ids import PROJECT, Domain, Millis
 
 NEVER = Millis(0)
+GIT = "/.git"  # the end of a home that is a user's repository, after its folder
 NOWHERE = Home("")  # no repository: only the project name is known
 
 
@@ -36,11 +37,23 @@ class CloneInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project. `origin` is empty without a remote. `homes` are its clones on this machine."""
+    """A project. `origin` is empty without a remote. `homes` are its clones on this machine.
+    `folder` is where it was seen last, and `commit` one that it had at first: records of earlier
+    versions have neither."""
 
     id: str
     origin: str
     homes: tuple[Home, ...]
+    folder: str = ""
+    commit: str = ""
+
+    @property
+    def repository(self) -> str:
+        """The identity of its repository, which no other project has: the address of its remote,
+        or else its folder. Empty if neither is known."""
+        clones = (home for home in reversed(self.homes) if home.endswith(GIT))
+        identity = self.origin or self.folder or next(clones, "").removesuffix(GIT)
+        return identity if identity.isprintable() else ""  # no setting can name such a path
 
     @property
     def domain(self) -> Domain:
@@ -57,6 +70,8 @@ class MemoryLocation:
     commit: str = ""
     branch: str = ""
     author: str = field(default="", compare=False)  # of the caller: it makes no other place
+    # The identity of its repository; empty if the project was guessed or named.
+    repository: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:

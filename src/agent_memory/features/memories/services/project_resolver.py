@@ -10,6 +10,7 @@ from pathlib import PurePath
 from agent_memory.features.memories.model import memories, projects
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import (
+    GIT,
     NOWHERE,
     MemoryLocation,
     Project,
@@ -25,7 +26,6 @@ from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 USER_REPOSITORY = "user.git"
 PROJECT_REPOSITORIES, ORG_REPOSITORIES = "projects", "org"  # folders of them
 OWN_REPOSITORIES = (USER_REPOSITORY, PROJECT_REPOSITORIES, ORG_REPOSITORIES)
-_GIT = "/.git"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,19 +97,19 @@ class ProjectResolver:
         located = self.repositories.locate(caller.folder, caller.environ)
         if located is None:
             return self._resolve_plain_folder(caller)
-        project = self._register(located)
-        if not located.commit:  # a note needs a commit: use our own repository until there is one
-            waiting = self.repositories.get_private_home(_private_name(located.home))
-            return MemoryLocation(
-                domain=project.domain, home=waiting, branch=located.branch, author=located.author
-            )
-        return MemoryLocation(
+        project = self._register(located, located.home.removesuffix(GIT))
+        place = MemoryLocation(
             domain=project.domain,
             home=located.home,
             commit=located.commit,
             branch=located.branch,
             author=located.author,
+            repository=project.repository,
         )
+        if located.commit:
+            return place
+        # A note needs a commit: use our own repository until there is one.
+        return replace(place, home=self.repositories.get_private_home(_private_name(located.home)))
 
     def resolve_or_guess(self, caller: Caller) -> MemoryLocation:
         """Return the project of a folder. If the folder is gone or its repository cannot be read,
@@ -120,9 +120,21 @@ class ProjectResolver:
             return self.guess(caller.folder)
 
     def guess(self, folder: str) -> MemoryLocation:
-        """Return the project by the name of the folder alone."""
-        name = memories.to_project_name(PurePath(folder).name)
-        return MemoryLocation(domain=Domain(f"{PROJECT}:{name}"), home=NOWHERE)
+        """Return the project that was in this folder, or else one by the folder's name alone. The
+        name is that of no project that is elsewhere."""
+        try:
+            folder.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:  # no path: what sent it made a mistake
+            folder = folder.encode("utf-8", "replace").decode()
+        path = PurePath(folder)
+        for candidate in (path, *path.parents):
+            for home in (f"{candidate}{GIT}", self._private_home(candidate)):
+                if (known := self.projects.find_by_home(Home(home))) is not None:
+                    return MemoryLocation(domain=known.domain, home=NOWHERE)
+        name = memories.to_project_name(path.name)
+        taken = {name} if self.projects.get(name) is not None else set()
+        guessed = projects.unique_id(name, folder, taken)
+        return MemoryLocation(domain=Domain(f"{PROJECT}:{guessed}"), home=NOWHERE)
 
     def list_locations(self, caller: Caller) -> list[MemoryLocation]:
         """List the project of the caller's folder (without a folder, all projects on this machine),
@@ -208,7 +220,7 @@ class ProjectResolver:
 
     def _add_checkout(self, location: MemoryLocation) -> MemoryLocation:
         """Add the commit that is checked out there; our own repositories have none."""
-        if not location.home.endswith(_GIT):
+        if not location.home.endswith(GIT):
             return location
         located = self.repositories.locate(location.home, {})
         if located is None or located.home != location.home:
@@ -233,23 +245,23 @@ class ProjectResolver:
         for candidate in (folder, *folder.parents):
             if candidate == user_home or candidate in user_home.parents:
                 break  # the home folder and those above it are not projects
-            home = self.repositories.get_private_home(_private_name(str(candidate)))
-            known = self.projects.find_by_home(home)
-            if known is not None:
-                author = self.repositories.read_author(caller.environ)
-                return MemoryLocation(domain=known.domain, home=home, author=author)
+            if self.projects.find_by_home(self._private_home(candidate)) is not None:
+                folder = candidate
+                break
         located = RepositoryInfo(
-            home=self.repositories.get_private_home(_private_name(str(folder))),
-            name=folder.name,
-            origin="",
-            commit="",
-            branch="",
+            home=self._private_home(folder), name=folder.name, origin="", commit="", branch=""
         )
+        project = self._register(located, str(folder))
         return MemoryLocation(
-            domain=self._register(located).domain,
+            domain=project.domain,
             home=located.home,
             author=self.repositories.read_author(caller.environ),
+            repository=project.repository,
         )
+
+    def _private_home(self, folder: PurePath) -> Home:
+        """Return our own repository for a folder without git."""
+        return self.repositories.get_private_home(_private_name(str(folder)))
 
     def _find_author(self, caller: Caller) -> str:
         """Return the identity of the user in the caller's folder, or outside of repositories."""
@@ -261,26 +273,49 @@ class ProjectResolver:
                 return located.author
         return self.repositories.read_author(caller.environ)
 
-    def _register(self, located: RepositoryInfo) -> Project:
+    def _register(self, located: RepositoryInfo, folder: str) -> Project:
         with self.registering:
-            known = self.projects.find_by_home(located.home)
-            if known is None:
+            before = self.projects.find_by_home(located.home)
+            if before is None or self._is_another(before, located):
                 known = self._match_project(located)
-            if located.origin and self._find_by_origin(located.origin) is None:
-                known = replace(known, origin=located.origin)
+            else:
+                known = before
             waiting = self.repositories.get_private_home(_private_name(located.home))
             homes = dict.fromkeys((*known.homes, located.home))
             if not located.commit and located.home != waiting:
                 homes[waiting] = None
-            updated = replace(known, homes=tuple(homes))
+            updated = replace(
+                known,
+                origin=located.origin,
+                homes=tuple(homes),
+                folder="" if located.origin else folder,
+                commit=known.commit or located.commit,
+            )
+            if before is not None and before.id != updated.id:
+                left = tuple(home for home in before.homes if home not in homes)
+                self.projects.save(replace(before, homes=left))
             if updated != self.projects.get(updated.id):
                 self._check_names(updated)
                 self.projects.save(updated)
             return updated
 
+    def _is_another(self, known: Project, located: RepositoryInfo) -> bool:
+        """Return whether another repository has come into the place of a project's: what was
+        recorded of the one would be shared as the other's. A new remote alone makes no other."""
+        if known.origin == located.origin:
+            return False
+        if located.origin and self._find_by_origin(located.origin) is not None:
+            return True
+        if not known.origin:
+            return False
+        others = (home for home in known.homes if home.endswith(GIT) and home != located.home)
+        if any(map(self.repositories.exists, others)):  # they keep the project
+            return True
+        return not known.commit or not self.repositories.has_commit(located.home, known.commit)
+
     def _check_names(self, project: Project) -> None:
         """Reject a path or remote with a secret: redacted, it would be useless."""
-        for name in (project.id, project.origin, *project.homes):
+        for name in (project.id, project.origin, project.folder, *project.homes):
             if name and self.secrets.clean_name(name, limit=len(name), where="project") != name:
                 raise InvalidInput(
                     "the path or remote of this project holds a secret: rename the folder, or"
@@ -291,10 +326,10 @@ class ProjectResolver:
         """Return the project of a repository that is not registered yet, or a new project."""
         if located.origin and (known := self._find_by_origin(located.origin)) is not None:
             return known
-        if located.home.endswith(_GIT):
+        if located.home.endswith(GIT):
             # A folder with memories in our own repository may have become a repository.
             before = self.repositories.get_private_home(
-                _private_name(located.home.removesuffix(_GIT))
+                _private_name(located.home.removesuffix(GIT))
             )
             if (known := self.projects.find_by_home(before)) is not None:
                 return known
@@ -309,7 +344,7 @@ class ProjectResolver:
 
     def _has_moved(self, known: Project, located: RepositoryInfo) -> bool:
         """Return whether this may be the project's repository, moved. Our own never move."""
-        theirs = [home for home in known.homes if home.endswith(_GIT)]
+        theirs = [home for home in known.homes if home.endswith(GIT)]
         gone = not any(self.repositories.exists(home) for home in theirs)
         return bool(theirs) and gone and not (located.origin or known.origin)
 

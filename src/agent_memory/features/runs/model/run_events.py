@@ -11,7 +11,14 @@ from typing import assert_never
 from agent_memory.features.hooks.model import tool_use, transcripts
 from agent_memory.features.hooks.model.hooks import MAX_ABOUT_CHARS
 from agent_memory.features.log.model.events import Event, EventRole, EventType, check_session_id
-from agent_memory.features.log.model.metadata import OUTCOME, RECALLED, RUN, RUN_ID, Outcome
+from agent_memory.features.log.model.metadata import (
+    OUTCOME,
+    RECALLED,
+    REPOSITORY,
+    RUN,
+    RUN_ID,
+    Outcome,
+)
 from agent_memory.features.runs.model import chats
 from agent_memory.features.runs.model.machine import (
     Answered,
@@ -44,6 +51,7 @@ class RunInfo:
     session_id: SessionId
     agent: str
     project: str = ""
+    repository: str = ""  # the identity of the project's, where it is known
     branch: str = ""
     skill: str = ""
 
@@ -64,7 +72,7 @@ def build_event(
 ) -> Event | None:
     """Build the event of a record; None for an empty answer. `turn` counts answers of the model."""
     metadata = {RUN_ID: str(info.run_id), "agent": info.agent}
-    metadata |= {"project": info.project, "branch": info.branch}
+    metadata |= {"project": info.project, "branch": info.branch, REPOSITORY: info.repository}
     match record:
         case Prompted(text):
             what, role, text = EventType.USER_MESSAGE, EventRole.USER, _own(text)
@@ -114,7 +122,7 @@ def withhold_event(event: Event) -> Event:
 
 def restore_names(event: Event, withheld: Event) -> Event:
     """Return the withheld event with the names of the agent, the project and the tool."""
-    restored = ("agent", "project", "branch", "tool_name", CALL_ID)
+    restored = ("agent", "project", "branch", REPOSITORY, "tool_name", CALL_ID)
     names = {name: value for name, value in event.metadata.items() if name in restored}
     return replace(withheld, metadata={**names, **withheld.metadata})
 

@@ -359,6 +359,7 @@ class ActiveRun:
                     session_id=session_id,
                     agent=agent,
                     project=project,
+                    repository="" if location is None else location.repository,
                     branch="" if location is None else location.branch,
                     skill="" if start.skill is None else start.skill.name,
                 )

@@ -20,6 +20,7 @@ from agent_memory.features.upstream.model.records import (
     RecordBatch,
     RecordRefused,
     SendOutcome,
+    ServerProject,
     TeamIdentity,
     TeamRecord,
 )
@@ -189,8 +190,28 @@ class HttpTeamServer:
             self._ask("GET", f"{PATH}/record/", SEND_SECONDS, params=params)
         )
 
+    def find_project(self, repository: str, name: str, /) -> ServerProject:
+        params = {"repository": repository, "name": name}
+        answer = self._ask_named("GET", params=params)
+        return ServerProject(
+            name=str(answer.get("name") or ""), taken_by=str(answer.get("taken_by") or "")
+        )
+
+    def claim_project(self, repository: str, name: str, /, *, join: bool = False) -> str:
+        body = {"repository": repository, "name": name, "join": join}
+        return str(self._ask_named("POST", json=body).get("name") or "")
+
     def close(self) -> None:
         self._client.close()
+
+    def _ask_named(self, method: str, **content: Any) -> Mapping[str, Any]:
+        try:
+            return self._ask(method, f"{PATH}/projects/", SEND_SECONDS, **content)
+        except NotFound as exc:
+            raise RemoteUnavailable(
+                f"{self._url.host} is of an earlier version, which knows projects by their names"
+                " alone: upgrade it first"
+            ) from exc
 
     def _ask(self, method: str, path: str, seconds: float, **content: Any) -> Mapping[str, Any]:
         timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))

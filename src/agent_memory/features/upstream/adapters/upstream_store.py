@@ -3,9 +3,13 @@
 out:progress            how far this machine has got
 out:backfill:{name}     the past of a project on its way
 out:session:{session}   a session of which events were sent; out:domain:, out:fact: likewise
+out:held:{session}      a conversation that may leave later
+out:name:{repository}   the name of a shared project on the server
+out:twin:{fact}         the id on the server of a fact here; out:here:{fact} the other way round
 out:gone:{sequence}     a forgetting that waits to be sent
 out:forgotten:{event}   an event whose forgetting was sent
 in:session:{session}    who sent it to this server; in:memory:, in:fact: likewise
+in:name:{project}       the repository of a project; in:repository:{repository} its name
 in:receipt:{person}:{client}    how often the server exchanged something with a machine
 in:cursor               the last entry of the outbox that is in the list of changes
 in:change:{sequence}    a record that changed; in:at:{record} is its newest entry
@@ -30,7 +34,12 @@ from agent_memory.features.upstream.model.progress import (
     SyncProgress,
 )
 from agent_memory.features.upstream.model.records import RecordRefused
-from agent_memory.features.upstream.ports import ChangedRecord, ForgottenItem, Origin
+from agent_memory.features.upstream.ports import (
+    ChangedRecord,
+    ForgottenItem,
+    HeldConversation,
+    Origin,
+)
 from agent_memory.kernel.ids import PROJECT, EventId, KnowledgeId, MemoryKey, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
@@ -52,6 +61,8 @@ _FAMILY = families.UPSTREAM
 _OUT, _PROGRESS, _BACKFILL = b"out:", b"out:progress", b"out:backfill:"
 _SENT_SESSION, _SENT_DOMAIN, _SENT_FACT = b"out:session:", b"out:domain:", b"out:fact:"
 _GONE, _FORGOTTEN = b"out:gone:", b"out:forgotten:"
+_HELD, _AGREED, _TWIN, _HERE = b"out:held:", b"out:name:", b"out:twin:", b"out:here:"
+_PROJECT, _REPOSITORY = b"in:name:", b"in:repository:"
 _IN_SESSION, _IN_MEMORY, _IN_FACT = b"in:session:", b"in:memory:", b"in:fact:"
 _RECEIPT = b"in:receipt:"
 _CURSOR, _CHANGE, _AT = b"in:cursor", b"in:change:", b"in:at:"
@@ -84,6 +95,12 @@ class _ProgressRecord(msgspec.Struct, array_like=True, frozen=True):
     keys: tuple[str, ...] = ()
     new_keys: tuple[str, ...] = ()
     erasures: int = 0
+    conversations: tuple[str, ...] = ()
+
+
+class _HeldRecord(msgspec.Struct, array_like=True, frozen=True):
+    since_ms: int
+    from_ms: int
 
 
 class _ReceiptRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -143,7 +160,8 @@ class _ErasedFactRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class StoredUpstream:
-    """An ExchangeState, SentLedger, TakenRecords, ChangeList, Tombstones and ForgettingListener."""
+    """An ExchangeState, HeldConversations, AgreedNames, SentLedger, TakenRecords, NamedProjects,
+    ChangeList, Tombstones and ForgettingListener."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -179,6 +197,73 @@ class StoredUpstream:
 
     def remove_backfill(self, name: str, /) -> None:
         self._write(Delete(_FAMILY, _BACKFILL + keys.escape(name)))
+
+    def hold(self, sessions: Mapping[SessionId, Millis], now: Millis, /) -> None:
+        names = {_HELD + keys.escape(name): from_ms for name, from_ms in sessions.items()}
+        known = self._store.get_many(_FAMILY, list(names))
+        puts = []
+        for (key, from_ms), old in zip(names.items(), known, strict=True):
+            first = from_ms if old is None else codec.unpack(old, _HeldRecord).from_ms
+            record = _HeldRecord(since_ms=now, from_ms=min(first, from_ms))
+            puts.append(Put(_FAMILY, key, codec.pack(record)))
+        self._write(*puts)
+
+    def list_held(self, after: str, /, *, limit: int) -> list[HeldConversation]:
+        start = keys.after(_HELD + keys.escape(after)) if after else _HELD
+        rows = self._store.scan(_FAMILY, start, keys.end_of(_HELD), limit=limit)
+        return [
+            HeldConversation(
+                session_id=SessionId(keys.unescape(key[len(_HELD) :])),
+                since_ms=Millis(record.since_ms),
+                from_ms=Millis(record.from_ms),
+            )
+            for key, value in rows
+            for record in [codec.unpack(value, _HeldRecord)]
+        ]
+
+    def release(self, held: HeldConversation, /) -> None:
+        key = _HELD + keys.escape(held.session_id)
+        record = codec.pack(_HeldRecord(since_ms=held.since_ms, from_ms=held.from_ms))
+        batch = Batch((Delete(_FAMILY, key),), (Equals(_FAMILY, key, record),))
+        self._store.submit([batch]).result()
+
+    def release_all(self) -> None:
+        self._write(DeleteRange(_FAMILY, _HELD, keys.end_of(_HELD)))
+
+    def get_agreed_name(self, repository: str, /) -> str:
+        value = self._store.get(_FAMILY, _AGREED + keys.escape(repository))
+        return "" if value is None else codec.decode_key(value).decode()
+
+    def put_agreed_name(self, repository: str, name: str, /) -> None:
+        put = Put(_FAMILY, _AGREED + keys.escape(repository), codec.encode_key(name.encode()))
+        self._write(put)
+
+    def pair_facts(self, pairs: Mapping[KnowledgeId, KnowledgeId], /) -> None:
+        known = self.find_twins(list(pairs))
+        self._write(
+            *(
+                Put(_FAMILY, prefix + one.encode(), codec.encode_key(other.encode()))
+                for here, there in pairs.items()
+                if known.get(here) != there
+                for prefix, one, other in ((_TWIN, here, there), (_HERE, there, here))
+            )
+        )
+
+    def find_twins(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, KnowledgeId]:
+        return self._find_pairs(_TWIN, names)
+
+    def find_facts_here(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, KnowledgeId]:
+        return self._find_pairs(_HERE, names)
+
+    def _find_pairs(
+        self, prefix: bytes, names: Sequence[KnowledgeId]
+    ) -> dict[KnowledgeId, KnowledgeId]:
+        rows = self._store.get_many(_FAMILY, [prefix + name.encode() for name in names])
+        return {
+            name: KnowledgeId(codec.decode_key(row).decode())
+            for name, row in zip(names, rows, strict=True)
+            if row is not None
+        }
 
     def note_sent(
         self,
@@ -325,6 +410,27 @@ class StoredUpstream:
 
     def drop_taken_facts(self, names: Sequence[KnowledgeId], /) -> None:
         self._write(*(Delete(_FAMILY, _IN_FACT + name.encode()) for name in names))
+
+    def get_project_name(self, repository: str, /) -> str:
+        value = self._store.get(_FAMILY, _REPOSITORY + keys.escape(repository))
+        return "" if value is None else codec.decode_key(value).decode()
+
+    def get_repository(self, name: str, /) -> str:
+        value = self._store.get(_FAMILY, _PROJECT + keys.escape(name))
+        return "" if value is None else codec.decode_key(value).decode()
+
+    def name_project(self, repository: str, name: str, /, *, join: bool) -> bool:
+        by_name = _PROJECT + keys.escape(name)
+        by_repository = _REPOSITORY + keys.escape(repository)
+        put = Put(_FAMILY, by_repository, codec.encode_key(name.encode()))
+        absent = Absent(_FAMILY, by_repository)
+        if not join:
+            first = Put(_FAMILY, by_name, codec.encode_key(repository.encode()))
+            batch = Batch((put, first), (absent, Absent(_FAMILY, by_name)))
+        else:
+            batch = Batch((put,), (absent,))
+        (outcome,) = self._store.submit([batch]).result()
+        return isinstance(outcome, Committed)
 
     def get_receipt(self, person: str, client: str, /) -> int:
         value = self._store.get(_FAMILY, _build_receipt_key(person, client))

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 from agent_memory.features.upstream.model.erasures import DEFAULT_HOURS
 from agent_memory.features.upstream.model.records import RecordRefused
-from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.model.scopes import SharedProject, SharedScope
 from agent_memory.kernel.ids import Millis
 
 MAX_ERROR_CHARS = 300
@@ -16,11 +16,21 @@ NEVER = Millis(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteSettings:
-    """The server of a team, as the user has set it up. Without `url` there is none."""
+    """The server of a team, as the user has set it up. Without `url` there is none.
+
+    `projects` are the identities of repositories that are shared, or `user`; of `conversations`
+    the events too, `delay_ms` after their session ended. `scope` is what of it may leave now:
+    projects that this machine knows, and whose name on the server is agreed. `agreed` are all that
+    ever had one.
+    """
 
     url: str = ""
     name: str = "team"
+    projects: tuple[str, ...] = ()
+    conversations: tuple[str, ...] = ()
+    delay_ms: int = 0
     scope: SharedScope = field(default_factory=SharedScope)
+    agreed: tuple[SharedProject, ...] = ()
     recall: bool = True
     certificates: str = ""
     erase_hours: int = DEFAULT_HOURS  # for which an erasure waits that another machine asks for
@@ -40,7 +50,8 @@ class SyncProgress:
     server gave to this machine, which it knows as `client`. `rights` are those of the key at that
     time, and `last_refused` some of what the server refused, the newest last. `keys` are those of
     the person there, `new_keys` the ones that came since they last looked, and `erasures` how many
-    of their records the server is asked to erase.
+    of their records the server is asked to erase. `conversations` are the repositories whose past
+    events were looked for.
     """
 
     url: str = ""
@@ -60,6 +71,7 @@ class SyncProgress:
     keys: tuple[str, ...] = ()
     new_keys: tuple[str, ...] = ()
     erasures: int = 0
+    conversations: tuple[str, ...] = ()
 
     @property
     def only_receives(self) -> bool:
@@ -94,6 +106,7 @@ class RemoteStatus:
     settings: RemoteSettings
     progress: SyncProgress
     changes_waiting: int = 0  # entries of the outbox that are shared
+    conversations_held: int = 0  # until they have ended, and what was noted in them is reviewed
     more_waiting: bool = False  # than were counted
     forgettings_waiting: int = 0
     backfilling: tuple[str, ...] = ()

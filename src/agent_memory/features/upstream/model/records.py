@@ -27,6 +27,7 @@ class RecordBatch:
     """Records that a machine sends. `forgotten` are ids of events on that machine.
 
     `machine` is its name for people, `client` the one that the server counts its receipts by.
+    `projects` are the repositories that the names of projects stand for.
     """
 
     machine: str = ""
@@ -36,6 +37,7 @@ class RecordBatch:
     facts: tuple[Fact, ...] = ()
     removed_facts: tuple[FactTombstone, ...] = ()
     forgotten: tuple[EventId, ...] = ()
+    projects: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def build(cls, records: Sequence[SharedRecord]) -> "RecordBatch":
@@ -89,6 +91,15 @@ class ChangePage:
     people: People = field(default_factory=dict)
     more: bool = False
     receipt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerProject:
+    """What a server knows of a repository and a name. `name` is what the repository's project is
+    called, if it has one; `taken_by` is another repository that has the name asked for."""
+
+    name: str = ""
+    taken_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +166,8 @@ class TeamRecord:
 
 
 def encode_batch(batch: RecordBatch) -> dict[str, Any]:
-    return {
+    named = {"projects": dict(batch.projects)} if batch.projects else {}
+    return named | {
         "machine": batch.machine,
         "client": batch.client,
         "events": list(map(encode_event, batch.events)),

@@ -3,9 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_memory.features.upstream.model.progress import RemoteSettings
+from agent_memory.features.upstream.ports import TeamServer
 from agent_memory.features.upstream.services.erasing import Erasing
 from agent_memory.features.upstream.services.forwarding import MAX_BEHIND, Forwarding
+from agent_memory.features.upstream.services.preview import SharingPreview
+from agent_memory.features.upstream.services.project_names import ProjectNames
 from agent_memory.features.upstream.services.receiving import Receiving
+from agent_memory.features.upstream.services.shared_projects import SharedProjects
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +18,10 @@ class TeamExchange:
     forwarding: Forwarding
     receiving: Receiving
     erasing: Erasing
+    shared: SharedProjects
+    preview: SharingPreview
+    names: ProjectNames
+    connect: Callable[[RemoteSettings], TeamServer]
     wake: Callable[[], None]  # the job that runs this, at once
 
     def run(self, check: Callable[[], None]) -> None:

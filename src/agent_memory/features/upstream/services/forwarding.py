@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event
@@ -91,6 +91,14 @@ class ForgettingNotice:
     error: str = ""
 
 
+class Agree(Protocol):
+    def __call__(
+        self, settings: RemoteSettings, server: TeamServer, /, *, is_reader: bool
+    ) -> Sequence[RecordRefused]:
+        """Agree on the names of shared projects, and return what the server refused."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Forwarding:
     read_settings: Callable[[], RemoteSettings]
@@ -110,6 +118,7 @@ class Forwarding:
     back_off: BackOff
     on_refused: Callable[[RecordRefused], None]
     on_server_restored: Callable[[], None]  # the server has lost what it had taken
+    agree: Agree  # with the server on the names of projects
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_active(self) -> bool:
@@ -181,6 +190,7 @@ class Forwarding:
             settings=settings,
             progress=progress,
             changes_waiting=changes,
+            conversations_held=self.outgoing.conversations.count(_MOST_COUNTED),
             more_waiting=more,
             forgettings_waiting=self._count_forgotten(),
             backfilling=self._list_backfilling(progress, scope),
@@ -229,12 +239,12 @@ class Forwarding:
     def _exchange(self, check: Check, *, is_asked: bool = False) -> None:
         settings = self._require_settings()
         try:
-            server = self.connect(settings)
-            self._prepare(settings, server)
+            server = self._prepare(settings, self.connect(settings))
             if not self.state.load().only_receives:
                 self._send_forgotten(server, check)
                 self._follow_outbox(server, check)
                 self._send_past(server, check)
+                self._send_conversations(server, check)
             self._pull(server, check)
         except _FAILURES as exc:
             if not self.state.load().url:  # of a new server, which has not answered yet
@@ -250,9 +260,19 @@ class Forwarding:
         self.back_off.note_failure()
         self._save(last_error=str(exc)[:MAX_ERROR_CHARS], last_error_ms=self.clock.now())
 
-    def _prepare(self, settings: RemoteSettings, server: TeamServer) -> None:
-        """Begin with a server, and with each project that was chosen since."""
+    def _prepare(self, settings: RemoteSettings, server: TeamServer) -> TeamServer:
+        """Begin with a server, and with each project that was chosen since. Return the server, as
+        it is spoken to from now on."""
         progress = self._recognize(settings, server)
+        refused = self.agree(settings, server, is_reader=progress.only_receives)
+        progress = self._note_refused(progress, refused)
+        settings = self.read_settings()
+        if set(settings.scope.conversations) - set(progress.conversations):
+            for each in settings.agreed:  # their past conversations are to be found
+                if each.repository in settings.scope.conversations:
+                    self.state.remove_backfill(each.name)
+        if not settings.scope.conversations:
+            self.outgoing.conversations.held.release_all()
         watermark = self.log.watermark()
         is_new = progress.cursor is None or self._has_gap(progress.cursor, watermark)
         if is_new:  # what was missed is sent with the past
@@ -268,7 +288,9 @@ class Forwarding:
         for name in settings.scope.names if is_new else settings.scope.names - known:
             self.state.save_backfill(ProjectBackfill(name=name))
         # Last: after a crash before this, all of it is done again.
-        self.state.save(replace(progress, pulled_for=names))
+        conversations = tuple(sorted(settings.scope.conversations))
+        self.state.save(replace(progress, pulled_for=names, conversations=conversations))
+        return self.connect(settings)
 
     def _recognize(self, settings: RemoteSettings, server: TeamServer) -> SyncProgress:
         """Return how far the exchange has got with this server and this person.
@@ -280,7 +302,8 @@ class Forwarding:
         client = progress.client or secrets.token_hex(16)
         identity = server.identify(client)
         if (progress.url, progress.person) != (settings.url, identity.person):
-            self.state.reset()
+            if progress.person:  # else the names are those that were agreed with this server
+                self.state.reset()
             return SyncProgress(
                 url=settings.url,
                 person=identity.person,
@@ -347,11 +370,29 @@ class Forwarding:
                 check()
                 if step.name not in self.read_settings().scope.names:
                     break
-                records, step = self.outgoing.read_past(step)
+                settings = self.read_settings()
+                of_project = {each.repository for each in settings.agreed if each.name == step.name}
+                records, step = self.outgoing.read_past(
+                    step, settings.scope.conversations & of_project
+                )
                 self._send(server, records, check)
                 self.state.save_backfill(step)
                 self._send_forgotten(server, check)  # what is new must not wait for the past
                 self._follow_outbox(server, check)
+
+    def _send_conversations(self, server: TeamServer, check: Check) -> None:
+        """Send the conversations that may leave by now, with what was said since they last did."""
+        conversations = self.outgoing.conversations
+        for held in conversations.iter_due(self.read_settings().delay_ms):
+            some: list[SharedRecord] = []
+            for event in conversations.iter_events(held):
+                if self.read_settings().scope.sends_event(event):
+                    some.append(event)
+                if len(some) == BATCH_RECORDS:
+                    self._send(server, some, check)
+                    some = []
+            self._send(server, some, check)
+            conversations.held.release(held)
 
     def _send(self, server: TeamServer, records: Sequence[SharedRecord], check: Check) -> None:
         for some in _split(self._leave_out_forgotten(records)):
@@ -403,15 +444,26 @@ class Forwarding:
         return replace(batch, machine=self.machine, client=self.state.load().client)
 
     def _note_outcome(self, outcome: SendOutcome) -> None:
-        for refused in outcome.refused:
-            self.on_refused(refused)
-        progress = self.state.load()
-        self._save(
-            sent=progress.sent + outcome.taken,
-            refused=progress.refused + len(outcome.refused),
-            last_refused=_keep_newest((*progress.last_refused, *outcome.refused)),
-            # A lower one shows that the server was restored; the next exchange notices.
-            receipt=max(progress.receipt, outcome.receipt),
+        progress = self._note_refused(self.state.load(), outcome.refused)
+        self.state.save(
+            replace(
+                progress,
+                sent=progress.sent + outcome.taken,
+                # A lower one shows that the server was restored; the next exchange notices.
+                receipt=max(progress.receipt, outcome.receipt),
+            )
+        )
+
+    def _note_refused(
+        self, progress: SyncProgress, refused: Sequence[RecordRefused]
+    ) -> SyncProgress:
+        for each in refused:
+            self.on_refused(each)
+        new = [each for each in refused if each not in progress.last_refused]
+        return replace(
+            progress,
+            refused=progress.refused + len(new),
+            last_refused=_keep_newest((*progress.last_refused, *new)),
         )
 
     def _pull(self, server: TeamServer, check: Check) -> None:

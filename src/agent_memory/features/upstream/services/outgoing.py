@@ -19,6 +19,7 @@ from agent_memory.features.upstream.model.progress import BackfillPhase, Project
 from agent_memory.features.upstream.model.records import SharedRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import SentLedger, Tombstones
+from agent_memory.features.upstream.services.conversations import Conversations
 from agent_memory.kernel.ids import (
     MAX_MILLIS,
     Digest,
@@ -41,26 +42,29 @@ class OutgoingRecords:
     ledger: SentLedger
     tombstones: Tombstones
     clock: Clock
+    conversations: Conversations
 
     def collect(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> list[SharedRecord]:
-        """Return the records behind entries of the outbox as they are now, if they are shared."""
+        """Return the records behind entries of the outbox as they are now, if they are shared.
+        Hold conversations back: they leave as a whole."""
+        places = [entry.at for entry in entries if isinstance(entry, EventChanged)]
+        self.conversations.hold(self.log.get_at(places), scope)
         records, gone = self._find(entries, scope)
         return [*records, *self._collect_tombstones(gone, scope)]
 
     def count(self, entries: Sequence[OutboxEntry], scope: SharedScope) -> int:
-        """Return how many records `collect` would find. Nothing changes."""
+        """Return how many records are behind these entries that may leave. Nothing changes."""
         records, gone = self._find(entries, scope)
-        return len(records) + len(self.ledger.find_sent_facts(gone))
+        places = [entry.at for entry in entries if isinstance(entry, EventChanged)]
+        said = sum(map(scope.sends_event, self.log.get_at(places)))
+        return said + len(records) + len(self.ledger.find_sent_facts(gone))
 
     def _find(
         self, entries: Sequence[OutboxEntry], scope: SharedScope
     ) -> tuple[list[SharedRecord], list[KnowledgeId]]:
         """Return the shared records behind entries, and the facts that are gone."""
         unique = list(dict.fromkeys(entries))
-        places = [entry.at for entry in unique if isinstance(entry, EventChanged)]
-        records: list[SharedRecord] = [
-            event for event in self.log.get_at(places) if scope.admits_event(event)
-        ]
+        records: list[SharedRecord] = []
         for entry in unique:
             if isinstance(entry, MemoryChanged) and scope.admits_domain(entry.key.domain):
                 memory = self.memories.get(entry.key)
@@ -71,12 +75,16 @@ class OutgoingRecords:
         gone = [name for name, fact in zip(names, facts, strict=True) if fact is None]
         return records, gone
 
-    def read_past(self, step: ProjectBackfill) -> tuple[list[SharedRecord], ProjectBackfill]:
-        """Return the next records of a backfill, and the step after them."""
-        scope = SharedScope(frozenset({step.name}))
+    def read_past(
+        self, step: ProjectBackfill, repositories: frozenset[str]
+    ) -> tuple[list[SharedRecord], ProjectBackfill]:
+        """Return the next records of a backfill, and the step after them. Conversations of the
+        repositories are held back."""
+        scope = SharedScope(frozenset({step.name}), repositories)
+        found: tuple[Sequence[SharedRecord], str]
         match step.phase:
             case BackfillPhase.EVENTS:
-                found = self._read_events(scope, step.after)
+                found = [], self._hold_events(scope, step.after)
             case BackfillPhase.MEMORIES:
                 found = self._read_memories(step.name, step.after)
             case BackfillPhase.FACTS:
@@ -94,14 +102,14 @@ class OutgoingRecords:
 
     # Each of these returns a page, and after what the next one begins: nothing if it was the last.
 
-    def _read_events(self, scope: SharedScope, after: str) -> tuple[Sequence[SharedRecord], str]:
-        if not scope.projects:
-            return [], ""
+    def _hold_events(self, scope: SharedScope, after: str) -> str:
+        if not scope.conversations:
+            return ""
         page = self.log.list_between(
             Millis(0), Millis(MAX_MILLIS), after=_parse_position(after), limit=_PAGE
         )
-        last = "" if page.next is None else f"{page.next.at_ms}:{page.next.event_id}"
-        return [event for event in page.events if scope.admits_event(event)], last
+        self.conversations.hold(page.events, scope)
+        return "" if page.next is None else f"{page.next.at_ms}:{page.next.event_id}"
 
     def _read_memories(self, name: str, after: str) -> tuple[Sequence[SharedRecord], str]:
         domain = scopes.build_domain(name)

@@ -92,18 +92,21 @@ class Receiving:
     erasures: PendingErasures
     clock: Clock
     on_erasure_due: Callable[[], None]  # called when something is to be erased
+    check: Callable[[RecordBatch, Sender], tuple[RecordBatch, list[RecordRefused]]]
+    """Take out the records whose project is that of another repository here."""
 
     def take(self, batch: RecordBatch, sender: Sender) -> SendOutcome:
         """Take a batch. All that was taken is durable when this returns; taking it again changes
         nothing. Secrets are removed here too."""
         self.catch_up(lambda: None)
-        tally, origin = _BatchTally(), Origin(sender.person, batch.machine)
+        batch, refused = self.check(batch, sender)
+        tally, origin = _BatchTally(refused=refused), Origin(sender.person, batch.machine)
         asked = AskedErasure(sender.person, self.clock.now())
         self._take_events(batch.events, sender, origin, tally)
         self._take_memories(batch.memories, sender, origin, asked, tally)
         self._take_facts(batch.facts, sender, origin, tally)
         for tombstone in batch.removed_facts:
-            if not sender.may_see(_get_project(tombstone.scope)):
+            if not sender.may_see(scopes.get_project(tombstone.scope)):
                 tally.refuse("fact", tombstone.id, "it is of no project that you may write to")
             else:
                 tally.add(self.fact_merger.forget(tombstone, asked))
@@ -246,7 +249,7 @@ class Receiving:
         """Note the facts of projects that were given on this server itself, and set a tombstone for
         those that are gone."""
         stored = self.knowledge.get(Fact, changed)
-        present = (fact for fact in stored if fact is not None and _get_project(fact.scope))
+        present = (fact for fact in stored if fact is not None and scopes.get_project(fact.scope))
         self.taken.note_taken(
             _SERVER, [], [], {fact.id: merging.note_fact(fact) for fact in present}
         )
@@ -335,7 +338,7 @@ class Receiving:
         family = get_family(memory.domain)
         if memory.domain == USER:
             return
-        if family in (ORG, USER) or not sender.may_see(_get_project(memory.domain)):
+        if family in (ORG, USER) or not sender.may_see(scopes.get_project(memory.domain)):
             raise InvalidInput("it is of no project that you may write to")
 
     def _check_may_forget(self, stored: Memory | None, sender: Sender) -> bool:
@@ -364,7 +367,7 @@ class Receiving:
         self, facts: Sequence[Fact], sender: Sender, origin: Origin, tally: _BatchTally
     ) -> None:
         for fact in facts:
-            if not sender.may_see(_get_project(fact.scope)):
+            if not sender.may_see(scopes.get_project(fact.scope)):
                 tally.refuse("fact", fact.id, "it is of no project that you may write to")
                 continue
             try:
@@ -418,12 +421,6 @@ def _stamp(event: Event, origin: Origin) -> Event:
         session_id=names.qualify_session(event.session_id, origin.person),
         metadata={**rest, PERSON: origin.person, **machine},
     )
-
-
-def _get_project(domain: str) -> str:
-    """Return the name of a project's domain or scope; empty for any other."""
-    project = domain.partition(":")[2]
-    return project if domain == scopes.build_domain(project) and project != USER else ""
 
 
 def _is_shown(stored: Memory, local: Memory, scope: SharedScope) -> bool:

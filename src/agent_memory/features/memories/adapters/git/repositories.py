@@ -95,6 +95,13 @@ class GitRepositories:
     def exists(self, home: Home, /) -> bool:
         return (Path(home) / "HEAD").exists() and (Path(home) / "objects").is_dir()
 
+    def has_commit(self, home: Home, commit: str, /) -> bool:
+        with opening.open_repository(home) as repository:
+            try:
+                return isinstance(repository.get(commit), pygit2.Commit)
+            except (pygit2.GitError, ValueError) as exc:
+                raise GitFailed(f"{home} cannot be read: {exc}") from exc
+
     def find_clone(self, home: Home, remote: str, /) -> CloneInfo | None:
         if self._is_own(home):
             return None
