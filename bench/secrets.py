@@ -29,7 +29,7 @@ from typing import Any
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.model import secrets
 from agent_memory.kernel.errors import ContentBlocked
-from bench import secret_values, tables
+from bench import secret_contexts, secret_values, tables
 
 PER_KIND = 50
 GOAL_FOUND, GOAL_TOUCHED, GOAL_SPEED = 0.95, 0.0, 20.0
@@ -422,6 +422,7 @@ def main() -> None:
     _wrapped(cleaner, options.show)
     _keys(cleaner, options.show)
     _placed(cleaner, options.show)
+    _contexts(cleaner, options.show)
     _innocents(cleaner, options.show)
     _speed(cleaner, building)
     _linear(cleaner)
@@ -505,6 +506,25 @@ def _placed(cleaner: Re2Filter, show: int) -> None:
     _out(tables.render("Forms", ("", "found"), lines))
     for text in (*left, *kept)[:show]:
         _out(f"left: {text[:200]!r}")
+
+
+def _contexts(cleaner: Re2Filter, show: int) -> None:
+    """Secrets that only their place tells."""
+    counts: Counter[str] = Counter()
+    left: dict[str, list[str]] = defaultdict(list)
+    for sample in secret_contexts.samples():
+        counts[sample.group] += 1
+        if sample.secret in _cleaned(cleaner, sample.text):
+            left[sample.group].append(sample.text)
+    lines = [
+        (group, f"{share:.1%}", _verdict(share >= goal))
+        for group, goal in secret_contexts.GOALS.items()
+        for share in [1 - len(left[group]) / counts[group]]
+    ]
+    _out(tables.render("Places", ("", "found", "goal"), lines))
+    for group, texts in left.items():
+        for text in texts[:show]:
+            _out(f"left {group}: {text[:200]!r}")
 
 
 def _keys(cleaner: Re2Filter, show: int) -> None:

@@ -418,6 +418,27 @@ URL_PASSWORD = SecretRule(
 )
 
 
+URL_RULES: tuple[SecretRule, ...] = (
+    URL_PASSWORD,
+    SecretRule(  # a token in place of the user
+        "url-password",
+        r"://[A-Za-z0-9_.\-]{16,}(?::[a-z\-]*)?@",
+        r"://([A-Za-z0-9_.\-]{16,})(?::[a-z\-]*)?@[A-Za-z0-9]",
+        secrets.is_key,
+    ),
+    SecretRule(
+        "url-token",
+        r"://[^\s\"'<>]*/(?i:bot|private-|hooks?/|webhooks?/|services/|triggers?/|reset|invit|confirm|"
+        r"verify/|activate/|magic|unsubscribe/|key/|token/|secret/|trigger/)",
+        r"://[^\s\"'<>]*/(?i:bot|private-|(?:hooks?|webhooks?|services|triggers?|reset[a-z\-_]*|"
+        r"invit[a-z]*|confirm[a-z]*|verify|activate|magic[a-z\-]*|unsubscribe|key|token|secret)/)"
+        r"([A-Za-z0-9_\-+=%.]{16,})",
+        secrets.is_key,
+    ),
+    SecretRule("url-token", r"hc-ping\.com/", rf"hc-ping\.com/({UUID})"),
+)
+
+
 def _is_password(value: str) -> bool:
     return secrets.is_password(value, quoted=True)
 
@@ -429,13 +450,25 @@ def _context(
 
 
 VALUE = r"[\"']?([^\s\"'|;]+)"
+_MAYBE_QUOTED = r"[\"']?([^\s\"'|;()<>{}\[\],]*[0-9][^\s\"'|;()<>{}\[\],]*)"
+
+
+def _is_jumbled_or_key(value: str) -> bool:
+    value = value.rstrip(".!?:")
+    return secrets.is_jumbled(value) or (len(value) >= 16 and secrets.is_token(value))
+
+
 _ARGUMENTS = r"[^\n|;]{0,100}?"
 _MYSQL = r"\b(?:mysql[a-z]*|mariadb[a-z\-]*)\s"
 _WITH_P = (
     r"\b(?:(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|oc|az|cf|heroku)"
-    r"\s+(?:\S+\s+)?login|mongo(?:sh|dump|restore|export|import)?|cqlsh|rdesktop)\s"
+    r"\s+(?:\S+\s+)?login|mongo(?:sh|dump|restore|export|import)?|cqlsh|rdesktop|twine|useradd|"
+    r"dotnet\s+nuget)\s"
 )
-_WITH_BIG_P = r"\b(?:sqlcmd|bcp|osql|tsql|mosquitto_(?:pub|sub)|zip|unzip|zipcloak)(?:\.exe)?\s"
+_WITH_BIG_P = (
+    r"\b(?:sqlcmd|bcp|osql|tsql|mosquitto_(?:pub|sub)|zip|unzip|zipcloak|ipmitool)(?:\.exe)?\s"
+)
+_ORACLE = r"\b(?:sqlplus|(?:exp|imp)dp|sqlldr|rman|jdbc:oracle:[a-z]+:)"
 _FED = (  # commands that read a password from their input
     r"(?:--(?:password|token|pass|passphrase)-(?:stdin|fd)|--with-token|\bsudo\s+-[A-Za-z]*S|"
     r"\bchpasswd|\b(?:smb)?passwd\s+-|\bkinit\s|\bcryptsetup\s|\bhtpasswd\s+-[A-Za-z]*i|"
@@ -484,7 +517,35 @@ CONTEXT_RULES: tuple[SecretRule, ...] = (
         rf"{_PG_PORT}[^\s:]+:[^\s:]+:\S",
         rf"(?m:^[ \t]*[A-Za-z0-9*._\-\[\]]+{_PG_PORT}[^\s:]+:[^\s:]+:(\S+)$)",
     ),
-    _context(r"\bsecret\s+set\s", rf"\bsecret\s+set\s[^\n]{{0,80}}?(?:-b|--body)[ =]{VALUE}"),
+    _context(
+        r"--(?:body|value|data)[ =]|\bsecret\s+set\s",
+        rf"(?i:secret|password|token)[^\n]{{0,120}}?[ \t](?:-b|--(?:body|value|data))[ =]?{VALUE}",
+    ),
+    _context(_ORACLE, rf"{_ORACLE}[ \t]*[A-Za-z0-9_]+/([^\s/@\"']+)@"),
+    _context(r"\blftp\s", rf"\blftp\s(?:{_ARGUMENTS}\s)?-u [^\s,]+,{VALUE}"),
+    _context(r"(?i:\bnet use )", rf"(?i:\bnet use )(?:\S:\s)?\S+ {VALUE}[^\n]* /(?i:user):"),
+    _context(r"\brabbitmqctl\s", rf"\brabbitmqctl\s+(?:add_user|change_password)\s+\S+\s+{VALUE}"),
+    _context(r"-generic-password\s", rf"-generic-password\s(?:{_ARGUMENTS}\s)?-w ?{VALUE}"),
+    _context(r"\bssh-keygen\s", rf"\bssh-keygen\s(?:{_ARGUMENTS}\s)?-[NP] ?{VALUE}"),
+    _context(r"\bopenssl\s+enc\s", rf"\bopenssl\s+enc\s(?:{_ARGUMENTS}\s)?-[kK] ?{VALUE}"),
+    _context(r"\bsnmp[a-z]+\s+-", rf"\bsnmp[a-z]+\s(?:{_ARGUMENTS}\s)?-[AX] ?{VALUE}"),
+    _context(r"\bmc\s+alias\s+set\s", rf"\bmc\s+alias\s+set\s+\S+\s+\S+\s+\S+\s+{VALUE}"),
+    _context(r"\bhttp-basic\.\S+\s", rf"\bhttp-basic\.\S+\s+\S+\s+{VALUE}"),
+    _context(r"@(?:tcp|unix)\(", r"(?:^|[\s\"'=:/])[A-Za-z0-9_.\-]+:([^\s\"'@]+)@(?:tcp|unix)\("),
+    _context(r"\bdb\.auth\(", r"\bdb\.auth\([\"'][^\"'\n]*[\"'],\s*[\"']([^\"'\n]+)[\"']"),
+    _context(r"(?i:\bcommunity\s)", rf"(?i:\b(?:r[ow]|snmp-server )community\s){VALUE}"),
+    _context(r"\b(?:PSK|EAP|XAUTH)\s+\"", r"\b(?:PSK|EAP|XAUTH)\s+\"([^\"\n]+)\""),  # ipsec.secrets
+    _context(r"\]:[0-9]+ ", r"(?m:^\[[^\s\]]+\]:[0-9]+\s+\S+:(\S+)$)"),  # sasl_passwd
+    _context(r"\bPASS [^\s]", r"(?m:^[> ]*PASS (\S+)[ \t\r]*$)"),  # ftp, pop
+    _context(
+        r"\b(?:AUTH|LOGIN|IDENTIFY|unlock|add-authtoken|setapikey|login|auth) [^\s]* ?[^\s]*[0-9]",
+        rf"(?:\b(?:AUTH|LOGIN)|\b(?:IDENTIFY|unlock|add-authtoken|setapikey|login|auth))"
+        rf"(?: (?:default|PLAIN|LOGIN|[a-z]+))?\s+{_MAYBE_QUOTED}",
+        _is_jumbled_or_key,
+    ),
+    _context(r"(?i:\bunseal key )", rf"(?i:\bunseal key )[0-9]+: {VALUE}"),
+    _context(r"(?i:\bsecret ?id)\s*[:=]", rf"(?i:\bsecret ?id)\s*[:=]\s*({UUID})", accept_any),
+    _context(r"(?i:\bnew value: )", rf"(?i:\bnew value: ){VALUE}", secrets.is_jumbled),
     # Password hashes: a password can be guessed from them.
     _context(
         r"\$(?:apr1|[1567y]|gy|2[abxy]|argon2[id]+|scrypt|pbkdf2[a-z0-9\-]*)\$[./A-Za-z0-9]",
@@ -509,17 +570,65 @@ CONTEXT_RULES: tuple[SecretRule, ...] = (
     ),
 )
 
+_NOUN = r"(?i:[a-z_\-]*(?:pass|token|secret|key|pw|credential|schl(?:ü|u)ssel|jeton|clave))"
+_DETERMINER = (
+    "the|this|that|a|an|my|our|your|das|den|der|die|mein|dein|unser|le|la|el|il|un|una|o|as"
+)
+_V = r"[^\s\"'`()*|,;<>\[\]{}]"
+_JUMBLED = rf"[\"'`(*]{{0,3}}({_V}*[0-9]{_V}*)"
+# What people write, beside the forms that begin with a name (below).
+CONTEXT_RULES += (
+    SecretRule(
+        "cookie",
+        r"(?:SESSID|SESSIONID|SessionId|\bsessionid|\.sid|_session|\bsid)=[A-Za-z0-9%]",
+        r"(?:SESSID|SESSIONID|SessionId|\bsessionid|\.sid|_session|\bsid)=([A-Za-z0-9%._\-]{16,})",
+        secrets.is_key,
+    ),
+    _context(
+        rf"[0-9]{_V}*[\"'`)]?,? (?i:as|als|comme|como|come) (?i:(?:{_DETERMINER}) )?{_NOUN}",
+        rf"(?:^|[\s\"'`(])({_V}*[0-9]{_V}*)[\"'`)]?,? (?i:as|als|comme|como|come) "
+        rf"(?i:(?:{_DETERMINER}) )?{_NOUN}",
+        _is_jumbled_or_key,
+        "token",
+    ),
+    _context(
+        rf"(?i:\bkey(?: [a-z]+)*)(?:'s)?[ :\-]+[\"'`(*]*{_V}*[0-9]",
+        rf"(?i:\b(?:the|this|that|my|our|your|api|secret|access|new|with|auth) key)"
+        rf"(?i:(?: [a-z]+)* (?:is|was|to))?(?:'s)?[ :\-]+{_JUMBLED}",
+        _is_jumbled_or_key,
+        "token",
+    ),
+    _context(
+        r"(?i:\b(?:creds?|credentials?|log(?:ged|ging)? ?in|sign in|zugangsdaten|anmeldedaten)\b)",
+        r"(?i:\b(?:creds?|credentials?|log(?:ged|ging)? ?in|sign in|zugangsdaten|anmeldedaten)\b)"
+        rf"(?i:(?: (?:with|as|mit|als|are|is|sind|user))*):? [A-Za-z0-9._@\-]{{2,40}}"
+        rf"(?: ?/ ?|:){_JUMBLED}",
+        secrets.is_jumbled,
+    ),
+    _context(
+        rf" (?:with|mit) [\"'`(*]*{_V}*[0-9]{_V}*[A-Za-z]{_V}*[0-9]",
+        r"(?i:\b(?:log ?in|sign in|authenticate|auth|connect)\b(?: [a-z0-9._@\-]+){0,4}?"
+        r" (?:with|mit) "
+        rf"){_JUMBLED}",
+        _is_jumbled_or_key,
+    ),
+)
+
 # Assignments: only the name and the operator. Python reads the value and decides about it.
 HUMAN_WORDS = (
     "(?:ssh)?pass(?:wor[dt]s?|wd|phrase|code|wrd)?|pwd|psw|pw|kennwort|mot[ _]de[ _]passe|"
-    "contrase(?:ñ|n)a|senha|wachtwoord|has(?:ł|l)o|l(?:ö|o)senord|пароль|密(?:码|碼)|口令|パスワード|비밀번호"
+    "contrase(?:ñ|n)a|senha|wachtwoord|has(?:ł|l)o|l(?:ö|o)senord|пароль|密(?:码|碼)|口令|パスワード|비밀번호|"
+    "psk|bindpw|masterauth|authtok|(?:require|store|key)pass"
 )
 MACHINE_WORDS = (
     "secret|token|api[_.\\- ]?key|access[_.\\- ]?key|auth[_.\\- ]?key|account[_.\\- ]?key|"
     "encryption[_.\\- ]?key|signing[_.\\- ]?key|private[_.\\- ]?key|license[_.\\- ]?key|"
-    "master[_.\\- ]?key|app[_.\\- ]?key|credential"
+    "master[_.\\- ]?key|app[_.\\- ]?key|credential|"
+    "schl(?:ü|u)ssel|cl(?:é|e) api|clave|chiave|chave|jeton|ключ|токен|密(?:钥|鑰)|令牌|キー|"
+    "トークン|토큰"
 )
-HINTING_WORDS = "key|auth|login|access|session|cookie|creds?"
+HINTING_WORDS = "key|auth|login|access|session|cookie|creds?|bearer"
+SHORT_HINTS = "pat|api"  # as the last word of a name
 PROVIDER_NAMES = (
     "adafruit|adobe|airtable|algolia|asana|bittrex|cloudflare|codecov|coinbase|confluent|contentful|"
     "datadog|discord|droneci|dropbox|facebook|fastly|finicity|finnhub|flickr|freshbooks|heroku|"
@@ -542,7 +651,7 @@ FOR = "for|of|on|to|für|von|zum|zur|im|auf|de|du|del|do|da|di|pour|para|per|in"
 SET_BY_SENTENCE = (
     rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()(?: (?i:{FOR})(?: [^\s.,;:=]+){{1,4}})?"
     r"(?: (?i:is|was|ist|war|lautet|est|es|era|é|è)(?: now| jetzt)?[ \t]{0,2}:?[ \t]"
-    r"|(?:是|为|為|は)(?:[ \t:]|\xef\xbc\x9a){0,2})"
+    r"|(?:是|为|為|は|는|은)(?:[ \t:]|\xef\xbc\x9a){0,2})"
 )
 SET_BY_WORD = (
     r"(?i:\b(?:configure|config)[ \t]+set|\bsetx|\bset[ \t]+-[a-z]{1,3}|\bsetenv|\bENV|\bARG)[ \t]+"
@@ -550,22 +659,78 @@ SET_BY_WORD = (
 )
 UNQUOTED = r"[^\s\"'`,;&<>()\[\]{}|]*"
 UNQUOTED_LINE = r"[^\s\"'`]*"
-XML_VALUE = rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()[\"'][ \t]{{1,4}}(?i:value)="
+# The name in one field of a record, the value in another: XML, plist, lists of variables.
+_NEXT_FIELD = (
+    r"\\?[\"']?(?:(?i:</(?:key|name)>)\s*|[ \t]*[\s,{])"
+    r"(?:\s*\\?\"?[A-Za-z]+\\?\"?[ \t]*[:=][ \t]*\\?\"?[A-Za-z]+\\?\"?,?\s)*[\s<\"'\\,\-]*"
+    r"(?i:(?:parameter)?value|default|string)\\?[\"']?[ \t]*(?::|=|>)"
+)
+RECORD = rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))({REST_OF_NAME}){_NEXT_FIELD}"
+HINTED_RECORD = (
+    rf"\b([A-Z][A-Z0-9_]*_(?:KEY|AUTH|PAT|API|BEARER|CREDS?)){_NEXT_FIELD}"
+    r"\s*[\"'\\]*([A-Za-z0-9+/_=.~\-]{12,})"
+)
+# A digit follows somewhere in the next word: what else follows a name is seldom worth a look.
+WITH_DIGIT = rf"{_V}*[0-9]"
+_ARROW = r"\xe2\x86\x92|\xe2\x80[\x93\x94]|->|=>|[|(\-]"
+_MARKS = r"[*\"'`]"
+_SEPARATOR = (
+    rf"(?:{_MARKS}{{0,3}}[,;]|{_MARKS}{{0,3}}:?{_MARKS}{{0,4}}[ \t]+"
+    rf"(?:(?:{_ARROW})[ \t]*)?(?:[0-9] )?){_MARKS}{{0,3}}"
+)
+JUMBLED = rf"{_V}+"
+SET_BY_BLANK = rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))({REST_OF_NAME}){_SEPARATOR}{WITH_DIGIT}"
+SET_BY_CHANGE = (
+    rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()(?: (?i:{FOR})(?: [^\s.,;:=]+){{1,4}})?"
+    r"(?i: (?:was |were |is |are |has been |been )?(?:now )?(?:changed |set |reset |updated )?to"
+    r"| (?:should|will|must|can) (?:now )?be|(?:'|\xe2\x80\x99)s| has"
+    r"| hei(?:ß|ss)t| jest| é)[ \t]*:?[ \t]"
+    rf"[\"'`(]?{WITH_DIGIT}"
+)
 HINTED = (
-    rf"(?i:{HINTING_WORDS}|({PROVIDER_NAMES})){REST_OF_NAME}{CLOSING}{TYPE}{OPERATOR}"
+    rf"(?i:(?:{HINTING_WORDS}|({PROVIDER_NAMES})){REST_OF_NAME}|[_\-](?:{SHORT_HINTS}))"
+    rf"{CLOSING}{TYPE}{OPERATOR}"
     r"[ \t]{0,4}\\?[\"'`]{0,3}([A-Za-z0-9+/_=.:~\-]{16,})"
 )
 # They begin with the same words, so that they share the states of an automaton.
 NAME_LEADS = frozenset(
-    (ASSIGNED, SET_BY_CALL, SET_BY_FLAG, SET_BY_WORD, SET_BY_SENTENCE, XML_VALUE, HINTED)
+    (
+        *(ASSIGNED, SET_BY_CALL, SET_BY_FLAG, SET_BY_WORD, SET_BY_SENTENCE),
+        *(SET_BY_BLANK, SET_BY_CHANGE, RECORD, HINTED),
+    )
 )
-AUTHORIZATION = (
-    r"(?i:authorization\\?[\"'`]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\\?[\"'`]?"
+_CREDENTIAL = r"[A-Za-z0-9+/_=.:~@%\-]"
+_AUTHORIZATION = (
+    r"(?i:(authorization\\?[\"'`]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\\?[\"'`]?)"
     r"|\b(?:bearer|basic)[ \t]{1,4})"
-    r"(?:(?i:basic|bearer|token|apikey|api-key|api-token|ssws|negotiate|digest)[ \t]{1,4})?"
-    r"([A-Za-z0-9+/_=.:~@%\-]{8,})"
 )
-USER_OPTION = r"(?:[ \t]-u|--user)[ \t=]{0,4}([\"']?[^\s:\"'<]*[\"']?:[^\s]+)"
+_PARAMETER = r"[ \t]{1,4}(?:[a-z_]{1,20}=\\?[\"'])?"
+AUTHORIZATION_LEAD = rf"{_AUTHORIZATION}(?:{_CREDENTIAL}{{3,}}{_PARAMETER})?{_CREDENTIAL}{{8}}"
+AUTHORIZATION = (  # of any scheme, also `Token token="..."`
+    rf"{_AUTHORIZATION}({_CREDENTIAL}{{3,}})(?:{_PARAMETER}({_CREDENTIAL}{{8,}}))?"
+)
+COOKIES = (
+    r"(?:(?i:\bcookie)\\?[\"']?[ \t]?[:=,][ \t]?\\?[\"']?(?:value\\?[\"']?[:=][ \t]?\\?[\"'])?"
+    r"|[ \t](?:-b|--cookie)[ =]?[\"'])([^\s=;\"']+=[^\n\"']+)"
+)
+URL_PARAMETER = (
+    r"[?&;#]((?i:[a-z0-9_.\-]*(?:key|token|secret|auth|app_?id|code|sig|signature|sid|session|"
+    r"license|ticket|otp|credential|password|passwd|pwd)))=([^\s&\"'<>#`()\[\]{}]{12,})"
+)
+_ARGUMENT = (
+    r"\\?[\"'`]([A-Za-z+/_=.~\-]*[0-9]+[+/_=.~\-]*[A-Za-z][A-Za-z+/_=.~\-]*[0-9]"
+    r"[A-Za-z0-9+/_=.~\-]{4,})\\?[\"'`]"
+)
+CALLED_LEAD = rf"[(,][ \t]*{_ARGUMENT}"
+CALLED = (  # a key as argument: new Client("..."), client.auth('...'), require("x")("...")
+    r"(\b[A-Z][A-Za-z0-9_]*(?:::new|\.new)?|[A-Za-z_:.>$\\\-]*(?i:client|api|auth[a-z]*|login|"
+    r"init[a-z]*|config[a-z]*|setup|connect|token|key|credentials?|secret)|require\([^()\n]*\))"
+    rf"\([ \t]*(?:[^()\n]*,[ \t]*)?{_ARGUMENT}"
+)
+KEY_OPTION = (
+    r"(?:^|\s)--?((?:[a-z0-9]+-)*(?i:key|auth|pat|bearer|k))[ =][\"']?([A-Za-z0-9+/_=.~\-]{12,})"
+)
+USER_OPTION = r"(?:[ \t]-u|--user)[ \t=]{0,4}([\"']?[^\s:\"'<]*[\"']?:[^\s]*)"
 
 PEM_HEADER = r"-----BEGIN[A-Z0-9 ]{0,40} ?PRIVATE KEY(?: BLOCK)?-----"
 PEM_FOOTER_LEAD = r"-----END[A-Z0-9 ]{0,40} ?PRIVATE KEY"

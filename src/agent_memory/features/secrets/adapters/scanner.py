@@ -5,6 +5,7 @@ RE2 takes time linear in the text, whatever its content. Python reads only the m
 bounded piece of text around each.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +33,8 @@ VIEWED_AT_LEAST = 1 << 20
 BLOCK = 4 << 10  # a long text is searched in blocks of lines; rules run where their leads occur
 MARGIN = 1 << 10  # context of a rule before and after a block
 SHORT = 1 << 10
+SHORTEST_KEY = 12  # where only a name and a blank come before it
+COOKIE_REACH = 4 << 10
 LINES = 64  # of one token that is broken over lines
 NARROWEST = 20  # characters of a line that may be broken
 
@@ -42,7 +45,9 @@ _MARKS_WITHIN = (b"&", b";", b",", b"|")
 _BLANK_OR_QUOTE = frozenset(b" \t\r\n\"'`<>")
 _OPERATORS = frozenset(b"=:(")
 _QUOTE_MARKS = frozenset((b'"""', b"'''", b"```", b'\\"', b"\\'", b'"', b"'", b"`"))
+_BEFORE_JUMBLED = frozenset(b" \t\r\n|,;*\"'`()<>[]{}\x92\x93\x94")
 _NAME = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+_OPENS_VALUE = (b'">', b"'>", b"value>", b"string>")
 _ESCAPED_ENDS = (b"\\n", b"\\r", b"\\t", b'\\"')
 
 
@@ -62,6 +67,35 @@ _ATTRIBUTE_WORDS = frozenset(
         "test spec mode input color style icon"
     )
 )
+# A name that ends with one of these is of a key, unless the word before it says of which other.
+_KEY_WORDS = frozenset(_words("key auth pat api bearer cred creds authkey accesskey token"))
+_TELLING_KEYS = frozenset(("auth", "bearer", "authkey", "accesskey"))
+_LOOKUP_WORDS = frozenset(
+    _words(
+        "cache public start end first last hash map row lookup unique dedup dedupe group index "
+        "file store storage bucket item entry node layer blob content etag block tree record "
+        "field column table document doc cell state event job task queue message msg topic "
+        "shard region range prefix list dict set tag label metric series trace span request "
+        "response query search filter route page view component slot render style theme color "
+        "translation i18n locale lang string text term word build artifact snapshot fixture "
+        "test stack image asset module package lock version release commit git ref branch issue "
+        "ticket host known ssh rsa gpg pgp websocket surrogate natural composite compound "
+        "parent child answer data json dataset vector chunk the this that each any and for with "
+        "per one same other"
+    )
+)
+_BEFORE_KEY = (b"?", b"&", b"#")
+_ABOUT_KEYS = re.compile(
+    r"(?i)client|api|auth|login|init|config|setup|connect|token|key|cred|secret"
+)
+_ABOUT_OTHERS = re.compile(
+    r"(?i)hash|digest|sha\d|md5|uuid|guid|id$|checksum|commit|code$|codec|hex|buffer|bytes|crypt|"
+    r"proc"
+)
+_BUILDS_CLIENT = re.compile(rb"(?i)(?:client|api|sdk)\w*\s*:?=\s*(?:new\s)?$")
+_WORD_BEFORE = re.compile(rb"\b([A-Za-z]{3,}) $")
+_LATER_WORD = re.compile(rb"(?i)secret|token|api_?key")
+_HUMP = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 # A name with one of these is not of a secret.
 _PUBLIC_WORDS = _words(
     "public pubkey csrf xsrf authenticity primary foreign partition sort_key sortkey cache keyword "
@@ -136,26 +170,23 @@ class LeadSets:
     """
 
     def __init__(self, leads: Sequence[str], options: re2.Options) -> None:
-        self._leads = leads
         self._options = options
-        groups: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for index, lead in enumerate(leads):
-            groups.setdefault(_name_group(lead), []).append(index)
-        self._groups = list(groups.values())
+            numbers.setdefault(_name_group(lead), []).append(index)
+        self._numbers = list(numbers.values())
+        self.groups = [[leads[index] for index in group] for group in self._numbers]
 
     @cached_property
     def _sets(self) -> list[re2.Set]:
         """Compile the sets on first use: most texts pass the quick check."""
-        return [
-            _compile_set([self._leads[index] for index in group], self._options)
-            for group in self._groups
-        ]
+        return [_compile_set(group, self._options) for group in self.groups]
 
     def find(self, data: bytes) -> list[int]:
         """Return the indexes of the leads that occur, in order."""
         return sorted(
             group[number]
-            for group, leads in zip(self._groups, self._sets, strict=True)
+            for group, leads in zip(self._numbers, self._sets, strict=True)
             for number in leads.Match(data) or ()
         )
 
@@ -208,6 +239,8 @@ def _compile_set(leads: Iterable[str], options: re2.Options) -> re2.Set:
 
 def _name_group(lead: str) -> str:
     """Return the name of the set that a lead is searched with."""
+    if lead == patterns.HINTED:
+        return "hints"
     if lead in patterns.NAME_LEADS:
         return "names"
     if lead in (patterns.DISCORD_LEAD, wrappings.BASE64_LEAD):
@@ -215,6 +248,9 @@ def _name_group(lead: str) -> str:
     if lead.startswith(patterns.START):
         return "tokens"
     return "characters" if lead.startswith(("[", "(?:[", "(?:^|[")) else "words"
+
+
+_GLANCED_WITH = {"hints": "names", "characters": "words"}
 
 
 def _allow_nothing(_data: bytes, _span: SecretSpan) -> bool:
@@ -227,13 +263,14 @@ class Scanner:
     def __init__(self) -> None:
         self._options = _options()
         self._compiled: dict[str, Pattern] = {}
-        self._leads: list[str] = []
         self._glances: list[re2.Set] = []
-        # The split of leads into sets is measured: some together have too many states.
-        self._shapes = self._build_stage(
-            [(rule.lead, self._build_detector(rule, rank=1)) for rule in patterns.PROVIDER_RULES],
-            [(wrappings.BASE64_LEAD, self._scan_base64), (wrappings.HEX_LEAD, self._scan_hex)],
-        )
+        shapes: list[tuple[str, Detector]] = [
+            (rule.lead, self._build_detector(rule, rank=1)) for rule in patterns.PROVIDER_RULES
+        ]
+        encoded: list[tuple[str, ViewScan]] = [
+            (wrappings.BASE64_LEAD, self._scan_base64),
+            (wrappings.HEX_LEAD, self._scan_hex),
+        ]
         wide: list[tuple[str, Detector]] = [
             (patterns.PEM_HEADER, self._find_pem_blocks),
             (patterns.PEM_BASE64, self._find_encoded_pem),
@@ -243,36 +280,45 @@ class Scanner:
             (patterns.KUBERNETES_KIND, self._find_kubernetes),
         ]
         self._wide_leads = _join_alternatives(lead for lead, _ in wide)
-        self._stages = [
-            self._shapes,
-            self._build_stage(
-                [
-                    *wide,
-                    (
-                        patterns.URL_PASSWORD.lead,
-                        self._build_detector(patterns.URL_PASSWORD, rank=2),
-                    ),
-                    *(
-                        (rule.lead, self._build_detector(rule, rank=3))
-                        for rule in patterns.CONTEXT_RULES
-                    ),
-                    (patterns.AUTHORIZATION, self._find_authorization),
-                    (patterns.USER_OPTION, self._find_user_option),
-                    (patterns.ASSIGNED, self._build_name_detector(patterns.ASSIGNED)),
-                    (patterns.SET_BY_CALL, self._build_name_detector(patterns.SET_BY_CALL, back=1)),
-                    (patterns.SET_BY_FLAG, self._build_name_detector(patterns.SET_BY_FLAG, back=1)),
-                    (patterns.SET_BY_WORD, self._build_name_detector(patterns.SET_BY_WORD)),
-                    (patterns.SET_BY_SENTENCE, self._build_name_detector(patterns.SET_BY_SENTENCE)),
-                    (patterns.XML_VALUE, self._build_name_detector(patterns.XML_VALUE)),
-                    (patterns.HINTED, self._find_hinted),
-                    (patterns.CARD_LEAD, self._find_cards),
-                    (patterns.SSN, self._build_ssn_detector(patterns.SSN)),
-                    (patterns.SSN_NAMED, self._build_ssn_detector(patterns.SSN_NAMED)),
-                ],
-                [(wrappings.WRAPPING, self._scan_unwrapped)],
-                wide=len(wide),
-            ),
+        places: list[tuple[str, Detector]] = [
+            (rule.lead, self._build_detector(rule, rank=rank))
+            for rank, rules in ((2, patterns.URL_RULES), (3, patterns.CONTEXT_RULES))
+            for rule in rules
         ]
+        places += [
+            (patterns.AUTHORIZATION_LEAD, self._find_authorization),
+            (patterns.COOKIES, self._find_cookies),
+            (patterns.URL_PARAMETER, self._find_url_parameters),
+            (patterns.CALLED_LEAD, self._find_arguments),
+            (patterns.KEY_OPTION, self._find_key_options),
+            (patterns.HINTED_RECORD, self._find_hinted_records),
+            (patterns.USER_OPTION, self._find_user_option),
+            (patterns.HINTED, self._find_hinted),
+            (patterns.CARD_LEAD, self._find_cards),
+            (patterns.SSN, self._build_ssn_detector(patterns.SSN)),
+            (patterns.SSN_NAMED, self._build_ssn_detector(patterns.SSN_NAMED)),
+        ]
+        places += [
+            (pattern, self._build_name_detector(pattern, back=back))
+            for pattern, back in (
+                (patterns.ASSIGNED, 0),
+                (patterns.SET_BY_CALL, 1),
+                (patterns.SET_BY_FLAG, 1),
+                (patterns.SET_BY_WORD, 0),
+                (patterns.SET_BY_SENTENCE, 0),
+                (patterns.RECORD, 0),
+            )
+        ]
+        places += [
+            (pattern, self._build_jumbled_detector(pattern))
+            for pattern in (patterns.SET_BY_BLANK, patterns.SET_BY_CHANGE)
+        ]
+        self._shapes = self._build_stage(shapes, encoded)  # of runs that are broken over lines
+        self._stage = self._build_stage(
+            [*wide, *shapes, *places],
+            [*encoded, (wrappings.WRAPPING, self._scan_unwrapped)],
+            wide=len(wide),
+        )
         self._broken = _compile_set([wrappings.BROKEN], self._options)
         self._begins = _join_alternatives(
             rule.begins for rule in patterns.PROVIDER_RULES if rule.begins
@@ -297,9 +343,9 @@ class Scanner:
         """
         if len(data) <= SHORT and not self.suspects(data):
             return []  # the fast path of most texts
-        parts = self._select_parts(data)
+        parts = self._stage.select_parts(data)
         search = ScanContext(_Budget(max(VIEWED * len(data), VIEWED_AT_LEAST)), spare)
-        spans = self._run_stages(data, parts, search)
+        spans = self._run_stage(data, parts, search)
         return [span for span in _merge_spans(spans) if not spare(data, span)] if spans else spans
 
     def _has_lead(self, lines: bytes) -> bool:
@@ -309,30 +355,23 @@ class Scanner:
             self._glances = self._build_glances()
         return any(glance.Match(lines) is not None for glance in self._glances)
 
-    def _select_parts(self, data: bytes) -> list[tuple[_ScanStage, Sequence[_Part]]]:
-        """Select the parts to try, by stage."""
-        return [(stage, parts) for stage in self._stages if (parts := stage.select_parts(data))]
-
     def _is_broken(self, data: bytes) -> bool:
         """Return whether a run may continue over lines; a long text is not checked beforehand."""
         return len(data) > SHORT or self._broken.Match(data) is not None
 
-    def _run_stages(
-        self,
-        data: bytes,
-        by_stage: Sequence[tuple[_ScanStage, Sequence[_Part]]],
-        search: ScanContext,
+    def _run_stage(
+        self, data: bytes, parts: Sequence[_Part], search: ScanContext
     ) -> list[SecretSpan]:
+        stage = self._stage
         spans: list[SecretSpan] = []
-        for stage, parts in by_stage:
-            for index, at, part in parts:
-                if index < len(stage.detectors):
-                    part_spans = stage.detectors[index](part)
-                elif search.depth:
-                    part_spans = stage.view_scans[index - len(stage.detectors)](part, search)
-                else:
-                    continue
-                spans.extend(_shift_spans(part_spans, at) if at else part_spans)
+        for index, at, part in parts:
+            if index < len(stage.detectors):
+                part_spans = stage.detectors[index](part)
+            elif search.depth:
+                part_spans = stage.view_scans[index - len(stage.detectors)](part, search)
+            else:
+                continue
+            spans.extend(_shift_spans(part_spans, at) if at else part_spans)
         if search.depth and self._is_broken(data):
             spans.extend(self._scan_joined(data, search))
         return spans
@@ -341,18 +380,18 @@ class Scanner:
         self, runs: list[tuple[str, Detector]], looks: list[tuple[str, ViewScan]], *, wide: int = 0
     ) -> _ScanStage:
         leads = LeadSets([lead for lead, _ in (*runs, *looks)], self._options)
-        self._leads += [lead for lead, _ in runs]
         return _ScanStage(leads, [run for _, run in runs], [look for _, look in looks], wide)
 
     def _build_glances(self) -> list[re2.Set]:
-        """Build sets that show together whether a lead occurs: faster than to find which do."""
-        views = (wrappings.WRAPPING, wrappings.BASE64_LEAD, wrappings.HEX_LEAD)
-        groups: dict[str, list[str]] = {}
-        for lead in (*self._leads, *views):
-            groups.setdefault(_name_group(lead), []).append(lead)
+        """Build sets that show together whether a lead occurs: faster than to find which do, and
+        few, because for a short text each costs more than what it reads."""
+        joined: dict[str, list[str]] = {}
+        for group in self._stage.leads.groups:
+            name = _name_group(group[0])
+            joined.setdefault(_GLANCED_WITH.get(name, name), []).extend(group)
         return [
             _compile_set([f"(?m:{_join_alternatives(leads)})"], self._options)
-            for leads in groups.values()
+            for leads in joined.values()
         ]
 
     # ---- views ----
@@ -461,7 +500,7 @@ class Scanner:
     ) -> Iterator[SecretSpan]:
         inner = search.enter_view(view)
         inner = inner if deeper else replace(inner, depth=0)
-        spans = self._run_stages(view.data, self._select_parts(view.data), inner)
+        spans = self._run_stage(view.data, self._stage.select_parts(view.data), inner)
         return self._map_to_text(view, spans, search)
 
     def _map_to_text(
@@ -635,10 +674,58 @@ class Scanner:
 
     def _find_authorization(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.AUTHORIZATION, data):
+            # `Bearer X` alone has the value first; a header may have its scheme there.
+            for group in (2, 3) if match.span(1) != (-1, -1) else (2,):
+                start, end = match.span(group)
+                value = _text(data, start, end).rstrip(".:")
+                name, _, rest = value.partition("=")
+                if rest.strip("=") and name.replace("_", "").isalpha():  # `token=X`
+                    start, value = start + len(name) + 1, rest
+                if secrets.is_token(value):
+                    yield SecretSpan(start, start + len(value), "authorization", 3)
+                    break
+
+    def _find_cookies(self, data: bytes) -> Iterator[SecretSpan]:
+        for match in self._matches(patterns.COOKIES, data):
             start, end = match.span(1)
-            value = _text(data, start, end).rstrip(".:")
-            if secrets.is_token(value):
-                yield SecretSpan(start, start + len(value), "authorization", 3)
+            for pair in data[start : min(end, start + COOKIE_REACH)].split(b";"):
+                name, _, value = pair.partition(b"=")
+                first = start + len(name) + 1
+                text = value.decode("utf-8", "replace").strip()
+                if len(text) >= SHORT_KEY_MATERIAL and secrets.is_key(text):
+                    yield SecretSpan(first, first + len(value.rstrip()), "cookie", 3)
+                start += len(pair) + 1
+
+    def _find_url_parameters(self, data: bytes) -> Iterator[SecretSpan]:
+        for match in self._matches(patterns.URL_PARAMETER, data):
+            name, value = match.group(1).decode("latin-1").lower(), _text(data, *match.span(2))
+            if not any(word in name for word in _PUBLIC_WORDS) and secrets.is_key(value):
+                yield SecretSpan(*match.span(2), "url-token", 4)
+
+    def _find_hinted_records(self, data: bytes) -> Iterator[SecretSpan]:
+        for match in self._matches(patterns.HINTED_RECORD, data):
+            name, value = match.group(1).decode("latin-1"), _text(data, *match.span(2))
+            if _names_key(name, alone=False) and secrets.is_key(value):
+                yield SecretSpan(*match.span(2), "api-key", 5)
+
+    def _find_arguments(self, data: bytes) -> Iterator[SecretSpan]:
+        for match in self._matches(patterns.CALLED, data):
+            callee, value = match.group(1).decode("latin-1"), _text(data, *match.span(2))
+            if _ABOUT_OTHERS.search(callee.rsplit(".", 1)[-1]):
+                continue
+            before = data[max(0, match.start() - NAME_REACH) : match.start()].rpartition(b"\n")[2]
+            if (
+                secrets.is_key(value)
+                if _ABOUT_KEYS.search(callee) or _BUILDS_CLIENT.search(before)
+                else secrets.is_random(value) and secrets.is_jumbled(value)
+            ):
+                yield SecretSpan(*match.span(2), "api-key", 5)
+
+    def _find_key_options(self, data: bytes) -> Iterator[SecretSpan]:
+        for match in self._matches(patterns.KEY_OPTION, data):
+            name, value = match.group(1).decode("latin-1"), _text(data, *match.span(2))
+            if secrets.is_key(value) and (name == "k" or _names_key(name, alone=True)):
+                yield SecretSpan(*match.span(2), "api-key", 5)
 
     def _find_user_option(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.USER_OPTION, data):
@@ -686,6 +773,36 @@ class Scanner:
 
         return run
 
+    def _build_jumbled_detector(self, pattern: str) -> Detector:
+        """Build a detector for values that nothing but a name and a blank or verb comes before."""
+
+        def run(data: bytes) -> Iterator[SecretSpan]:
+            taken = 0
+            for match in self._matches(pattern, data):
+                name = _Name.parse(data, match)
+                # The digit that ends the match is inside the value.
+                start = match.end()
+                while start > match.start() and data[start - 1] not in _BEFORE_JUMBLED:
+                    start -= 1
+                if start < taken or name.is_glued or not name.may_name_secret():
+                    continue
+                found = self._pattern(patterns.JUMBLED).match(
+                    data, start, min(len(data), start + VALUE_REACH)
+                )
+                end = found.end() if found else start
+                value = _text(data, start, end).rstrip(".!?:")
+                if data[end : end + 1] == b"(":
+                    continue
+                if (
+                    secrets.is_jumbled(value)
+                    if name.password or len(value) < SHORT_KEY_MATERIAL
+                    else secrets.is_token(value)
+                ) and (name.password or len(value) >= SHORTEST_KEY):
+                    taken = start + len(value.encode())
+                    yield SecretSpan(start, taken, name.kind, 5)
+
+        return run
+
     def _read_value(self, data: bytes, at: int, limit: int, name: "_Name") -> Value | None:
         """Read the value that begins at `at`, up to the limit."""
         element = data[at - 1 : at] == b">" and data[at - 2 : at] not in (b"=>", b"->")
@@ -720,9 +837,8 @@ class Scanner:
         end = at + len(piece)
         if end == at or (not line and data[end : end + 1] in (b"(", b"[", b"{")):  # code
             return None
-        if element and not (
-            name.opens_element and data[end : end + 64].lstrip()[:1] in (b"<", b"")
-        ):
+        opened = name.opens_element or data[max(0, at - 7) : at].endswith(_OPENS_VALUE)
+        if element and not (opened and data[end : end + 64].lstrip()[:1] in (b"<", b"")):
             return None
         return Value(at, end, False)
 
@@ -740,7 +856,15 @@ class Scanner:
             if data[end : end + 1] in (b"(", b"["):
                 continue
             quoted = data[start - 1 : start] in (b'"', b"'", b"`")
-            if secrets.is_random(value, quoted=quoted) or (provider and secrets.is_digest(value)):
+            ahead = data[max(0, start - len(name) - 12) : start - len(name)]
+            alone = ahead[-1:] in _BEFORE_KEY or b"-H " in ahead or b"header" in ahead.lower()
+            if ahead[-1:] == b" " and (word := _WORD_BEFORE.search(ahead)):
+                name = f"{word[1].decode()}_{name}"  # `Acme key: ...`
+            if secrets.is_random(value, quoted=quoted) or (
+                secrets.is_key(value)
+                if _names_key(name, alone=alone)
+                else provider and secrets.is_digest(value)
+            ):
                 yield SecretSpan(start, end, "high-entropy", 5)
 
 
@@ -758,14 +882,18 @@ class _Name:
     @classmethod
     def parse(cls, data: bytes, match: Match) -> "_Name":
         start = _name_start(data, match.start())
-        word, rest = match.group(1) or match.group(2), match.group(3)
-        before = data[start : match.start()]
+        word, rest, at = match.group(1) or match.group(2), match.group(3), match.start()
+        password = match.span(1) != (-1, -1)
+        if password and (later := _LATER_WORD.search(rest)):  # `pw` in upwave_secret
+            at += len(word) + later.start()
+            word, rest, password = later[0], rest[later.end() :], False
+        before = data[start:at]
         ahead = data[max(0, start - 7) : start]
         return cls(
             before=before,
             word=word,
             rest=rest,
-            password=match.span(1) != (-1, -1),
+            password=password,
             begins_line=(before + word + rest).isupper()
             and (not ahead or ahead.endswith((b"\n", b"export "))),
             opens_element=ahead.endswith(b"<") and b"." not in rest,
@@ -786,12 +914,12 @@ class _Name:
         if self.password and self.word.lower() in (b"pass", b"pwd", b"psw", b"pw"):
             last = self.before[-1:]
             hump = last.islower() and self.word[:1].isupper()
-            if self._glued or (last.isalpha() and not hump):
+            if self.is_glued or (last.isalpha() and not hump):
                 return False
         return not self.rest or _last_word(whole) not in _ATTRIBUTE_WORDS
 
     @property
-    def _glued(self) -> bool:
+    def is_glued(self) -> bool:
         """Whether the word continues: `tokenizer`, `passing`."""
         first = self.rest[:1]
         more = first.islower() or (first.isupper() and self.word.isupper())
@@ -799,7 +927,7 @@ class _Name:
 
     def is_secret(self, text: str, *, quoted: bool) -> bool:
         word = self.word.lower()
-        if self._glued:
+        if self.is_glued:
             return secrets.is_random(text, quoted=quoted)
         if self.password:
             if word == b"pwd" and (text.startswith("/") or secrets.is_path(text)):
@@ -872,6 +1000,18 @@ def _name_start(data: bytes, at: int) -> int:
 def _is_inside_word(data: bytes, at: int) -> bool:
     """Return whether `at` is inside a word, like `meraki` in CameraKit."""
     return data[at - 1 : at].isalpha() and not data[at : at + 1].isupper() if at else False
+
+
+def _names_key(name: str, *, alone: bool) -> bool:
+    """Return whether a name is of a key such as REST_KEY or X-Acme-Key, for which a hash is as good
+    as any other value. One word says too little, unless it is `alone` where keys are, or a
+    variable."""
+    words = [word.lower() for word in _HUMP.findall(name)]
+    if not words or words[-1] not in _KEY_WORDS:
+        return False
+    if len(words) == 1:
+        return alone or words[0] in _TELLING_KEYS or name.strip("_.-:= \t\"'`>\\").isupper()
+    return words[-2] not in _LOOKUP_WORDS
 
 
 def _last_word(name: str) -> str:

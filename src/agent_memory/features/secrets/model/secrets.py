@@ -7,6 +7,7 @@ import base64
 import binascii
 import hashlib
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -141,6 +142,9 @@ def is_ssn(digits: str) -> bool:
 # ---- shapes ----
 
 
+_LETTERS = re.compile("[A-Za-z]+")
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
@@ -185,6 +189,7 @@ _READ = 256  # longer values are judged by their beginning
 _EAST_ASIAN = "\u2e80"  # this and later characters do not begin a password
 _HEX = frozenset("0123456789abcdefABCDEF")
 _DIGITS = frozenset("0123456789")
+_STRONG_MARKS = frozenset("!#$%&*?@~")  # in passwords, seldom in names
 _FOREIGN = frozenset("()[]{}<>^|,;\"'`\u2026")  # in code and patterns, never in a token
 
 _PLACEHOLDER_WORDS = _words(
@@ -342,11 +347,52 @@ def is_token(value: str) -> bool:
         return False
     if value.isalpha():
         return _is_long_random(value)
-    if is_dummy(value) or is_path(value) or is_number(value):
+    if is_dummy(value) or is_number(value):
+        return False
+    if is_digest(value):
+        return True
+    if is_path(value):
         return False
     if _DIGITS.issuperset(value):
         return len(value) >= 14
-    return not (_is_made_up(value) or is_readable(value) or is_code(value) or _is_moment(value))
+    return is_jumbled(value) or not (
+        _is_made_up(value) or is_readable(value) or is_code(value) or _is_moment(value)
+    )
+
+
+def is_key(value: str) -> bool:
+    """Return whether the value is a key where hardly anything else stands: long, and no name."""
+    return len(value) >= 12 and is_token(value)
+
+
+def is_jumbled(value: str) -> bool:
+    """Return whether letters and digits alternate as in no name, word or version.
+
+    It needs no name before it: `the password X` says as much as `the password v2`.
+    """
+    value = value[:_READ]
+    if len(value) < 8 or not _FOREIGN.isdisjoint(value) or _is_escaped(value):
+        return False
+    turns = cases = 0
+    for first, second in pairwise(value):
+        if first.isalpha() and second.isalpha():
+            cases += first.isupper() != second.isupper()
+        else:
+            turns += first.isalnum() and second.isalnum() and first.isdigit() != second.isdigit()
+    marks = sum(not c.isalnum() for c in value)
+    is_mixed = 3 * cases >= len(value) or (cases > 1 and not _STRONG_MARKS.isdisjoint(value))
+    if turns < 3 and not (is_mixed and any(map(str.isdigit, value))):
+        return False
+    if marks > len(value) / 6:
+        return False
+    if turns * 4 < len(value) and not {".", ":", "/"}.isdisjoint(value):  # a compound name
+        return False
+    words = [word for word in _LETTERS.findall(value) if len(word) > 2]
+    if sum(map(len, words)) * 2 >= len(value) and all(map(is_readable, words)):
+        return False
+    if value.startswith("01") and value.isupper():  # a ULID: the id of an event
+        return False
+    return not (is_dummy(value) or is_path(value) or is_number(value) or _is_moment(value))
 
 
 def _is_escaped(value: str) -> bool:
@@ -354,10 +400,12 @@ def _is_escaped(value: str) -> bool:
 
 
 def _is_long_random(value: str) -> bool:
+    cases = sum(a.isupper() != b.isupper() for a, b in pairwise(value[:_READ]))
     return (
         len(value) >= 16
         and value.isalpha()
-        and not (is_readable(value) or is_dummy(value))
+        and (5 * cases >= 2 * len(value) or not is_readable(value))
+        and not is_dummy(value)
         and compute_entropy(value) >= 2.8
     )
 
