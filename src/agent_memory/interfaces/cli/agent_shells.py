@@ -1,9 +1,12 @@
-"""Recognize the shells in which agents run commands."""
+"""Recognize the shells in which agents run commands, and what they read there."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.kernel.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from agent_memory.interfaces.cli.commands import Invocation
 
 # Variables that agents set in the shells that they run commands in.
 AGENT_VARIABLES: Mapping[str, str] = {
@@ -20,6 +23,26 @@ AGENT_VARIABLES: Mapping[str, str] = {
     "AUGMENT_AGENT": "Augment",
     "AI_AGENT": "an agent",
 }
+
+
+# Commands whose output is about the product, or repeats what the agent has passed. All others show
+# what was recorded, so it is framed.
+_OWN_WORDS = (
+    *("memory capture", "memory edit", "memory resolve", "memory archive", "memory forget"),
+    *("memory status", "memory ui", "memory on", "memory off", "memory pause", "memory resume"),
+    *("memory sync", "memory remote", "memory export", "memory import", "memory migrate"),
+    *("memory install", "memory uninstall", "memory doctor", "memory config"),
+    *("memory completion", "memory help", "memory hook", "memory serve"),
+    *("memory-daemon start", "memory-daemon stop", "memory-daemon restart", "memory-daemon status"),
+    *("memory-daemon service", "memory-daemon serve-team", "memory-daemon admin"),
+    *("memory-daemon scheduler", "memory-daemon audit", "memory-daemon token"),
+    *("memory-daemon completion", "memory-daemon help", "kontekst completion"),
+)
+
+
+def shows_memory(command: str) -> bool:
+    """Tell whether a command, such as `memory recall`, shows what was recorded."""
+    return " ".join(command.split()[:2]) not in _OWN_WORDS
 
 
 def find_agent(environ: Mapping[str, str]) -> str:
@@ -42,7 +65,7 @@ def _slug(name: str) -> str:
     return name.lower().removeprefix("github ").removesuffix(" cli").replace(" ", "-")
 
 
-def check_person(run: Invocation, what: str) -> None:
+def check_person(run: "Invocation", what: str) -> None:
     """Raise InvalidInput in the shell of an agent: only the user may do this."""
     if agent := find_agent(run.terminal.call.environ):
         raise InvalidInput(

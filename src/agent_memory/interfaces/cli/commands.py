@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from agent_memory import config
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.agent_shells import find_agent, shows_memory
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.late_commands import LateCommands, Place
 from agent_memory.interfaces.cli.terminal import Terminal
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # loading the services takes longer than a command without a 
     from agent_memory.features.recall.services.recall import Recall
     from agent_memory.features.toc.services.journal import WorkJournal
     from agent_memory.features.upstream.services.joint_recall import JointRecall
+    from agent_memory.interfaces.agent_answers import AgentReader
     from agent_memory.interfaces.services import Services
 
 QUIET_PROMPT = "Print only the complete answer."  # of `kontekst`, and of its prompts
@@ -54,6 +56,7 @@ class Invocation:
     endpoint: str | None = None  # of another daemon
     db_path: Path | None = None  # of `admin`
     log_level: str | None = None
+    command: str = ""  # such as `memory recall`
 
     @property
     def services(self) -> "Services":
@@ -126,6 +129,7 @@ class Invocation:
         verbatim: bool = False,
         essential: str = "",
         markdown: Callable[[], str] | None = None,
+        framed: str = "",
     ) -> None:
         """Write a result in the caller's format.
 
@@ -133,9 +137,17 @@ class Invocation:
         own. `quiet` writes only `essential`. On a terminal, text is broken into lines that fit; a
         `verbatim` text, such as a diff, stays as it is. It goes to the pager if it is longer than
         the screen; formats for programs do only with `page`.
+
+        In the shell of an agent, what was recorded is made harmless, marked and bounded. A text
+        that is so already is `framed`.
         """
+        reader = self._find_reader()
+        if reader is not None:
+            value = reader.fit(value, framed)
+            essential = framed or reader.fit(essential)
         if self.chosen_format == "json":
-            rendered = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+            indent = 2 if reader is None else None
+            rendered = json.dumps(value, indent=indent, ensure_ascii=False) + "\n"
         elif self.chosen_format == "yaml":
             rendered = yaml.dump(
                 value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
@@ -147,11 +159,22 @@ class Invocation:
             with self.set_screen():
                 rendered = render().rstrip("\n")
                 rendered = (rendered if verbatim else rendering.arrange(rendered)) + "\n"
+            if reader is not None and not framed:
+                rendered = reader.frame(rendered)
             page = True
         if page:
             self.terminal.page(rendered)
         elif rendered:
             self.terminal.write(rendered)
+
+    def _find_reader(self) -> "AgentReader | None":
+        """Return the agent that reads the output, if the shell is one's."""
+        if not find_agent(self.terminal.call.environ):
+            return None
+        # Late: it loads services, which takes longer than a command without a daemon runs.
+        from agent_memory.interfaces.agent_answers import AgentReader  # noqa: PLC0415
+
+        return AgentReader(is_framed=shows_memory(self.command), warn=self.terminal.warn)
 
     @contextmanager
     def set_screen(self) -> Iterator[None]:
@@ -275,6 +298,7 @@ class Command(_HelpfulCommand):
 
     def invoke(self, ctx: click.Context) -> Any:
         current = _current(ctx)
+        current.command = ctx.command_path
         if self._needs_config:
             current.prepare()
         current.terminal.begin_waiting("Working")

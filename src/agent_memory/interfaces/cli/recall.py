@@ -258,6 +258,7 @@ def context(
         lambda: rendering.plain(built.text),
         essential=built.text,
         verbatim=True,
+        framed=built.text,
     )
 
 

@@ -1,14 +1,12 @@
 """Format values for people."""
 
-import re
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 
 from agent_memory.interfaces.cli import layout
 from agent_memory.kernel.counts import format_count
+from agent_memory.kernel.text.untrusted import REPLACEMENT, replace_hidden
 from agent_memory.platform.clock import SystemClock
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 TO_REVIEW = "(to review)"  # the mark of a memory that awaits review
 
@@ -133,8 +131,8 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def plain(text: str) -> str:
-    """Replace control characters: recorded text may come from anyone, and a terminal obeys them."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Replace hidden characters: recorded text may come from anyone, and a terminal obeys them."""
+    return replace_hidden(text.replace("\r", REPLACEMENT))
 
 
 def excerpt(text: str, limit: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from agent_memory.interfaces.cli import layout
+from agent_memory.interfaces.cli.agent_shells import find_agent
 from agent_memory.interfaces.cli.frames import EDITED, Channel, CommandCall
 from agent_memory.interfaces.cli.progress import ProgressLine
 from agent_memory.kernel.cancellation import CancelToken
@@ -180,9 +181,12 @@ def _is_color_forced(environ: Mapping[str, str]) -> bool:
 
 
 def _color(call: CommandCall, is_terminal: bool) -> bool:
-    """Follow https://no-color.org, and FORCE_COLOR for pipes that can show colors."""
+    """Follow https://no-color.org, and FORCE_COLOR for pipes that can show colors. An agent reads
+    none."""
     environ = call.environ
     if environ.get("NO_COLOR") or environ.get("FORCE_COLOR") in ("0", "false"):
+        return False
+    if find_agent(environ):
         return False
     if _is_color_forced(environ):
         return True

@@ -12,6 +12,7 @@ from agent_memory.interfaces.mcp.prompts import PROMPTS
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.resources import TEMPLATES
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.text.untrusted import disarm
 
 MOST = 100  # the limit of the protocol
 _SUGGESTED = 20
@@ -103,4 +104,5 @@ def _for_prompt(request: RequestContext, prompt: str, name: str, value: str) -> 
 
 
 def _titles(request: RequestContext, query: Query) -> list[str]:
-    return [hit.document.title for hit in request.services.recall.search(query, counted=False).hits]
+    hits = request.services.recall.search(query, counted=False).hits
+    return [disarm(hit.document.title) for hit in hits]

@@ -9,6 +9,7 @@ from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from agent_memory.interfaces.agent_answers import disarm_all
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 
@@ -30,7 +31,7 @@ def to_invalid_input(error: ValidationError) -> InvalidInput:
 def to_tool_result(error: AgentMemoryError) -> CallToolResult:
     """Build the result of a failed tool. It has no structured content, because clients would check
     that against the tool's output schema."""
-    shown = error_json(error)
+    shown = disarm_all(error_json(error))
     return CallToolResult(
         content=[TextContent(text=f"Error {shown['code']} ({shown['name']}): {shown['message']}")],
         is_error=True,
@@ -39,13 +40,13 @@ def to_tool_result(error: AgentMemoryError) -> CallToolResult:
 
 
 def to_protocol_error(error: AgentMemoryError) -> MCPError:
-    shown = error_json(error)
+    shown = disarm_all(error_json(error))
     code = INVALID_PARAMS if isinstance(error, InvalidInput | NotFound) else shown["code"]
     return MCPError(code, shown["message"], shown)
 
 
 def to_missing_resource(error: NotFound, version: str, uri: str) -> MCPError:
     """Build the error for a missing resource, with the code of the negotiated protocol version."""
-    shown = error_json(error)
+    shown = disarm_all(error_json(error))
     code = INVALID_PARAMS if version in MODERN_PROTOCOL_VERSIONS else RESOURCE_NOT_FOUND
     return MCPError(code, shown["message"], {**shown, "uri": uri})

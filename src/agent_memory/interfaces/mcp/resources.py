@@ -16,7 +16,8 @@ from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME, MemoryStatus
 from agent_memory.features.recall.model.contexts import NOTICE
-from agent_memory.interfaces.mcp import budgets, uris
+from agent_memory.interfaces import agent_answers
+from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.tools import render_hit, render_node
 from agent_memory.interfaces.wire.memories import memory_details_json
@@ -24,6 +25,7 @@ from agent_memory.interfaces.wire.opened import render_opened
 from agent_memory.interfaces.wire.search import format_document_id, format_summary
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
+from agent_memory.kernel.text.untrusted import disarm
 
 PAGE = 50  # memories per page of the list
 MAX_LISTED = 100  # memories in the resource of a namespace
@@ -115,8 +117,8 @@ def list_resources(request: RequestContext, cursor: str | None) -> ResourcePage:
 
 def read(request: RequestContext, uri: str) -> str:
     """Return a resource as JSON. Raises NotFound."""
-    return budgets.encode(
-        budgets.cut({"notice": NOTICE, **_read_resource(request, uri)}, _MOST_BYTES)
+    return agent_answers.encode(
+        agent_answers.cut({"notice": NOTICE, **_read_resource(request, uri)}, _MOST_BYTES)
     )
 
 
@@ -200,8 +202,10 @@ def _record(request: RequestContext, uri: str) -> dict[str, Any]:
     shown = render_opened(request.services.opening.open_uri(uri))
     turns = [name for name in _TURNS if name in shown]
     rest = {name: value for name, value in shown.items() if name not in turns}
-    room = max(0, _MOST_BYTES - budgets.size(rest) - _MARGIN)
-    return shown | {name: budgets.cut_evenly(shown[name], room // len(turns)) for name in turns}
+    room = max(0, _MOST_BYTES - agent_answers.size(rest) - _MARGIN)
+    return shown | {
+        name: agent_answers.cut_evenly(shown[name], room // len(turns)) for name in turns
+    }
 
 
 def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:
@@ -243,7 +247,7 @@ def _memory(hit: Hit) -> Resource:
     return Resource(
         uri=uris.from_urn(hit.uri),
         name=format_document_id(document),
-        title=format_summary(document),
+        title=disarm(format_summary(document)),
         description=f"{document.namespace} of {document.domain}, {when}{review}",
         mime_type=JSON,
         annotations=Annotations(last_modified=when),  # the text of a memory never changes

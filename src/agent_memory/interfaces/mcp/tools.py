@@ -13,7 +13,8 @@ from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE
 from agent_memory.features.toc.model.toc import TocNode
-from agent_memory.interfaces.mcp import budgets, schemas, settings, tool_inputs, uris
+from agent_memory.interfaces import agent_answers
+from agent_memory.interfaces.mcp import schemas, settings, tool_inputs, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.interfaces.mcp.tool_inputs import (
     CaptureInput,
@@ -87,9 +88,9 @@ class ToolDefinition:
 
     def to_result(self, answer: Mapping[str, Any]) -> CallToolResult:
         head, foot = (f"<{MARKER}>\n", f"\n</{MARKER}>") if self.recalls else ("", "")
-        most = budgets.tokens_to_bytes(self.tokens) - len(head) - len(foot)
-        fitting = budgets.cut(answer, most)
-        text = f"{head}{budgets.encode(fitting)}{foot}"
+        most = agent_answers.tokens_to_bytes(self.tokens) - len(head) - len(foot)
+        fitting = agent_answers.cut(answer, most)
+        text = f"{head}{agent_answers.encode(fitting)}{foot}"
         return CallToolResult(content=[TextContent(text=text)], structured_content=fitting)
 
 
@@ -141,13 +142,13 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
         "warning": answer.warning,
         "continuation_token": None,
     }
-    fitting = budgets.take_fitting(rows, _room(RECALL, result))
+    fitting = agent_answers.take_fitting(rows, _room(RECALL, result))
     left_out = len(rows) - len(fitting)
     if left_out:
         more = format_count(left_out, "more result")
         verb = "does" if left_out == 1 else "do"
         result["note"] = f"{more} {verb} not fit: pass continuation_token on"
-    elif any(row.get(budgets.TRUNCATED) for row in fitting):
+    elif any(row.get(agent_answers.TRUNCATED) for row in fitting):
         result["note"] = "If `truncated` is true, read the resource at `uri` for the whole text."
     following = offset + len(fitting) if left_out else answer.next
     return {**result, "results": fitting, "continuation_token": format_offset(following)}
@@ -209,8 +210,8 @@ def consolidate(
     answer = {"notice": NOTICE, **plan_json(outcome.plan, applied=outcome.applied)}
     for name in ("merges", "moves"):
         rows = answer[name]
-        answer[name] = budgets.take_fitting(
-            rows, budgets.tokens_to_bytes(CONSOLIDATE.tokens) // 2 - _MARGIN
+        answer[name] = agent_answers.take_fitting(
+            rows, agent_answers.tokens_to_bytes(CONSOLIDATE.tokens) // 2 - _MARGIN
         )
         if len(answer[name]) < len(rows):
             answer["note"] = "The plan is longer than shown: consolidate one domain at a time."
@@ -240,13 +241,13 @@ def timeline(request: RequestContext, tool_input: TimelineInput, _: OnProgress) 
         years = contents.list_years()
         end = offset + tool_input.limit
         children, following = tuple(years[offset:end]), end if end < len(years) else None
-    most = budgets.tokens_to_bytes(TIMELINE.tokens)
+    most = agent_answers.tokens_to_bytes(TIMELINE.tokens)
     answer: dict[str, Any] = {
         "notice": NOTICE,
-        "node": None if node is None else budgets.cut(render_node(node), most // 4),
+        "node": None if node is None else agent_answers.cut(render_node(node), most // 4),
     }
     rows = [render_node(child) for child in children]
-    fitting = budgets.take_fitting(rows, _room(TIMELINE, answer))
+    fitting = agent_answers.take_fitting(rows, _room(TIMELINE, answer))
     if len(fitting) < len(rows):
         following = offset + len(fitting)
         answer["note"] = f"{len(rows) - len(fitting)} more do not fit: pass continuation_token on"
@@ -264,9 +265,9 @@ def expand(request: RequestContext, tool_input: ExpandInput, _: OnProgress) -> A
     )
     if expansion.grip is None:
         raise NotFound(f"no grip {tool_input.grip_id!r}")
-    grip = budgets.cut(
+    grip = agent_answers.cut(
         {**expansion_json(expansion)["grip"], "uri": uris.from_grip(tool_input.grip_id)},
-        budgets.tokens_to_bytes(EXPAND.tokens) // 4,
+        agent_answers.tokens_to_bytes(EXPAND.tokens) // 4,
     )
     answer: dict[str, Any] = {"notice": NOTICE, "grip": grip}
     room = _room(EXPAND, answer)
@@ -277,9 +278,9 @@ def expand(request: RequestContext, tool_input: ExpandInput, _: OnProgress) -> A
         ("events_before", expansion.before[::-1], room // 4),
         ("events_after", expansion.after, room // 4),
     ):
-        rows = budgets.cut_evenly([event_json(event) for event in events], share)
+        rows = agent_answers.cut_evenly([event_json(event) for event in events], share)
         answer[name] = rows[::-1] if name == "events_before" else rows
-        truncated = truncated or any(row.get(budgets.TRUNCATED) for row in rows)
+        truncated = truncated or any(row.get(agent_answers.TRUNCATED) for row in rows)
     if truncated:
         answer["note"] = (
             f"Some events are cut to fit. {uris.from_grip(grip_id)} has the whole excerpt; to see"
@@ -328,7 +329,7 @@ def _ignore_cancel(on_progress: OnProgress) -> Callable[[str, int], None]:
 
 def _room(tool: ToolDefinition, answer: Mapping[str, Any]) -> int:
     """Return the bytes left for rows beside the other fields of the answer."""
-    return budgets.tokens_to_bytes(tool.tokens) - budgets.size(answer) - _MARGIN
+    return agent_answers.tokens_to_bytes(tool.tokens) - agent_answers.size(answer) - _MARGIN
 
 
 CAPTURE = ToolDefinition(

@@ -16,12 +16,7 @@ from agent_memory.features.recall.model import passages
 from agent_memory.features.toc.model.last_words import stems
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.text.xml import (
-    escape_text,
-    quote_attribute,
-    replace_control_characters,
-    wrap_element,
-)
+from agent_memory.kernel.text.xml import escape_text, quote_attribute, wrap_element
 
 MARKER = "memory_context"  # the outermost element
 RECENCY = "recency"  # name of the score part of hits that answer no question
@@ -159,7 +154,7 @@ def render_related(hits: Sequence[Hit]) -> str:
     """Render memories related to a tool's file; empty where there are none."""
     lines = []
     for hit in hits:
-        uri = quote_attribute(replace_control_characters(hit.uri))
+        uri = quote_attribute(hit.uri)
         lines += [
             f'  <memory uri={uri} relevance="{hit.score:.2f}">',
             f"    <summary>{escape_text(_summary(hit))}</summary>",
@@ -227,9 +222,7 @@ def _resource(item: ContextItem) -> Sequence[str]:
     if item.is_last:
         attributes.append(("from", "last session"))
     attributes.append(("time", format_iso(document.at_ms)))
-    shown = " ".join(
-        f"{name}={quote_attribute(replace_control_characters(value))}" for name, value in attributes
-    )
+    shown = " ".join(f"{name}={quote_attribute(value)}" for name, value in attributes)
     return (
         f"    <resource {shown}>",
         f"      <summary>{escape_text(_summary(hit))}</summary>",

@@ -16,6 +16,7 @@ from agent_memory.features.runs.model.chats import CallId, Message, MessageRole,
 from agent_memory.features.runs.model.run_events import ARGUMENTS, ASKED, CALL_ID, TURN
 from agent_memory.features.secrets.model.secrets import is_marked
 from agent_memory.kernel.ids import EventId
+from agent_memory.kernel.text.untrusted import replace_hidden
 
 Exchange = tuple[Message, ...]  # from one message of the user up to the next
 
@@ -40,7 +41,10 @@ def build_exchanges(events: Sequence[Event]) -> list[Exchange]:
             exchanges.append([message])
         elif exchanges:
             exchanges[-1].append(message)
-    return [tuple(exchange) for exchange in exchanges]
+    return [
+        tuple(replace(each, content=replace_hidden(each.content)) for each in exchange)
+        for exchange in exchanges
+    ]
 
 
 def find_missing_prompts(events: Sequence[Event]) -> list[EventId]:

@@ -1,8 +1,7 @@
 // Elements. Text is always a text node, so markup in what was recorded is shown and never run.
 
-// Characters that reorder or hide text around them.
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/;
-const SPLIT = new RegExp(`(${CONTROLS.source})`, "g");
+// Characters that reorder text or hide in it, but not those that join letters and emoji.
+const CONTROLS = /([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e00ff}])/u;
 
 /** Return an element. `props` are attributes; `on` maps event types to listeners. */
 export function h(tag, props, ...children) {
@@ -38,11 +37,7 @@ export function fill(element, ...children) {
 
 /** Return nodes for a text, with its control characters named rather than obeyed. */
 export function text(value) {
-	if (!CONTROLS.test(value)) return [value];
-	return value
-		.split(SPLIT)
-		.filter((part) => part !== "")
-		.map((part) => (part.length === 1 && CONTROLS.test(part) ? control(part) : part));
+	return value.split(CONTROLS).map((part, index) => (index % 2 ? control(part) : part));
 }
 
 function control(character) {
