@@ -45,7 +45,7 @@ SERVERS = {
 OURS = ("jh2", "h2")
 BLOCK = 1_000  # frames that a flood sends at once
 SECONDS = 3.0  # of a flood
-CALL_SECONDS = 30.0
+CALL_SECONDS = 10.0
 HOLDERS = 200  # connections that hold headers that never end
 WATCHES = 100  # calls that each connection of the last flood begins, for good
 _KIB = 1024
@@ -141,7 +141,12 @@ def _measure(library: str, flood: Flood) -> Found:
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
             started = time.perf_counter()
-            check(health_pb2.HealthCheckRequest(), timeout=CALL_SECONDS)
+            try:
+                check(health_pb2.HealthCheckRequest(), timeout=CALL_SECONDS)
+            except grpc.RpcError as exc:
+                if library in OURS:
+                    raise
+                sys.stderr.write(f"{library}: {exc}\n")  # it may keep a caller out for good
             stalls.append(time.perf_counter() - started)
             time.sleep(0.01)
         grown = _read_memory(process, "VmHWM") - before
