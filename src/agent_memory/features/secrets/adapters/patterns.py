@@ -522,6 +522,11 @@ CONTEXT_RULES: tuple[SecretRule, ...] = (
         rf"(?i:secret|password|token)[^\n]{{0,120}}?[ \t](?:-b|--(?:body|value|data))[ =]?{VALUE}",
     ),
     _context(_ORACLE, rf"{_ORACLE}[ \t]*[A-Za-z0-9_]+/([^\s/@\"']+)@"),
+    _context(  # the plan of Terraform
+        r"\" -> \"",
+        r"(?i:pass|secret|token|key)[^\n=]*=[ \t]*\"[^\"\n]*\" -> \"([^\"\n]+)\"",
+        lambda value: _is_password(value) and not secrets.is_readable(value),
+    ),
     _context(r"\blftp\s", rf"\blftp\s(?:{_ARGUMENTS}\s)?-u [^\s,]+,{VALUE}"),
     _context(r"(?i:\bnet use )", rf"(?i:\bnet use )(?:\S:\s)?\S+ {VALUE}[^\n]* /(?i:user):"),
     _context(r"\brabbitmqctl\s", rf"\brabbitmqctl\s+(?:add_user|change_password)\s+\S+\s+{VALUE}"),
@@ -680,6 +685,11 @@ _SEPARATOR = (
 )
 JUMBLED = rf"{_V}+"
 SET_BY_BLANK = rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))({REST_OF_NAME}){_SEPARATOR}{WITH_DIGIT}"
+# A caption, and below it a line with the value alone, as tools print a new key.
+SET_BY_LINE = (
+    rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))({REST_OF_NAME})(?: [^\n:.]+)?:[ \t]*\r?\n\s*"
+    rf"{_MARKS}{{0,3}}{WITH_DIGIT}"
+)
 SET_BY_CHANGE = (
     rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()(?: (?i:{FOR})(?: [^\s.,;:=]+){{1,4}})?"
     r"(?i: (?:was |were |is |are |has been |been )?(?:now )?(?:changed |set |reset |updated )?to"
@@ -696,7 +706,7 @@ HINTED = (
 NAME_LEADS = frozenset(
     (
         *(ASSIGNED, SET_BY_CALL, SET_BY_FLAG, SET_BY_WORD, SET_BY_SENTENCE),
-        *(SET_BY_BLANK, SET_BY_CHANGE, RECORD, HINTED),
+        *(SET_BY_BLANK, SET_BY_CHANGE, SET_BY_LINE, RECORD, HINTED),
     )
 )
 _CREDENTIAL = r"[A-Za-z0-9+/_=.:~@%\-]"
@@ -730,7 +740,7 @@ CALLED = (  # a key as argument: new Client("..."), client.auth('...'), require(
 KEY_OPTION = (
     r"(?:^|\s)--?((?:[a-z0-9]+-)*(?i:key|auth|pat|bearer|k))[ =][\"']?([A-Za-z0-9+/_=.~\-]{12,})"
 )
-USER_OPTION = r"(?:[ \t]-u|--user)[ \t=]{0,4}([\"']?[^\s:\"'<]*[\"']?:[^\s]*)"
+USER_OPTION = r"(?:[ \t]-[ua]|--user)[ \t=]{0,4}([\"']?[^\s:\"'<]*[\"']?:[^\s]*)"
 
 PEM_HEADER = r"-----BEGIN[A-Z0-9 ]{0,40} ?PRIVATE KEY(?: BLOCK)?-----"
 PEM_FOOTER_LEAD = r"-----END[A-Z0-9 ]{0,40} ?PRIVATE KEY"

@@ -94,6 +94,7 @@ _ABOUT_OTHERS = re.compile(
 )
 _BUILDS_CLIENT = re.compile(rb"(?i)(?:client|api|sdk)\w*\s*:?=\s*(?:new\s)?$")
 _WORD_BEFORE = re.compile(rb"\b([A-Za-z]{3,}) $")
+_TAKES_USER = re.compile(rb"\b(?:curl|https?|xh|wget|etcdctl|rclone|gh|ab|wrk|siege)[ \t]")
 _LATER_WORD = re.compile(rb"(?i)secret|token|api_?key")
 _HUMP = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 # A name with one of these is not of a secret.
@@ -311,7 +312,7 @@ class Scanner:
         ]
         places += [
             (pattern, self._build_jumbled_detector(pattern))
-            for pattern in (patterns.SET_BY_BLANK, patterns.SET_BY_CHANGE)
+            for pattern in (patterns.SET_BY_BLANK, patterns.SET_BY_CHANGE, patterns.SET_BY_LINE)
         ]
         self._shapes = self._build_stage(shapes, encoded)  # of runs that are broken over lines
         self._stage = self._build_stage(
@@ -730,7 +731,7 @@ class Scanner:
     def _find_user_option(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.USER_OPTION, data):
             start, end = match.span(1)
-            if data.rfind(b"curl", max(0, start - COMMAND_REACH), start) < 0:
+            if _TAKES_USER.search(data, max(0, start - COMMAND_REACH), start) is None:
                 continue
             user, _, rest = data[start:end].partition(b":")
             password = rest.rstrip(b"\\").strip(_QUOTES)
