@@ -30,7 +30,8 @@ AGENT_VARIABLES: Mapping[str, str] = {
 _OWN_WORDS = (
     *("memory capture", "memory edit", "memory resolve", "memory archive", "memory forget"),
     *("memory status", "memory ui", "memory on", "memory off", "memory pause", "memory resume"),
-    *("memory sync", "memory remote", "memory export", "memory import", "memory migrate"),
+    *("memory sync", "memory remote", "memory team", "memory export", "memory import"),
+    "memory migrate",
     *("memory install", "memory uninstall", "memory doctor", "memory config"),
     *("memory completion", "memory help", "memory hook", "memory serve"),
     *("memory-daemon start", "memory-daemon stop", "memory-daemon restart", "memory-daemon status"),
