@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from agent_memory.platform.durable import sync_folder
 from agent_memory.platform.files import open_regular
 
 CHUNK = 1 << 20
@@ -35,8 +34,8 @@ def digest_stream(file: IO[bytes], check: Check, out: IO[bytes] | None = None) -
 
 
 def copy(source: Path, target: Path, check: Check) -> tuple[int, str]:
-    """Copy a regular file to a new one and sync it. Return the size and SHA-256 of the bytes
-    read."""
+    """Copy a regular file to a new one. Return the size and SHA-256 of the bytes read. Whoever
+    fills a folder so syncs it, whole."""
     with open_regular(source) as file:
         return write(file, target, check)
 
@@ -44,10 +43,7 @@ def copy(source: Path, target: Path, check: Check) -> tuple[int, str]:
 def write(file: IO[bytes], target: Path, check: Check) -> tuple[int, str]:
     """Copy an open file to a new one, as `copy` does."""
     with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        size_and_digest = digest_stream(file, check, out)
-        out.flush()
-        os.fsync(out.fileno())
-    return size_and_digest
+        return digest_stream(file, check, out)
 
 
 def make_folders(root: Path, path: str) -> Path:
@@ -71,9 +67,3 @@ def regular_files(root: Path, part: str) -> Iterator[str]:
                 path = Path(folder) / name
                 if stat.S_ISREG(path.lstat().st_mode):
                     yield path.relative_to(root).as_posix()
-
-
-def sync_folders(root: Path) -> None:
-    """Sync all folders below the root to disk."""
-    for folder, _, _ in os.walk(root, topdown=False):
-        sync_folder(Path(folder))

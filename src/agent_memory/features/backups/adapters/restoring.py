@@ -17,6 +17,7 @@ from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import Manifest, RestoreResult
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput, StorageFailed
+from agent_memory.platform.durable import sync_tree
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine
 
@@ -84,7 +85,7 @@ def restore(
                 _complete_repository(target.parent)
         _check_store(staged[backups.DB] / backups.DB, manifest)
         for root in set(staged.values()):
-            files.sync_folders(root)
+            sync_tree(root)
         aside = _aside(data)
         moves = [
             move

@@ -20,7 +20,7 @@ from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import BackupFile, Manifest, Snapshot
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
-from agent_memory.platform.durable import sync_folder, write_atomic
+from agent_memory.platform.durable import make_folder, sync_folder, sync_tree, write_atomic
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine
 
@@ -99,7 +99,7 @@ class DataSnapshots:
                 raise InvalidInput(f"{path} is inside {each}, which is to be backed up")
 
     def _make_folder(self, folder: Path, on_progress: Callable[[int], None]) -> Snapshot:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         if folder.stat().st_uid not in (0, os.getuid()):
             raise InvalidInput(f"{folder} belongs to another user, who could change what is in it")
         with self._stage(on_progress) as (staged, store):
@@ -119,7 +119,8 @@ class DataSnapshots:
                 while final.exists():  # the clock was set back
                     made_ms = Millis(made_ms + 1)
                     final = folder / backups.format_name(made_ms, store)
-                files.sync_folders(work)
+                # All of it: opening a store, to count its rows, writes a file there.
+                sync_tree(work)
                 work.rename(final)
                 sync_folder(folder)
             except BaseException:
@@ -130,7 +131,7 @@ class DataSnapshots:
     def _make_archive(self, target: Path, on_progress: Callable[[int], None]) -> Snapshot:
         if target.exists():
             raise InvalidInput(f"{target} is there already: give another name")
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(target.parent)
         for each in target.parent.glob(f"{INCOMPLETE}????????-{glob.escape(target.name)}"):
             each.unlink()  # of a backup that was killed
         draft = target.with_name(f"{INCOMPLETE}{secrets.token_hex(4)}-{target.name}")
