@@ -93,6 +93,7 @@ bench: $(READY)
 soak: $(READY)
 	$(BIN)/pytest -q -m soak
 	$(BIN)/pytest -n $(JOBS) -q -m "not soak" --hypothesis-profile explore tests/property
+	$(BIN)/python -m tests.faults.planted --jobs 2  # does the campaign find what it should?
 	$(BIN)/python -m tests.faults.campaign --faults $(FAULTS) --jobs 2
 	$(BIN)/python -m tests.faults.team_campaign --faults $(FAULTS)
 	$(BIN)/python -m tests.faults.promotion --rounds 10

@@ -1,8 +1,12 @@
 """A campaign of faults, and its table: `python -m tests.faults.campaign --faults 1000`.
 
-Half of the faults are power cuts on a forgetful disk, half are errors and kills that strace injects
-at the n-th call. Each is followed by a start and an examination. Whatever is wrong is printed with
-its seed; `--keep FOLDER` saves the recording of a power cut, and `--replay FILE` examines it again.
+Half of the faults are power cuts on a forgetful disk, which also refuses some syncs; the others are
+errors and kills that strace injects at the n-th call. Each is followed by a start and an
+examination. Whatever is wrong is printed with its seed; `--keep FOLDER` saves the recording of a
+power cut, and `--replay FILE` examines it again; `--first` ends at the first fault that did harm.
+
+The exit code is 0 only if nothing is wrong and the campaign can tell: both halves ran to their end,
+and the kills and power cuts examined enough acknowledged writes.
 """
 
 import argparse
@@ -14,13 +18,14 @@ import sys
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.command_runner import Home
 from tests.faults import mounting
+from tests.faults.aiming import aim
 from tests.faults.disk import Image, Recording, temper_of
 from tests.faults.injecting import INSTALL, STRACE, Fault
 from tests.faults.ledger import Key, Ledger, Version
@@ -34,6 +39,9 @@ BULK = 100
 DERIVED = 4  # of so many examinations one looks at indexes and the table of contents too
 INJECTED_STEPS = 12
 INJECTED_BULK = 100
+REFUSED = 4  # syncs of every second recording
+REFUSED_AMONG = 200
+LEAST_EXAMINED = 50  # acknowledged writes for each kill or power cut, on average
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +81,60 @@ def main() -> int:
         return _replay(options.replay)
     began = time.monotonic()
     shards = [
-        (options.seed * 1000 + number, count, options.only, options.keep, options.minutes)
+        Shard(
+            seed=options.seed * 1000 + number,
+            count=count,
+            only=options.only,
+            keep=options.keep,
+            until=began + options.minutes * 60,
+            first=options.first,
+        )
         for number, count in enumerate(_shares(options.faults, options.jobs))
     ]
     if options.jobs == 1:
-        results = _run(*shards[0])
+        runs = [_run(shards[0])]
     else:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
-            results = [each for shard in pool.map(_run_shard, shards) for each in shard]
+            runs = list(pool.map(_run, shards))
+    results = [result for run in runs for result in run.results]
     _say(_table(results, time.monotonic() - began))
-    return 1 if any(each.is_wrong for each in results) else 0
+    doubts = [*dict.fromkeys(doubt for run in runs for doubt in run.doubts), *find_doubts(results)]
+    for doubt in doubts:
+        _say(f"the campaign proves nothing: {doubt}")
+    return 1 if doubts or any(each.is_wrong for each in results) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """The share of one process. `until` is when it ends at the latest, `first`: at the first fault
+    that did harm."""
+
+    seed: int
+    count: int
+    only: str | None
+    keep: Path | None
+    until: float
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a shard found, and why that may say too little."""
+
+    results: list[Result]
+    doubts: list[str]
+
+
+def find_doubts(results: Sequence[Result]) -> list[str]:
+    """Return why results without a loss would say too little."""
+    kills = [each for each in results if each.effect in ("KILL", "power cut")]
+    examined = sum(each.acknowledged for each in kills)
+    if not kills:
+        return ["nothing was killed and no power was cut"]
+    if examined < LEAST_EXAMINED * len(kills):
+        return [f"{len(kills)} kills and power cuts examined {examined} acknowledged writes"]
+    return []
 
 
 def _options() -> argparse.Namespace:
@@ -93,6 +144,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="end it after so long")
     parser.add_argument("--only", choices=("power", "inject"))
+    parser.add_argument("--first", action="store_true", help="end it at the first harm")
     parser.add_argument("--keep", type=Path, help="where to save what went wrong")
     parser.add_argument("--replay", type=Path, help="a file that was saved")
     return parser.parse_args()
@@ -102,34 +154,42 @@ def _shares(total: int, parts: int) -> list[int]:
     return [total // parts + (number < total % parts) for number in range(parts)]
 
 
-def _run_shard(shard: tuple[int, int, str | None, Path | None, float]) -> list[Result]:
-    return _run(*shard)
+def _run(shard: Shard) -> Run:
+    run = Run([], [])
+    streams = []
+    if shard.only != "inject":
+        if mounting.obstacle():
+            run.doubts.append(f"no power cuts: {mounting.obstacle()}")
+        else:
+            cuts = shard.count if shard.only else shard.count // 2
+            streams.append(cut_power(shard.seed, cuts, shard.keep))
+    if shard.only != "power":
+        if STRACE is None:
+            run.doubts.append(f"nothing injected: {INSTALL}")
+        else:
+            faults = shard.count if shard.only else shard.count - shard.count // 2
+            streams.append(inject(shard.seed, faults))
+    for result in interleave(shard.until, run.doubts, streams):
+        run.results.append(result)
+        if shard.first and result.is_wrong:
+            break
+    for stream in streams:
+        stream.close()
+    return run
 
 
-def _run(
-    seed: int, count: int, only: str | None, keep: Path | None, minutes: float
-) -> list[Result]:
-    cuts = {"power": count, "inject": 0}.get(only or "", count // 2)
-    if mounting.obstacle():
-        _say(f"no power cuts: {mounting.obstacle()}")
-        cuts = 0
-    faults = 0 if only == "power" else count - cuts
-    if STRACE is None:
-        _say(f"nothing injected: {INSTALL}")
-        faults = 0
-    until = time.monotonic() + minutes * 60
-    return list(_interleaved(until, cut_power(seed, cuts, keep), inject(seed, faults)))
-
-
-def _interleaved(until: float, *streams: Iterator[Result]) -> Iterator[Result]:
-    """In turn, so that a campaign that ends early has some of everything."""
+def interleave(
+    until: float, doubts: list[str], streams: Sequence[Generator[Result]]
+) -> Iterator[Result]:
+    """Take from each in turn, so that a campaign that ends early has some of everything."""
     waiting = list(streams)
     while waiting and time.monotonic() < until:
         for stream in list(waiting):
             try:
                 result = next(stream, None)
-            except Exception:
+            except Exception as exc:
                 traceback.print_exc()  # what was seen so far still counts
+                doubts.append(f"a half of it crashed: {exc!r}")
                 result = None
             if result is None:
                 waiting.remove(stream)
@@ -138,30 +198,32 @@ def _interleaved(until: float, *streams: Iterator[Result]) -> Iterator[Result]:
                 yield result
 
 
-def cut_power(seed: int, count: int, keep: Path | None = None) -> Iterator[Result]:
+def cut_power(seed: int, count: int, keep: Path | None = None) -> Generator[Result]:
     """Power cuts: recordings that go on from one another, each cut at many moments."""
     dice = random.Random(seed)
     while count > 0:
         with staged() as scene:
-            for _ in range(ROUNDS):
+            for round_number in range(ROUNDS):
                 share = min(CUTS, count)
                 if share <= 0:
                     return
                 count -= share
                 recorded = dice.randrange(1 << 30)
-                recording = scene.record(recorded, steps=STEPS, bulk=BULK)
+                refused = dice.sample(range(1, REFUSED_AMONG), REFUSED * (round_number % 2))
+                recording = scene.record(recorded, steps=STEPS, bulk=BULK, refused=refused)
                 new = scene.ledger.acknowledged()
+                aims = aim(recording, scene.ledger.versions(), dice)
                 cut = _Cut({}, Examination([], [], {}, 0.0), 0)
                 for _ in range(share):
-                    position = dice.randint(1, len(recording.log))
-                    cut = _cut(scene, recording, position, dice.randrange(1 << 30))
+                    position, cut_seed = next(aims)
+                    cut = _cut(scene, recording, position, cut_seed)
                     yield _result(
                         cut.examination,
                         kind=temper_of(cut.seed).value,
                         effect="power cut",
                         number=position,
                         seed=cut.seed,
-                        acknowledged=scene.ledger.acknowledged(position),
+                        acknowledged=scene.ledger.acknowledged(position + 1),
                         new=new,
                     )
                     new = 0
@@ -185,12 +247,13 @@ def _cut(scene: Scene, recording: Recording, position: int, seed: int) -> _Cut:
     image = recording.crash_image(position, seed)
     scene.restore(image)
     try:
-        return _Cut(image, scene.examine(position, derived=not seed % DERIVED), seed)
+        # What was acknowledged when the log was as long as this has the next moment.
+        return _Cut(image, scene.examine(position + 1, derived=not seed % DERIVED), seed)
     finally:
         scene.kill()
 
 
-def inject(seed: int, count: int) -> Iterator[Result]:
+def inject(seed: int, count: int) -> Generator[Result]:
     """Errors and kills at calls, each call in turn and each n once, in an order of the seed's."""
     if count <= 0:
         return

@@ -85,8 +85,16 @@ class Sync(NamedTuple):
     inode: int
 
 
+class Refused(NamedTuple):
+    """A sync that failed. The kernel takes what was to be synced for clean: a later sync of the
+    file does not write it."""
+
+    inode: int
+
+
 Naming = Create | Link | Remove | Rename
-Change = Naming | Write | Resize | Sync
+DataChange = Write | Resize | Sync | Refused
+Change = Naming | Write | Resize | Sync | Refused
 
 
 @dataclass(slots=True)
@@ -128,6 +136,8 @@ class Disk:
         self.log: list[Change] = []
         self.nodes = _load(self.base)
         self._next = max(self.nodes) + 1
+        self._syncs = 0
+        self._refused: set[int] = set()
 
     def create(self, folder: int, name: str, mode: int, target: str = "") -> int:
         inode = self._next
@@ -150,8 +160,16 @@ class Disk:
     def resize(self, inode: int, size: int) -> None:
         self._change(Resize(inode, size))
 
-    def sync(self, inode: int) -> None:
-        self._change(Sync(inode))
+    def sync(self, inode: int) -> bool:
+        """Return whether it succeeds."""
+        self._syncs += 1
+        refused = self._syncs in self._refused
+        self._change(Refused(inode) if refused else Sync(inode))
+        return not refused
+
+    def refuse(self, numbers: Iterable[int]) -> None:
+        """Fail these of the syncs from now on, counted from 1."""
+        self._refused = {self._syncs + number for number in numbers}
 
     def set_mode(self, inode: int, mode: int) -> None:
         """Survives at once: no program of ours relies on the opposite."""
@@ -183,9 +201,9 @@ class Recording:
                     _apply(nodes, change)
                 elif isinstance(change, Create):  # it may be kept under a later name
                     nodes.setdefault(change.inode, Node(mode=change.mode, target=change.target))
-        by_inode: dict[int, list[Write | Resize | Sync]] = {}
+        by_inode: dict[int, list[DataChange]] = {}
         for change in log:
-            if isinstance(change, Write | Resize | Sync):
+            if isinstance(change, DataChange):
                 by_inode.setdefault(change.inode, []).append(change)
         for inode, changes in sorted(by_inode.items()):
             node = nodes.get(inode)
@@ -195,7 +213,7 @@ class Recording:
 
 
 def temper_of(seed: int) -> Temper:
-    return random.Random(seed).choices(list(Temper), weights=(5, 3, 1, 1))[0]
+    return random.Random(seed).choices(list(Temper), weights=(4, 3, 2, 2))[0]
 
 
 def _kept_names(log: Sequence[Change], temper: Temper, dice: random.Random) -> set[int]:
@@ -238,21 +256,26 @@ def _touched(change: Naming) -> list[tuple[int, str]]:
 
 
 def _replay_data(
-    node: Node, changes: Sequence[Write | Resize | Sync], temper: Temper, dice: random.Random
+    node: Node, changes: Sequence[DataChange], temper: Temper, dice: random.Random
 ) -> None:
-    last = max((n for n, change in enumerate(changes) if isinstance(change, Sync)), default=-1)
-    for change in changes[: last + 1]:
-        _apply_data(node, change)
-    loose = changes[last + 1 :]
+    durable = _durable(changes)
+    loose = [change for number, change in enumerate(changes) if number not in durable]
     if temper in (Temper.SYNCED, Temper.NAMES) or not loose:
+        for number in sorted(durable):
+            _apply_data(node, changes[number])
         return
-    seen = _final_size(node, loose)
+    seen = _final_size(node, changes)
     how = dice.choice(("none", "all", "prefix", "some", "some"))
     ends = dice.randint(0, len(loose)) if how == "prefix" else len(loose)
-    for number, change in enumerate(loose):
-        if how == "none" or number > ends:
+    passed = 0  # of the loose ones
+    for number, change in enumerate(changes):
+        if number in durable:
+            _apply_data(node, change)
             continue
-        if how == "all" or (number < ends and (how == "prefix" or dice.random() < 0.5)):
+        passed += 1
+        if how == "none" or passed - 1 > ends:
+            continue
+        if how == "all" or (passed <= ends and (how == "prefix" or dice.random() < 0.5)):
             _apply_data(node, change)
         elif isinstance(change, Write) and dice.random() < 0.5:
             _tear(node, change, dice)
@@ -260,7 +283,22 @@ def _replay_data(
         node.data.extend(bytes(seen - len(node.data)))  # the length is there, the bytes are not
 
 
-def _final_size(node: Node, changes: Iterable[Write | Resize | Sync]) -> int:
+def _durable(changes: Sequence[DataChange]) -> set[int]:
+    """The numbers of the changes that a sync has made durable."""
+    durable: set[int] = set()
+    waiting: list[int] = []
+    for number, change in enumerate(changes):
+        if isinstance(change, Sync):
+            durable.update(waiting)
+            waiting = []
+        elif isinstance(change, Refused):
+            waiting = []
+        else:
+            waiting.append(number)
+    return durable
+
+
+def _final_size(node: Node, changes: Iterable[DataChange]) -> int:
     size = len(node.data)
     for change in changes:
         if isinstance(change, Write):
@@ -309,7 +347,7 @@ def _apply(nodes: dict[int, Node], change: Change) -> None:
                 _enter(nodes, new_folder, new_name, inode)
         case Write() | Resize():
             _apply_data(nodes[change.inode], change)
-        case Sync():
+        case Sync() | Refused():
             pass
 
 
@@ -325,7 +363,7 @@ def _leave(nodes: dict[int, Node], folder: int, name: str) -> None:
         nodes[inode].links -= 1
 
 
-def _apply_data(node: Node, change: Write | Resize | Sync) -> None:
+def _apply_data(node: Node, change: DataChange) -> None:
     if isinstance(change, Write):
         if len(node.data) < change.offset:
             node.data.extend(bytes(change.offset - len(node.data)))

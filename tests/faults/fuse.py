@@ -1,8 +1,8 @@
 """A `Disk` as a mounted file system: the protocol of /dev/fuse, spoken without a library.
 
 `python -m tests.faults.fuse FOLDER BASE` mounts it and serves it until its input ends. A line of
-input asks for something, and is answered by a line: `position` for the length of the log, `save
-PATH` for a pickle of the recording. Needs the right to mount.
+input asks for something, and is answered by a line: `position` for the length of the log, `refuse
+NUMBERS` for syncs that fail, `save PATH` for a pickle of the recording. Needs the right to mount.
 """
 
 import contextlib
@@ -228,7 +228,8 @@ class Server:
 
     def _fsync(self, inode: int, _data: bytes) -> bytes:
         self._node(inode)
-        self._disk.sync(inode)
+        if not self._disk.sync(inode):
+            raise _Refused(errno.EIO)
         return b""
 
     def _opendir(self, inode: int, _data: bytes) -> bytes:
@@ -356,6 +357,9 @@ def _answer_line(disk: Disk) -> bool:
     command, _, path = line.rstrip("\n").partition(" ")
     if command == "position":
         _say(str(len(disk.log)))
+    elif command == "refuse":
+        disk.refuse(map(int, path.split()))
+        _say("refused")
     elif command == "save":
         Path(path).write_bytes(pickle.dumps(Recording(disk.base, disk.log)))
         _say("saved")

@@ -22,6 +22,7 @@ class Kind(Enum):
     MEMORY = "memory"
     FACT = "fact"
     CHECKPOINT = "checkpoint"
+    BACKUP = "backup"
 
 
 Key = tuple[Kind, str]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -75,6 +76,10 @@ class Mounted:
     def position(self) -> int:
         """How many changes the disk has seen."""
         return int(self._ask("position"))
+
+    def refuse(self, numbers: Iterable[int]) -> None:
+        """Fail these of the syncs from now on, counted from 1."""
+        self._ask(" ".join(["refuse", *map(str, numbers)]))
 
     def recording(self) -> Recording:
         with tempfile.TemporaryDirectory() as folder:

@@ -8,13 +8,15 @@ import signal
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
+from agent_memory.features.backups.adapters import sources
+from agent_memory.kernel.errors import AgentMemoryError
 from tests import git_repositories
 from tests.command_runner import Home, wait_until
 from tests.faults.callers import PATIENT, Callers
@@ -48,28 +50,34 @@ class Scene:
         self.home = home
         self.disk = home.data.parent
         self.project = git_repositories.make_repository(self.disk / "project")
-        remote = git_repositories.make_repository(home.folder / "remote.git", bare=True)
-        self.project.git("remote", "add", "origin", str(remote.folder))
+        self.remote = home.folder / "remote.git"
+        git_repositories.make_repository(self.remote, bare=True)
+        self.project.git("remote", "add", "origin", str(self.remote))
         self.project.git("push", "--quiet", "origin", "main")
+        self.backups = self.disk / "backups"
         self.ledger = Ledger(moment=lambda: 1)
         self.base: Image = read_folder(self.disk)
+        self.remote_base: Image = read_folder(self.remote)
 
     def work(self, seed: int, *, bulk: int) -> Work:
         return Work(
             ledger=self.ledger,
             folder=self.project.folder,
             spool=self.home.data / "spool",
+            backups=self.backups,
             seed=seed,
             bulk=bulk,
         )
 
-    def record(self, seed: int, *, steps: int, bulk: int) -> Recording:
-        """Work on a forgetful disk, from the base on, until the daemon is killed."""
+    def record(self, seed: int, *, steps: int, bulk: int, refused: Sequence[int] = ()) -> Recording:
+        """Work on a forgetful disk, from the base on, until the daemon is killed. These of the
+        syncs fail, counted from the start of the work."""
         self.clear()
         with Mounted(self.disk, self.base) as mounted:
             self.ledger.moment = lambda: mounted.position() + 1
             try:
                 self.home.serve()
+                mounted.refuse(refused)
                 with self.callers() as callers:
                     self.work(seed, bulk=bulk).do(callers, steps, alive=lambda: True)
             finally:
@@ -82,13 +90,15 @@ class Scene:
         """Work from the base on, on a plain disk, while `strace` injects the fault; how often it
         did. Jobs may get to it only after the work: wait for them as long as `patience` allows. The
         daemon is killed at the end."""
-        self.restore(self.base)
+        self._restore_base()
         pid = self.home.serve()
         self.ledger.moment = lambda: 1
         traced = Traced(pid, fault, self.home.folder / "strace.log")
+        work = self.work(seed, bulk=bulk)
         try:
+            with self.callers() as callers:  # else a fault at an early call would examine nothing
+                work.ingest_many(callers, random.Random(seed))
             with traced, self.callers(IMPATIENT) as callers:
-                work = self.work(seed, bulk=bulk)
                 work.do(callers, steps, alive=lambda: self.home.pid() == pid)
                 if patience:
                     wait_until(lambda: traced.injected() > 0, str(fault), patience)
@@ -98,7 +108,7 @@ class Scene:
 
     def count_calls(self, seed: int, *, steps: int, bulk: int) -> dict[str, int]:
         """How often one thread makes each call in this work."""
-        self.restore(self.base)
+        self._restore_base()
         pid = self.home.serve()
         work = self.work(seed, bulk=bulk)
         work.ledger = self.ledger.copied()
@@ -117,6 +127,7 @@ class Scene:
         self.home.stop()
         self.settle({kind: self.ledger.present(kind) for kind in Kind})
         self.base = read_folder(self.disk)
+        self.remote_base = read_folder(self.remote)
 
     def settle(self, records: Mapping[Kind, Mapping[str, str]]) -> None:
         for kind, found in records.items():
@@ -127,12 +138,14 @@ class Scene:
         self.clear()
         write_folder(image, self.disk)
 
+    def _restore_base(self) -> None:
+        """The remote too: the same work begins anew, and has sent nothing there yet."""
+        self.restore(self.base)
+        _clear(self.remote)
+        write_folder(self.remote_base, self.remote)
+
     def clear(self) -> None:
-        for each in self.disk.iterdir():
-            if stat.S_ISDIR(each.lstat().st_mode):
-                shutil.rmtree(each)
-            else:
-                each.unlink()
+        _clear(self.disk)
 
     def kill(self) -> None:
         """The daemon and all that it has started."""
@@ -210,6 +223,11 @@ class Scene:
                 for name in self.ledger.keys(Kind.CHECKPOINT)
                 if (blob := callers.checkpoint(*name.split("/"))) is not None
             },
+            Kind.BACKUP: {
+                path.name: _read_backup(path)
+                for path in self.backups.glob("*")
+                if path.name in self.ledger.keys(Kind.BACKUP)
+            },
         }
 
     def _check_derived(
@@ -232,12 +250,32 @@ class Scene:
                 faults.append(f"event {name} is not found by {mark}")
 
     def _check_notes(self, callers: Callers, faults: list[str]) -> None:
-        """Every memory of the project is in its notes once."""
+        """Every memory of the project is in its notes once: first by the queue of what was to be
+        written, then after a sync, which compares both."""
+        if not self._is_noted(callers, faults):
+            return
         try:
             callers.memory("sync")
         except Unacknowledged as exc:
             faults.append(f"notes: {exc}")
             return
+        self._compare_notes(callers, faults)
+
+    def _is_noted(self, callers: Callers, faults: list[str]) -> bool:
+        """Wait until the queue of notes is empty."""
+
+        def is_waiting() -> bool:
+            return bool(callers.memory("status", "--domain", "all")["notes_waiting"])
+
+        try:
+            wait_until(lambda: not is_waiting(), "all notes are written", DERIVED_SECONDS)
+        except AssertionError as exc:
+            faults.append(str(exc))
+            return False
+        self._compare_notes(callers, faults)
+        return True
+
+    def _compare_notes(self, callers: Callers, faults: list[str]) -> None:
         listed = callers.memory("list", "--limit", "100000", "--status", "all")["memories"]
         try:
             text = self._notes()
@@ -291,6 +329,23 @@ def staged() -> Iterator[Scene]:
         finally:
             scene.kill()
             scene.clear()
+
+
+def _clear(folder: Path) -> None:
+    for each in folder.iterdir():
+        if stat.S_ISDIR(each.lstat().st_mode):
+            shutil.rmtree(each)
+        else:
+            each.unlink()
+
+
+def _read_backup(folder: Path) -> str:
+    """Return whether a snapshot is whole, or what is wrong with it."""
+    try:
+        sources.verify(sources.open_backup(folder), lambda: None)
+    except (AgentMemoryError, OSError) as exc:
+        return str(exc)
+    return "whole"
 
 
 def _complaints(log: str) -> list[str]:

@@ -109,6 +109,19 @@ class TestWhatIsNotSynced:
         assert b"x" * 2000 in found
         assert any(data and 0 < data.count(b"x") < 2000 for data in found)
 
+    def test_a_sync_that_was_refused_makes_nothing_durable_not_even_the_next_one(self) -> None:
+        disk = Disk({"f": Entry(FILE, b"")})
+        (inode,) = [number for number, node in disk.nodes.items() if not node.is_folder]
+        disk.refuse([1])
+        disk.write(inode, 0, b"x" * 100)
+        assert not disk.sync(inode)
+        disk.write(inode, 100, b"y" * 100)
+        assert disk.sync(inode)
+        found = {image["f"].data for image in images(disk)}
+        assert bytes(100) + b"y" * 100 in found
+        assert b"x" * 100 + b"y" * 100 in found
+        assert all(data.endswith(b"y" * 100) for data in found)
+
     def test_a_synced_file_may_lack_its_name_until_the_folder_is_synced(self) -> None:
         disk = Disk()
         inode = disk.create(ROOT, "f", FILE)

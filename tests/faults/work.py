@@ -36,6 +36,7 @@ class Work:
     ledger: Ledger
     folder: Path  # of the project
     spool: Path
+    backups: Path
     seed: int
     bulk: int = BULK
     _numbers: Iterator[int] = field(default_factory=count)
@@ -118,12 +119,19 @@ class Work:
             callers.memory("sync", "--domain", dice.choice(("project", "all")), *options)
 
     def tend(self, callers: Callers, dice: random.Random) -> None:
-        """What the daemon does for itself: the table of contents, and files rewritten."""
+        """The table of contents, files rewritten, a backup."""
+        what = dice.choice((self._compact, run_toc_jobs, self._back_up))
         with self.ledger.sending({}):
-            if dice.random() < 0.5:
-                callers.daemon("admin", "compact")
-            else:
-                run_toc_jobs(callers)
+            what(callers)
+
+    def _compact(self, callers: Callers) -> None:
+        callers.daemon("admin", "compact")
+
+    def _back_up(self, callers: Callers) -> None:
+        """A snapshot is acknowledged by its name, which is known once it is made."""
+        taken = callers.daemon("admin", "backup", str(self.backups))
+        with self.ledger.sending({(Kind.BACKUP, Path(taken["path"]).name): "whole"}):
+            pass
 
     def _ingest(self, callers: Callers, events: list[pb.Event]) -> None:
         values: dict[Key, Value] = {(Kind.EVENT, each.event_id): shown(each) for each in events}
