@@ -72,7 +72,7 @@ class Laptop:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.memory = MemoryCommand(home, home.work)
-        if not home.config_file.exists():  # conversations leave as soon as they may
+        if not home.read_config().strip():  # conversations leave as soon as they may
             home.configure("[upstream]\ndelay_minutes = 0\n")
 
     def clone(self, project: str, folder: str = "", remote: str = "") -> Path:

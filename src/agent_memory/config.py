@@ -344,6 +344,11 @@ class UpstreamSettings:
     recall: bool = personal(
         True, "Ask your team's server too when you or an agent recall something."
     )
+    review: bool = personal(
+        False,
+        "Let memories of colleagues await your review (`memory review`) before agents are given"
+        " them. Facts of colleagues, which cannot be reviewed, then stay on the server.",
+    )
     certificates: str = personal(
         "",
         "PEM file with the certificate authority of your team's server, if it has its own.",

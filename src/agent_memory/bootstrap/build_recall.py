@@ -16,6 +16,9 @@ from agent_memory.features.recall.services.recall import Recall, VectorSearch
 from agent_memory.features.recall.services.recent_work import RecentWork
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.features.toc.ports import TocReader
+from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
+from agent_memory.features.upstream.services.hit_authors import HitAuthors
+from agent_memory.kernel.ids import MemoryKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,11 @@ def build_recall(
             copies=vectors.copies,
         ),
     )
+
+    def find_key(urn: str) -> MemoryKey | None:
+        memory = documents.get_memory(urn)
+        return None if memory is None else memory.key
+
     recall = Recall(
         documents=documents,
         log=log.events,
@@ -70,6 +78,7 @@ def build_recall(
         on_facts_used=knowledge.facts.mark_used,
         clock=platform.clock,
         zone=platform.zone,
+        attribute=HitAuthors(StoredUpstream(platform.store), find_key).attribute,
     )
     return RecallFeature(
         recall=recall,

@@ -178,6 +178,8 @@ def _about(hit: Hit, team: str) -> Iterator[str]:
     document = hit.document
     if hit.origin == TEAM:
         yield rendering.plain(f"{team} \N{MIDDLE DOT} {hit.person}" if hit.person else team)
+        if hit.person and document.kind in (DocumentKind.MEMORY, DocumentKind.FACT):
+            yield "not reviewed by you"
     yield rendering.format_with_age(document.at_ms)
     memory = document.kind is DocumentKind.MEMORY
     for name, value in (

@@ -1,7 +1,9 @@
 """Records of the team's server, for commands that open what recall has found."""
 
 from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.memories.model import memories
+from agent_memory.features.upstream.model import names
 from agent_memory.features.upstream.model.records import TeamRecord
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location
@@ -16,6 +18,8 @@ def find_team_record(run: Invocation, name: str, around: int) -> TeamRecord | No
     if not settings.is_complete or not settings.scope:
         return None
     recall = run.services.joint_recall
+    if _is_own_event(name):
+        return None  # it was forgotten here, though the server may keep it for a while
     if name.startswith((documents.SCHEME, memories.SCHEME)):
         return recall.open(name, around=around)
     if _was_forgotten(run, name):  # here, though the server may keep it
@@ -26,6 +30,14 @@ def find_team_record(run: Invocation, name: str, around: int) -> TeamRecord | No
         reason = rendering.plain(f"{settings.name} could not be asked: {exc}")
         run.terminal.warn(f"note: {reason}\n")
         return None
+
+
+def _is_own_event(name: str) -> bool:
+    """Tell whether a URI is that of an event of this machine: the server's name their owners."""
+    if not name.startswith(documents.SCHEME):
+        return False
+    kind, event_id = documents.parse_document_uri(name)
+    return kind is DocumentKind.EVENT and not names.split_event(event_id)[1]
 
 
 def _was_forgotten(run: Invocation, name: str) -> bool:

@@ -11,7 +11,7 @@ from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import SyncOptions
-from agent_memory.features.recall.model.contexts import MARKER, NOTICE
+from agent_memory.features.recall.model.contexts import MARKER, NOTICE, build_notice
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp import schemas, settings, tool_inputs, uris
@@ -135,7 +135,7 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
     answer = service.search(query)
     rows = [render_hit(hit, tool_input.detail) for hit in answer.hits]
     result: dict[str, Any] = {
-        "notice": NOTICE,
+        "notice": build_notice(answer.hits),
         "results": [],
         "total": answer.total,
         "certain": answer.certain,

@@ -69,12 +69,17 @@ class Recall:
     on_facts_used: Callable[[Sequence[str]], None]
     clock: Clock
     zone: tzinfo = UTC
+    # Say of hits whose they are, and leave out what its owner wants to review first.
+    attribute: Callable[[RecallResult], RecallResult] = lambda answer: answer
 
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:
         """Return the hits for a query, best first. Being found counts as a use, if `counted`.
 
         On a team server, only what the caller sees is found.
         """
+        return self.attribute(self._find(query, counted=counted))
+
+    def _find(self, query: Query, *, counted: bool) -> RecallResult:
         limit = min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         query = replace(query, limit=limit)
         if (caller := access.get_caller()) is not None:

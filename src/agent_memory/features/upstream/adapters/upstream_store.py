@@ -4,6 +4,7 @@ out:progress            how far this machine has got
 out:backfill:{name}     the past of a project on its way
 out:session:{session}   a session of which events were sent; out:domain:, out:fact: likewise
 out:held:{session}      a conversation that may leave later
+out:unreviewed:{key}    a colleague's memory that came to be reviewed
 out:name:{repository}   the name of a shared project on the server
 out:twin:{fact}         the id on the server of a fact here; out:here:{fact} the other way round
 out:gone:{sequence}     a forgetting that waits to be sent
@@ -62,6 +63,7 @@ _OUT, _PROGRESS, _BACKFILL = b"out:", b"out:progress", b"out:backfill:"
 _SENT_SESSION, _SENT_DOMAIN, _SENT_FACT = b"out:session:", b"out:domain:", b"out:fact:"
 _GONE, _FORGOTTEN = b"out:gone:", b"out:forgotten:"
 _HELD, _AGREED, _TWIN, _HERE = b"out:held:", b"out:name:", b"out:twin:", b"out:here:"
+_UNREVIEWED = b"out:unreviewed:"
 _PROJECT, _REPOSITORY = b"in:name:", b"in:repository:"
 _IN_SESSION, _IN_MEMORY, _IN_FACT = b"in:session:", b"in:memory:", b"in:fact:"
 _RECEIPT = b"in:receipt:"
@@ -288,6 +290,12 @@ class StoredUpstream:
                 if old != value
             )
         )
+
+    def note_unreviewed(self, key: MemoryKey, /) -> None:
+        self._write(Put(_FAMILY, _UNREVIEWED + keys.memory(key), codec.EMPTY))
+
+    def is_unreviewed(self, key: MemoryKey, /) -> bool:
+        return self._store.get(_FAMILY, _UNREVIEWED + keys.memory(key)) is not None
 
     def find_sent_facts(self, names: Sequence[KnowledgeId], /) -> dict[KnowledgeId, FactNote]:
         return self._find_notes(_SENT_FACT, names, _FactNoteRecord)

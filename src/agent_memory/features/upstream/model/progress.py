@@ -32,6 +32,7 @@ class RemoteSettings:
     scope: SharedScope = field(default_factory=SharedScope)
     agreed: tuple[SharedProject, ...] = ()
     recall: bool = True
+    review: bool = False  # memories of others before agents are given them
     certificates: str = ""
     erase_hours: int = DEFAULT_HOURS  # for which an erasure waits that another machine asks for
     key: str = field(default="", repr=False)

@@ -68,6 +68,7 @@ FORGETTING_SECONDS = 5.0  # for which a forgetting waits for an exchange that is
 _ENTRIES = 250
 _MOST_FORGOTTEN = 10_000  # counted
 _MOST_COUNTED = 2_000  # entries of the outbox, for the status
+_REVIEWED = "/reviewed"  # among the projects that were pulled; no project has this name
 _FAILURES = (RemoteUnavailable, Unauthorized, InvalidInput, Overloaded)
 
 Check = Callable[[], None]
@@ -278,7 +279,10 @@ class Forwarding:
         if is_new:  # what was missed is sent with the past
             progress = replace(progress, cursor=watermark)
         names = tuple(sorted(settings.scope.names))
-        if not settings.scope.names <= set(progress.pulled_for):
+        was_reviewed = _REVIEWED in progress.pulled_for
+        if not settings.scope.names <= set(progress.pulled_for) or (
+            was_reviewed and not settings.review  # what was left out may come now
+        ):
             progress = replace(progress, pulled="")
         # From here on, what is forgotten in these projects is forgotten on the server too.
         self.ledger.note_sent([], list(map(scopes.build_domain, names)), {})
@@ -289,7 +293,8 @@ class Forwarding:
             self.state.save_backfill(ProjectBackfill(name=name))
         # Last: after a crash before this, all of it is done again.
         conversations = tuple(sorted(settings.scope.conversations))
-        self.state.save(replace(progress, pulled_for=names, conversations=conversations))
+        pulled_for = (*names, _REVIEWED) if settings.review else names
+        self.state.save(replace(progress, pulled_for=pulled_for, conversations=conversations))
         return self.connect(settings)
 
     def _recognize(self, settings: RemoteSettings, server: TeamServer) -> SyncProgress:
@@ -487,11 +492,11 @@ class Forwarding:
             match change:
                 case Memory():
                     if scope.admits_memory(change):
-                        if self.memories.get(change.key) is None:
-                            self._note_person(people.get(change.key, ""), memory=change)
-                        self.memory_merger.merge(change, self._build_asked())
-                        self.ledger.note_sent([], [change.domain], {})
+                        self._take_memory(change, people.get(change.key, ""))
                 case Fact():
+                    is_theirs = self._is_of_another(people.get(change.id, ""))
+                    if is_theirs and self.read_settings().review:
+                        return  # nothing could review it
                     if scope.admits_fact(change):
                         self.fact_merger.check(change)
                         if self.outgoing.knowledge.get(Fact, [change.id]) == [None]:
@@ -508,11 +513,29 @@ class Forwarding:
             name = str(getattr(change, "id", ""))
             self.on_refused(RecordRefused(kind=kind, name=name, reason=str(exc)))
 
+    def _take_memory(self, copy: Memory, person: str) -> None:
+        stored = self.memories.get(copy.key)
+        if stored is None:
+            self._note_person(person, memory=copy)
+        is_known = stored is not None and not stored.is_pending
+        is_gone = copy.status is MemoryStatus.TOMBSTONE
+        is_new = not is_known and not is_gone and self._is_of_another(person)
+        if is_new and self.read_settings().review:
+            if copy.status is not MemoryStatus.ACTIVE:
+                return  # accepting it would open again what they have settled
+            self.ledger.note_unreviewed(copy.key)
+            copy = replace(copy, status=MemoryStatus.PENDING)
+        self.memory_merger.merge(copy, self._build_asked())
+        self.ledger.note_sent([], [copy.domain], {})
+
+    def _is_of_another(self, person: str) -> bool:
+        return bool(person) and person != self.state.load().person
+
     def _note_person(
         self, person: str, *, memory: Memory | None = None, fact: Fact | None = None
     ) -> None:
         """Note that a record which is new here comes from another person: recall says so."""
-        if person and person != self.state.load().person:
+        if self._is_of_another(person):
             memories = [] if memory is None else [memory.key]
             facts = {} if fact is None else {fact.id: merging.note_fact(fact)}
             self.taken.note_taken(Origin(person, ""), [], memories, facts)

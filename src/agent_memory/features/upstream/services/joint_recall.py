@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +11,6 @@ from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
-    TEAM,
     Hit,
     Query,
     RecallResult,
@@ -23,7 +22,7 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.upstream.model import names, scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import TeamRecord
-from agent_memory.features.upstream.ports import ExchangeState, TakenRecords, TeamServer
+from agent_memory.features.upstream.ports import ExchangeState, TeamServer
 from agent_memory.features.upstream.services.erasing import WaitingHits
 from agent_memory.features.upstream.services.team_search import SEARCHED_KINDS
 from agent_memory.kernel import access
@@ -34,7 +33,7 @@ from agent_memory.kernel.errors import (
     NotFound,
     RemoteUnavailable,
 )
-from agent_memory.kernel.ids import USER, EventId, KnowledgeId, Millis
+from agent_memory.kernel.ids import USER, EventId, Millis
 
 BUDGET_SECONDS = 0.15  # from the beginning of the question
 AWAY_SECONDS = 10.0  # for which a server that was slow or away is not asked
@@ -86,7 +85,6 @@ class JointRecall:
     read_settings: Callable[[], RemoteSettings]
     connect: Callable[[RemoteSettings], TeamServer]
     state: ExchangeState
-    taken: TakenRecords
     watch: ServerWatch
     waiting: WaitingHits
 
@@ -100,8 +98,7 @@ class JointRecall:
             return self._leave_out_waiting(self.local.search(query, counted=counted))
         end = query.offset + min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         if not _is_shared(settings, query) or end > MAX_LIMIT:
-            own = self.local.search(query, counted=counted)
-            return replace(own, hits=self._mark_people(own.hits))
+            return self.local.search(query, counted=counted)
         began = self.watch.monotonic()
         wide = replace(query, offset=0, limit=end)
         future = self.watch.ask(lambda: self.connect(settings).search(wide, settings.scope))
@@ -110,6 +107,10 @@ class JointRecall:
             team, warning = None, f"{settings.name} is away: only this machine was searched"
         else:
             team, warning = self._await(future, began, settings.name)
+        if team is not None and settings.review:  # those that were accepted are here
+            person = self.state.load().person
+            hits = (hit for hit in team.hits if not _is_unreviewed(hit, person))
+            team = replace(team, hits=tuple(hits))
         return self._merge(query, end, own, team, warning)
 
     def _leave_out_waiting(self, found: RecallResult) -> RecallResult:
@@ -169,7 +170,7 @@ class JointRecall:
         ]
         total = own.total + len(theirs)
         # Sorting is stable: of hits that score the same, this machine's come first.
-        both = [*self._mark_people(own.hits), *theirs]
+        both = [*own.hits, *theirs]
         hits = sorted(both, key=lambda hit: -hit.score)[query.offset : end]
         warnings = [own.warning, warning]
         return replace(
@@ -179,32 +180,6 @@ class JointRecall:
             next=end if end < total else None,
             warning="; ".join(filter(None, warnings)) or None,
             certain=own.certain or (team is not None and team.certain and bool(theirs)),
-        )
-
-    def _mark_people(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Mark the memories and facts here that came from other people of the team."""
-        memories = {
-            hit.uri: memory.key
-            for hit in hits
-            if hit.document.kind is DocumentKind.MEMORY
-            and (memory := self.local.documents.get_memory(hit.uri)) is not None
-        }
-        facts = {
-            hit.uri: KnowledgeId(hit.document.id)
-            for hit in hits
-            if hit.document.kind is DocumentKind.FACT
-        }
-        origins = {
-            **dict(
-                zip(memories, self.taken.get_memory_origins(list(memories.values())), strict=True)
-            ),
-            **dict(zip(facts, self.taken.get_fact_origins(list(facts.values())), strict=True)),
-        }
-        return tuple(
-            hit
-            if (origin := origins.get(hit.uri)) is None
-            else replace(hit, origin=TEAM, person=origin.person)
-            for hit in hits
         )
 
     def _is_here(self, hit: Hit, person: str) -> bool:
@@ -221,6 +196,10 @@ class JointRecall:
                 return fact is not None
             case _:
                 return False
+
+
+def _is_unreviewed(hit: Hit, person: str) -> bool:
+    return hit.document.kind is not DocumentKind.EVENT and hit.person != person
 
 
 def _list_uris(name: str, settings: RemoteSettings) -> Iterator[str]:

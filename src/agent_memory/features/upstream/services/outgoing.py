@@ -12,6 +12,7 @@ from agent_memory.features.log.model.outbox import (
     OutboxEntry,
 )
 from agent_memory.features.log.ports import EventLog
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import scopes
 from agent_memory.features.upstream.model.merging import FactTombstone
@@ -68,7 +69,7 @@ class OutgoingRecords:
         for entry in unique:
             if isinstance(entry, MemoryChanged) and scope.admits_domain(entry.key.domain):
                 memory = self.memories.get(entry.key)
-                records += [] if memory is None or memory.is_pending else [memory]
+                records += [] if memory is None or not self._may_leave(memory) else [memory]
         names = [entry.id for entry in unique if isinstance(entry, FactChanged)]
         facts = self.knowledge.get(Fact, names)
         records += (fact for fact in facts if fact is not None and scope.admits_fact(fact))
@@ -117,7 +118,15 @@ class OutgoingRecords:
         start = MemoryKey(domain, namespace, Digest(digest)) if digest else None
         found = self.memories.list_domain(domain, after=start, limit=_PAGE)
         last = f"{found[-1].namespace}:{found[-1].digest}" if len(found) == _PAGE else ""
-        return [memory for memory in found if not memory.is_pending], last
+        return list(filter(self._may_leave, found)), last
+
+    def _may_leave(self, memory: Memory) -> bool:
+        """Tell whether a memory may leave: not while it awaits review, and if it is a colleague's,
+        not to say that this review discarded it."""
+        if memory.is_pending:
+            return False
+        is_gone = memory.status is MemoryStatus.TOMBSTONE
+        return not is_gone or not self.ledger.is_unreviewed(memory.key)
 
     def _read_facts(self, scope: SharedScope, after: str) -> tuple[Sequence[SharedRecord], str]:
         found = self.knowledge.list_after(Fact, after, limit=_PAGE)
