@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,6 +23,7 @@ from agent_memory.kernel.ids import USER, Millis
 from tests import conversation_samples, git_repositories, graph_values
 from tests.command_runner import Answer, Home
 from tests.http_client import Web
+from tests.memory_commands import MemoryCommand
 
 DERIVED = ("toc_node", "project")
 
@@ -198,3 +200,36 @@ def test_export_all_refuses_to_overwrite_and_to_be_mixed(home: Home) -> None:
     assert (answer.code, there.read_text()) == (11, "precious")
     assert home.run("memory", "export", "--all", "--namespace", "decisions").code == 2
     assert home.run("memory", "export", str(home.folder / "x")).code == 2
+
+
+def test_a_project_of_another_repository_keeps_its_memories_apart(home: Home) -> None:
+    """A name in an archive may be that of another project here, which is shared with others."""
+
+    def clone(at: Home, remote: str) -> MemoryCommand:
+        made = git_repositories.make_repository(at.work / "shop")
+        made.git("remote", "add", "origin", f"https://git.example/{remote}.git")
+        return MemoryCommand(at, made.folder)
+
+    theirs = clone(home, "acme/shop")
+    theirs.capture("decisions", "The shop has a heron")
+    with Home() as other:
+        for remote, words in (("client/shop", "The launch is secret"), ("acme/shop", "A stork")):
+            shutil.rmtree(other.work / "shop", ignore_errors=True)
+            memory = clone(other, remote)
+            memory.capture("decisions", words)
+        fact = {"scope": "project:shop", "key": "launch", "value": "Friday"}
+        with Web(other).over_socket() as client:
+            assert client.post("/api/v1/memories/facts/", json=fact).is_success
+        path = home.folder / "other.jsonl"
+        path.write_text(other.run("memory", "export", "--all").text)
+    for _ in range(2):  # the second import finds what the first has placed
+        answer = brought(home, path)
+        assert answer.code == 0, answer.errors
+    listed = theirs.json("list", "--domain", "project")["memories"]
+    assert {each["summary"] for each in listed} == {"The shop has a heron", "A stork"}
+    every = theirs.json("list", "--domain", "all")["memories"]
+    (secret,) = (each for each in every if each["summary"] == "The launch is secret")
+    assert secret["domain"].startswith("project:shop-")
+    with Web(home).over_socket() as client:
+        (stated,) = client.get("/api/v1/memories/facts/").json()["items"]
+    assert (stated["scope"], stated["value"]) == (secret["domain"], "Friday")

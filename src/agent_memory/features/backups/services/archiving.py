@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from agent_memory.features.backups.services.imported_names import ImportedNames
 from agent_memory.features.checkpoints.model import graphs
 from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite
 from agent_memory.features.checkpoints.ports import GraphCheckpoints
@@ -124,6 +125,7 @@ class FullExport:
         refused: list[str] = []
         known = derived = 0
         pending: list[tuple[str, Event]] = []
+        names = ImportedNames(self.stores.projects, self.secrets)
 
         def settle() -> None:
             nonlocal known
@@ -138,15 +140,18 @@ class FullExport:
             if number % PAGE == 0:
                 on_progress(number)
             if isinstance(record, Event):
-                pending.append((place, record))
+                pending.append((place, names.rename_event(record)))
                 if len(pending) == PAGE:
                     settle()
                 continue
-            if isinstance(record, TocNode | Project):
+            if isinstance(record, TocNode):
                 derived += 1
                 continue
             try:
-                if self._import_record(record):
+                if isinstance(record, Project):
+                    derived += 1
+                    names.add(record)
+                elif self._import_record(_rename(record, names)):
                     taken[type(record)] += 1
                 else:
                     known += 1
@@ -245,6 +250,18 @@ class FullExport:
                 return replace(record, value=facts.clean_value(key, record.value, self.secrets))
             case _:
                 return record
+
+
+def _rename(record: Any, names: ImportedNames) -> Any:
+    match record:
+        case MemoryRecord():
+            return replace(record, memory=names.rename_memory(record.memory))
+        case Fact():
+            return names.rename_fact(record)
+        case Former():
+            return names.rename_former(record)
+        case _:
+            return record
 
 
 def _memories(stores: Stores, domain: Domain) -> Iterator[MemoryRecord]:
