@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_memory.features.backups.adapters import restore_journal, restoring, sources
+from agent_memory.features.backups.adapters.restore_journal import RestorePlace
 from agent_memory.features.backups.adapters.snapshots import DataSnapshots
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store import families, schema
@@ -155,7 +156,7 @@ def kill_restores(folder: Path) -> int:
 def _kill_restore(step: int, template: Path, backup: Path, data: Path) -> bool:
     shutil.copytree(template, data)
     killed = is_killed_at(step, lambda: restore(data, backup))
-    restore_journal.finish(data)  # as a daemon does before it opens the store
+    restore_journal.finish(find_place(data))  # as a daemon does before it opens the store
     found = run_forked(lambda: count(data))
     assert found in ((OLD, NEW) if killed else (NEW,)), (step, found)
     assert (data / "key").read_text() == f"key of {found}\n", step
@@ -171,13 +172,19 @@ def _kill_restore(step: int, template: Path, backup: Path, data: Path) -> bool:
     return killed
 
 
+def find_place(data: Path) -> RestorePlace:
+    return RestorePlace(data=data, db_path=data / "db", index=data / "index")
+
+
 def cut_off(data: Path, backup: Path) -> int:
     """Leave a data folder in the middle of the renames of a restore."""
     step = 1
     while not (data / restore_journal.JOURNAL).exists():
         assert is_killed_at(step, lambda: restore(data, backup))
         step += 1
-    assert is_killed_at(3, lambda: restore_journal.finish(data))  # some of them are done
+    assert is_killed_at(
+        3, lambda: restore_journal.finish(find_place(data))
+    )  # some of them are done
     assert (data / restore_journal.JOURNAL).exists()
     return step
 

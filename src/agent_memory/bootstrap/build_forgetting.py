@@ -1,6 +1,5 @@
 """Build forgetting: of events, of memories, and the proof that nothing is left."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from agent_memory.features.forgetting.services.purging import Purging
 from agent_memory.features.forgetting.services.review import ReviewInbox
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.operations.adapters.purge_requests import StoredPurges
+from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import damage, families
 
 
@@ -76,7 +76,7 @@ def build_forgetting(
             list_folders,
             {families.GRAPH_CHECKPOINTS: [KeySpan(*span) for span in graph_layout.SPANS]},
         ),
-        discard_vectors=lambda: shutil.rmtree(folders.index / VECTORS_FOLDER, ignore_errors=True),
+        discard_vectors=lambda: remove_tree(folders.index / VECTORS_FOLDER, ignore_errors=True),
         discard_contexts=hooks.last_contexts.clear,
         announce=(lambda: None) if purges is None else purges.announce,
         local_families=() if sharing is None else families.LOCAL,

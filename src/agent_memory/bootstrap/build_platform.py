@@ -85,7 +85,10 @@ class Platform:
 def build_platform(
     settings: Settings, folders: DaemonFolders, *, read_only: bool = False
 ) -> Platform:
-    if not read_only and restore_journal.finish(folders.data):
+    place = restore_journal.RestorePlace(
+        data=folders.data, db_path=folders.db_path, index=folders.index
+    )
+    if not read_only and restore_journal.finish(place):
         log.warning("restore.finished", data=str(folders.data))
     secrets = build_secrets(settings.security)
     clock = SystemClock()

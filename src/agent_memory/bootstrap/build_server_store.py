@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from agent_memory.kernel.status import StoreCheck, StoreHealth
 from agent_memory.platform import durable
 from agent_memory.platform.leadership import LeasedLeadership
 from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import anchors, families, keys, leases, schema
 from agent_memory.platform.store.change_marks import ChangeMarks
 from agent_memory.platform.store.committer import CommittedStore
@@ -162,7 +162,7 @@ def _open_local_engine(folders: DaemonFolders, store: OrderedStore) -> RocksEngi
     if not anchors.holds_anchor(folders.index / "anchor", store):
         log.warning("index.of_another_history", path=str(folders.index))
         index_folder.empty(folders.index)
-        shutil.rmtree(path, ignore_errors=True)
+        remove_tree(path, ignore_errors=True)
     index_folder.prepare(path, schema.ensure_identity(store))
     return RocksEngine(path)
 

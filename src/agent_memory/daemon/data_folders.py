@@ -1,7 +1,6 @@
 """The folders with everything that we keep for a user, and how to delete them."""
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from agent_memory import config
 from agent_memory.daemon import runtime_files
 from agent_memory.kernel.errors import ConfigError, InvalidInput, StorageFailed
 from agent_memory.kernel.text.addresses import hide_credentials
+from agent_memory.platform.removing import remove_tree
 
 
 def list_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -73,10 +73,10 @@ def delete(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _delete(path: Path, *, keep_target: bool) -> None:
-    """Delete a folder. Of a link, delete the target too, unless it is among the user's dotfiles."""
-    if not path.is_symlink():
-        shutil.rmtree(path)
-        return
-    if not keep_target and path.is_dir():
-        shutil.rmtree(path.resolve())
-    path.unlink()
+    """Delete a folder. Of a link, delete the target too if it has our name or our lock: a link may
+    lead to a folder that has more than ours, such as the user's dotfiles."""
+    target = path.resolve()
+    is_ours = target.name == path.name or (target / "daemon.lock").exists()
+    if path.is_symlink() and not keep_target and is_ours:
+        remove_tree(target)
+    remove_tree(path)

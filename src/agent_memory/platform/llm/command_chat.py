@@ -9,7 +9,6 @@ import math
 import os
 import re
 import selectors
-import shutil
 import stat
 import subprocess
 import threading
@@ -31,6 +30,7 @@ from agent_memory.platform.llm.chat import (
     ChatUnusable,
 )
 from agent_memory.platform.processes.process import SupervisedProcess
+from agent_memory.platform.removing import remove_tree
 
 STOP_SECONDS = 1.0  # between SIGTERM and SIGKILL
 FIRST_REST = 60.0  # seconds without a question after a failure; each later rest is twice as long
@@ -282,10 +282,7 @@ def _prepare_folder(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "its folder is a link", str(folder))
     folder.chmod(0o700)
     for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)  # a folder that cannot be removed does no harm
-        else:
-            path.unlink()
+        remove_tree(path, ignore_errors=True)  # a folder that cannot be removed does no harm
 
 
 def _stop_if_running(process: SupervisedProcess) -> None:

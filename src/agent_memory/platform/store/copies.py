@@ -1,13 +1,13 @@
 """Copies of a store as it is now, made of links beside it and removed after use."""
 
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory.platform.ports import StoreMaintenance
+from agent_memory.platform.removing import remove_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class StoreCopies:
             self.maintenance.copy_to(folder)
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder, ignore_errors=True)
 
     def remove_leftovers(self) -> None:
         """Remove the copies of a daemon that was killed."""
         for folder in self.db_path.parent.glob(f"{self._prefix}*"):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder, ignore_errors=True)
 
     @property
     def _prefix(self) -> str:

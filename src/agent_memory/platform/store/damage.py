@@ -19,6 +19,7 @@ from pathlib import Path
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import Damage
 from agent_memory.platform import durable
+from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import families, write_ahead_log
 from agent_memory.platform.store.acknowledged import MissingWrites
 
@@ -142,7 +143,7 @@ def put_aside(db: Path, files: Iterable[Path], damage: Damage) -> Damage:
             copy(path, folder / path.name)
         write_report(folder, report)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder, ignore_errors=True)
         raise
     durable.sync_folder(folder.parent)
     return report

@@ -6,23 +6,28 @@ of them (`restore_journal`).
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_memory.features.backups.adapters import files, restore_journal, sources
-from agent_memory.features.backups.adapters.restore_journal import RestoreMove
+from agent_memory.features.backups.adapters.restore_journal import (
+    INDEX,
+    STAGING,
+    RestorePlace,
+    RestorePlan,
+)
 from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import Manifest, RestoreResult
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput, StorageFailed
 from agent_memory.platform.durable import sync_tree
+from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine
 
 SPARE_BYTES = 64 << 20
-_STAGING = ".restore-"
 _CONFIG = "[core]\n\tbare = true\n\trepositoryformatversion = 0\n\tfilemode = true\n"
 
 
@@ -37,7 +42,8 @@ def restore(
 ) -> RestoreResult:
     """Bring a backup into a data folder that the caller has locked. `on_progress` is called with
     the number of files; it may raise to stop, and then nothing has changed."""
-    restore_journal.finish(data)
+    place = RestorePlace(data=data, db_path=db_path, index=index)
+    restore_journal.finish(place)
     source = sources.open_backup(backup)
     manifest = source.manifest
     if manifest.schema > schema.VERSION:
@@ -62,8 +68,8 @@ def restore(
         raise StorageFailed(f"{exc} (nothing was restored)") from exc
     for each in (data, db_path.parent):
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in each.glob(f"{_STAGING}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for left in each.glob(f"{STAGING}{'[0-9a-f]' * 8}"):
+            remove_tree(left, ignore_errors=True)
     free = shutil.disk_usage(db_path.parent).free
     if free < manifest.size_bytes + SPARE_BYTES:
         raise StorageFailed(
@@ -71,8 +77,7 @@ def restore(
             f" {db_path.parent}"
         )
     mark = secrets.token_hex(4)
-    staged = dict.fromkeys(manifest.parts, data / f"{_STAGING}{mark}")
-    staged[backups.DB] = db_path.parent / f"{_STAGING}{mark}"
+    staged = {part: place.find_root(part) / f"{STAGING}{mark}" for part in manifest.parts}
     try:
         for root in set(staged.values()):
             root.mkdir(mode=0o700)
@@ -87,18 +92,21 @@ def restore(
         for root in set(staged.values()):
             sync_tree(root)
         aside = _aside(data)
-        moves = [
-            move
+        moved = [each for part in manifest.parts for each in _list_moved(staged[part], part)]
+        cleared = [
+            part
             for part in manifest.parts
-            for move in _moves(staged[part] / part, part, data, db_path, aside)
+            if part != backups.SPOOL and not (staged[part] / part).exists()
         ]
-        moves.append(RestoreMove(staged="", target=str(index), aside=str(aside / "index")))
-        restore_journal.write(data, moves)
+        plan = RestorePlan(
+            mark=mark, aside=aside.name, staged=tuple(moved), cleared=(*cleared, INDEX)
+        )
+        restore_journal.write(data, plan)
     except BaseException:
         for root in set(staged.values()):
-            shutil.rmtree(root, ignore_errors=True)
+            remove_tree(root, ignore_errors=True)
         raise
-    restore_journal.finish(data)
+    restore_journal.finish(place)
     return RestoreResult(
         manifest=manifest,
         source=str(source.path),
@@ -107,24 +115,12 @@ def restore(
     )
 
 
-def _moves(
-    staged: Path, part: str, data: Path, db_path: Path, aside: Path
-) -> Iterator[RestoreMove]:
-    """Yield the moves of a part. The spool is added to: hooks left there are in no store yet,
-    and recording them twice is harmless."""
+def _list_moved(root: Path, part: str) -> list[str]:
+    """List what is moved of a staged part. The spool is added to: hooks left there are in no store
+    yet, and recording them twice is harmless."""
     if part == backups.SPOOL:
-        for each in sorted(staged.glob("*.json")):
-            yield RestoreMove(
-                staged=str(each),
-                target=str(data / part / each.name),
-                aside=str(aside / part / each.name),
-            )
-        return
-    yield RestoreMove(
-        staged=str(staged) if staged.exists() else "",
-        target=str(db_path if part == backups.DB else data / part),
-        aside=str(aside / part),
-    )
+        return [f"{part}/{each.name}" for each in sorted((root / part).glob("*.json"))]
+    return [part] if (root / part).exists() else []
 
 
 def _complete_repository(folder: Path) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import glob
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from agent_memory.features.backups.model.backups import BackupFile, Manifest, Sn
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.durable import make_folder, sync_folder, sync_tree, write_atomic
+from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine
 
@@ -43,7 +43,7 @@ class DataSnapshots:
     def clean(self) -> None:
         """Remove what a killed backup left beside the store."""
         for each in self.db_path.parent.glob(f"{self._staging_name()}*"):
-            shutil.rmtree(each, ignore_errors=True)
+            remove_tree(each, ignore_errors=True)
 
     def create(self, target: str, /, *, on_progress: Callable[[int], None]) -> Snapshot:
         """Create a snapshot in a folder, or in an archive where the name ends like one.
@@ -83,7 +83,7 @@ class DataSnapshots:
         dying = path.with_name(f"{INCOMPLETE}{snapshot.manifest.store[:8]}-{secrets.token_hex(4)}")
         try:
             path.rename(dying)
-            shutil.rmtree(dying)
+            remove_tree(dying)
         except OSError as exc:
             raise StorageFailed(f"cannot remove {path}: {exc.strerror}") from exc
 
@@ -105,7 +105,7 @@ class DataSnapshots:
         with self._stage(on_progress) as (staged, store):
             mark = f"{INCOMPLETE}{store[:8]}-"
             for each in folder.glob(f"{mark}*"):  # of a backup that was killed
-                shutil.rmtree(each, ignore_errors=True)
+                remove_tree(each, ignore_errors=True)
             work = folder / f"{mark}{secrets.token_hex(4)}"
             work.mkdir(mode=0o700)
             try:
@@ -124,7 +124,7 @@ class DataSnapshots:
                 work.rename(final)
                 sync_folder(folder)
             except BaseException:
-                shutil.rmtree(work, ignore_errors=True)
+                remove_tree(work, ignore_errors=True)
                 raise
         return Snapshot(path=str(final), manifest=manifest, new_bytes=filling.copied_bytes)
 
@@ -152,7 +152,7 @@ class DataSnapshots:
                 sync_folder(target.parent)
             finally:
                 draft.unlink(missing_ok=True)
-                shutil.rmtree(work, ignore_errors=True)
+                remove_tree(work, ignore_errors=True)
         return Snapshot(path=str(target), manifest=manifest, new_bytes=target.stat().st_size)
 
     @contextlib.contextmanager
@@ -173,7 +173,7 @@ class DataSnapshots:
                 _, store = schema.read_header(reader.get)
             yield staged, store
         finally:
-            shutil.rmtree(staged, ignore_errors=True)
+            remove_tree(staged, ignore_errors=True)
 
     def _copy_spool(self, data: Path, staged: Path) -> None:
         for path in files.regular_files(data, backups.SPOOL):
@@ -268,7 +268,7 @@ class _SnapshotBuilder:
 
     def discard(self, repository: str) -> None:
         """Remove a repository's files, to start it again."""
-        shutil.rmtree(self.root / repository, ignore_errors=True)
+        remove_tree(self.root / repository, ignore_errors=True)
         for path in [each for each in self.placed if each.startswith(f"{repository}/")]:
             del self.placed[path]
 

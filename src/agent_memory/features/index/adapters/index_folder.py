@@ -1,17 +1,23 @@
 """The folder in which the indexes of one store are kept."""
 
 import os
-import shutil
+import re
 from pathlib import Path
 
 import structlog
 
 from agent_memory.platform import durable
 from agent_memory.platform.files import read_regular
+from agent_memory.platform.removing import remove_tree
 
 log = structlog.get_logger()
 
 MARK = "store"  # names the store that the indexes were made from
+# What the indexes, and a database of theirs, are made of.
+OURS = re.compile(
+    r"store|anchor|(?:lexical|vectors)(?:\..+)?|CURRENT|IDENTITY|LOCK|LOG.*|MANIFEST-\d+"
+    r"|OPTIONS-\d+|\d+\.(?:log|sst|blob)"
+)
 
 
 def prepare(folder: Path, identity: str) -> None:
@@ -33,10 +39,9 @@ def empty(folder: Path) -> None:
         folder.unlink()
         return
     for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        if folder.is_symlink() and not OURS.fullmatch(path.name):
+            continue  # on the other disk, it may be someone else's
+        remove_tree(path)
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -20,7 +20,6 @@ place of BM25.
 
 import hashlib
 import json
-import shutil
 import struct
 import sys
 import threading
@@ -50,6 +49,7 @@ from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import MAX_MILLIS, USER, Millis
 from agent_memory.kernel.status import IndexStats
 from agent_memory.kernel.text import analysis
+from agent_memory.platform.removing import remove_tree
 
 log = structlog.get_logger()
 
@@ -96,7 +96,7 @@ class TantivyIndex:
             self._index = self._guard(self._read)
             return
         for left in (self._beside("fresh"), self._beside("old")):
-            shutil.rmtree(left, ignore_errors=True)
+            remove_tree(left, ignore_errors=True)
         self._index = self._open_index()
 
     def cursor(self) -> int | None:
@@ -297,7 +297,7 @@ class TantivyIndex:
             self._path.rename(old)
             self._beside("fresh").rename(self._path)
             self._index = self._open_index()
-            shutil.rmtree(old)
+            remove_tree(old)
         except OSError as exc:
             raise IndexFailed(f"lexical index: {exc}") from exc
 
@@ -305,7 +305,7 @@ class TantivyIndex:
         fresh, self._fresh = self._fresh, None
         if fresh is not None:
             fresh.close()
-            shutil.rmtree(self._beside("fresh"), ignore_errors=True)
+            remove_tree(self._beside("fresh"), ignore_errors=True)
 
     def _beside(self, name: str) -> Path:
         return self._path.with_name(f"{self._path.name}.{name}")
@@ -348,7 +348,7 @@ class TantivyIndex:
 
     def _clear_folder(self, reason: str) -> None:
         log.warning("lexical.unusable", reason=reason)
-        shutil.rmtree(self._path)
+        remove_tree(self._path)
         self._path.mkdir(mode=0o700)
         self._damaged = False
 

@@ -6,7 +6,6 @@ events that are left, and the rest is derived again.
 """
 
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.progress import OnCount
 from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
 from agent_memory.platform import durable
+from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import (
     codec,
     damage,
@@ -84,7 +84,7 @@ def finish(path: Path) -> None:
         fresh.rename(path)
         durable.sync_folder(path.parent)
     for left in (fresh, old, _sibling_path(path, _REBUILT)):
-        shutil.rmtree(left, ignore_errors=True)
+        remove_tree(left, ignore_errors=True)
 
 
 def _repair(path: Path, now: Millis, on_progress: OnCount) -> StoreRepair:
@@ -152,7 +152,7 @@ def _describe_family(family: str, gaps: list[Gap]) -> Damage:
 def _rebuild(path: Path) -> Path:
     """Copy a store that cannot be opened, rebuilding it from its sound tables and its logs."""
     copy = _sibling_path(path, _REBUILT)
-    shutil.rmtree(copy, ignore_errors=True)
+    remove_tree(copy, ignore_errors=True)
     copy.mkdir(mode=0o700)
     for each in _files(path):
         damage.copy(each, copy / each.name)
@@ -196,7 +196,7 @@ def _read_all(path: Path, on_progress: OnCount) -> tuple[int, tuple[Gap, ...]]:
 
 def _copy_readable(path: Path, fresh: Path, on_progress: OnCount) -> Path:
     """Build a new store from every row that can be read."""
-    shutil.rmtree(fresh, ignore_errors=True)
+    remove_tree(fresh, ignore_errors=True)
     source, target = RocksEngine(path, read_only=True), RocksEngine(fresh)
     try:
         rows = 0

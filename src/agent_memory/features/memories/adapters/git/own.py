@@ -3,7 +3,6 @@ their notes can be merged."""
 
 import contextlib
 import re
-import shutil
 from pathlib import Path
 
 import pygit2
@@ -12,6 +11,7 @@ from pygit2.enums import ObjectType
 
 from agent_memory.features.memories.adapters.git.torn_objects import TornObjects
 from agent_memory.platform import durable
+from agent_memory.platform.removing import remove_tree
 
 MAIN = "refs/heads/main"
 OWNER_ONLY = 0o700
@@ -40,7 +40,7 @@ def _make_draft(path: Path) -> Path:
     """Make a new repository beside `path`, all of it synced to disk."""
     draft = path.with_name(f".{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(draft)
+        remove_tree(draft)
     pygit2.init_repository(draft, bare=True, initial_head="main")
     draft.chmod(OWNER_ONLY)
     _commit(draft)
@@ -90,4 +90,4 @@ def _mend(path: Path, torn: TornObjects) -> None:
     if not _is_sound(path):
         (draft / MAIN).replace(main)
     durable.sync_tree(path)
-    shutil.rmtree(draft)
+    remove_tree(draft)

@@ -1,7 +1,6 @@
 """Find the repository of a folder, and manage our own repositories."""
 
 import re
-import shutil
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +27,7 @@ from agent_memory.features.memories.model.projects import CloneInfo, RepositoryI
 from agent_memory.kernel.errors import GitFailed, InvalidInput
 from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Worker
+from agent_memory.platform.removing import remove_tree
 
 SCRATCH = "scratch"
 TORN = "torn-objects"  # in the data folder: git objects that a crash left incomplete
@@ -139,7 +139,7 @@ class GitRepositories:
     def tidy(self) -> None:
         """Remove the working files of git that a killed process left. Only for a process that has
         the data folder to itself."""
-        shutil.rmtree(self._remotes.scratch, ignore_errors=True)
+        remove_tree(self._remotes.scratch, ignore_errors=True)
 
     def close(self) -> None:
         """Stop git processes that wait for a remote."""
