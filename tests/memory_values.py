@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, Memory, MemoryStatus
 from agent_memory.features.memories.model.name_changes import NameChange
-from agent_memory.kernel.ids import USER, Domain, Millis
+from agent_memory.kernel.ids import MAX_STATED_MILLIS, USER, Domain, Millis
 
 PROJECT = Domain("project:shop")
 
@@ -51,7 +51,7 @@ tags = st.frozensets(
     .filter(bool),
     max_size=4,
 )
-times = st.integers(0, 9_999_999_999_000).map(Millis)
+times = st.integers(0, MAX_STATED_MILLIS).map(Millis)
 references = st.builds(
     lambda namespace, name, index: f"{namespace}:{name}:{index}",
     namespaces,

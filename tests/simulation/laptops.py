@@ -120,6 +120,7 @@ class TeamParts:
     receiving: type[Receiving] = Receiving
     merger: type[MemoryMerger] = MemoryMerger
     state: type[StoredUpstream] = StoredUpstream
+    ahead_ms: int = 0  # of the clock of the first laptop
 
 
 class SimpleEraser:
@@ -347,6 +348,7 @@ class SimulatedLaptop(Machine):
         parts: TeamParts,
     ) -> None:
         skew = world.dice.randrange(-90_000, 90_000)
+        skew = parts.ahead_ms if parts.ahead_ms and name == LAPTOPS[0][0] else skew
         super().__init__(SimulatedClock(skew_ms=skew, shared=world.clock), parts)
         self.world, self.name, self.person = world, name, person
         self.project, self.shop = project, Domain(f"project:{project}")

@@ -14,7 +14,7 @@ from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.features.upstream.model.erasures import AskedErasure
 from agent_memory.features.upstream.model.merging import FactTombstone
-from agent_memory.features.upstream.model.records import SharedRecord
+from agent_memory.features.upstream.model.records import LoweredRecord, RecordBatch, SharedRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import Origin, TeamServer
 from agent_memory.features.upstream.services.forwarding import Check, Forwarding
@@ -22,7 +22,7 @@ from agent_memory.features.upstream.services.merging import MemoryMerger
 from agent_memory.features.upstream.services.outgoing import OutgoingRecords
 from agent_memory.features.upstream.services.receiving import Receiving, Sender
 from agent_memory.kernel.ids import EventId, MemoryKey, Millis
-from tests.simulation.laptops import TeamParts, simulate
+from tests.simulation.laptops import HOUR_MS, TeamParts, simulate
 from tests.simulation.seeds import assert_found, assert_replays, run_new_seeds, run_seeds
 
 SEEDS = 26  # the last one notices that the server was restored
@@ -37,6 +37,10 @@ def test_all_sides_agree() -> None:
     faults |= {"restored", "restoration noticed"}
     acts = {"forgotten event", "forgotten memory", "removed fact", "scope changed"}
     assert not (faults | acts) - met.keys()
+
+
+def test_a_clock_that_is_an_hour_ahead_does_not_divide_them() -> None:
+    run_seeds(lambda seed: simulate(seed, TeamParts(ahead_ms=HOUR_MS)), range(10))
 
 
 def test_a_seed_replays_exactly() -> None:
@@ -76,6 +80,13 @@ class EagerPull(Forwarding):
                 self._apply(change, scope, page.people)
             if not page.more or page.next == before:
                 return
+
+
+class KeepsItsTimes(Forwarding):
+    """Does not take over the times that the server gave its records."""
+
+    def _adopt_times(self, _lowered: LoweredRecord, _sent: RecordBatch) -> None:
+        pass
 
 
 class NoAlias(Receiving):
@@ -157,6 +168,7 @@ class ForgetfulLedger(StoredUpstream):
         (TeamParts(forwarding=EagerCursor), 0),
         (TeamParts(forwarding=EagerPull), 0),
         (TeamParts(outgoing=Leaking), 0),
+        (TeamParts(forwarding=KeepsItsTimes, ahead_ms=HOUR_MS), 0),
         (TeamParts(receiving=NoAlias), 0),
         (TeamParts(receiving=SharedIds), 0),
         (TeamParts(merger=Overwriting), 0),
@@ -166,7 +178,7 @@ class ForgetfulLedger(StoredUpstream):
         (TeamParts(state=ForgetfulLedger), 23),
     ],
     ids=[
-        *("cursor", "pull", "leak", "alias", "ids", "merge", "forgetting", "tombstones"),
+        *("cursor", "pull", "leak", "clock", "alias", "ids", "merge", "forgetting", "tombstones"),
         *("receipts", "repeated forgettings"),
     ],
 )

@@ -29,6 +29,8 @@ from agent_memory.features.operations.adapters.audit_store import StoredAudit
 from agent_memory.features.operations.adapters.cron import CronScheduler, ScheduledJob
 from agent_memory.features.operations.adapters.job_store import StoredJobs
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.adapters.revoked_keys import FILE as REVOKED_KEYS
+from agent_memory.features.operations.adapters.revoked_keys import RevokedKeyFile
 from agent_memory.features.operations.model.audit import AuditEntry
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
@@ -72,7 +74,7 @@ def build_operations(
 ) -> OperationsFeature:
     settings, jobs = platform.settings, Jobs(scheduler=scheduler, leadership=platform.leadership)
     audit = _build_audit(platform)
-    keys = StoredKeyRing(platform.store)
+    keys = StoredKeyRing(platform.store, RevokedKeyFile(platform.folders.data / REVOKED_KEYS))
     if platform.sharing is not None:
         platform.sharing.marks.listen(families.ACCESS_KEYS, keys.refresh_soon)
     clean = build_secrets.build_strict_cleaner(settings.security)

@@ -237,16 +237,16 @@ def _check_remote(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     if not isinstance(status, dict) or not status.get("url"):
         return
     name = str(status.get("name", ""))
+    if waiting := status.get("to_erase"):
+        text = f"{waiting:,} records are to be erased, because another machine asked for it"
+        yield _warning("team", text, "memory team waiting")
+    if new := status.get("new_keys"):
+        text = f"{name} has new keys in your name: {', '.join(new[:5])}"
+        yield _warning("team", text, "memory team keys")
     if not status.get("has_key"):
         yield _warning("team", f"there is no key for {name}", "memory remote login")
     elif error := status.get("last_error"):
         yield _warning("team", f"nothing is exchanged with {name}: {error}", "memory remote status")
-    elif waiting := status.get("to_erase"):
-        text = f"{waiting:,} records are to be erased, because another machine asked for it"
-        yield _warning("team", text, "memory team waiting")
-    elif status.get("new_keys"):
-        text = f"{name} has new keys in your name: {', '.join(status['new_keys'][:5])}"
-        yield _warning("team", text, "memory team keys")
     elif refused := status.get("refused"):
         yield _warning("team", f"{name} refused {refused:,} records", "memory remote status")
     else:

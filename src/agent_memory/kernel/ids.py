@@ -6,6 +6,8 @@ from typing import NamedTuple, NewType
 
 Millis = NewType("Millis", int)  # Unix milliseconds
 MAX_MILLIS = 9_999_999_999_999  # 13 digits: keys are zero-padded to that width
+# The latest time of an edit that comes from elsewhere: later edits here need a later one.
+MAX_STATED_MILLIS = MAX_MILLIS - 1_000_000_000
 
 EventId = NewType("EventId", str)
 SessionId = NewType("SessionId", str)

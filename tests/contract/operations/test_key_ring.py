@@ -1,5 +1,6 @@
 """The KeyRing port over every engine, and what the service that uses it promises."""
 
+import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -10,10 +11,11 @@ import pytest
 
 from agent_memory.features.operations.adapters import key_ring
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.adapters.revoked_keys import RevokedKeyFile
 from agent_memory.features.operations.ports import KeyRing
 from agent_memory.features.operations.services.access import Access
 from agent_memory.kernel.access import OWNER, AccessKey, Principal, Role, hash_secret
-from agent_memory.kernel.errors import InvalidInput, NotFound
+from agent_memory.kernel.errors import InvalidInput, NotFound, StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.ports import OrderedStore
@@ -21,6 +23,7 @@ from agent_memory.platform.store import codec, families
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
+from tests.command_runner import wait_until
 from tests.memory_engine import MemoryEngine
 
 BEYOND_ALL_KEYS = b"\xff" * 8
@@ -51,8 +54,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OrderedSto
 
 
 @pytest.fixture
-def ring(store: OrderedStore) -> KeyRing:
-    return StoredKeyRing(store)
+def ring(store: OrderedStore, revoked: RevokedKeyFile) -> KeyRing:
+    return StoredKeyRing(store, revoked)
+
+
+@pytest.fixture
+def revoked(tmp_path: Path) -> RevokedKeyFile:
+    return RevokedKeyFile(tmp_path / "revoked-keys")
 
 
 @pytest.fixture
@@ -111,26 +119,64 @@ class TestKeyRing:
         assert len(ring.list_keys()) == 10_000
 
     def test_it_follows_itself_and_finds_all_again_when_opened_anew(
-        self, ring: KeyRing, store: OrderedStore
+        self, revoked: RevokedKeyFile, ring: KeyRing, store: OrderedStore
     ) -> None:
         ring.list_keys()
         for name in ("a", "b", "c"):
             ring.add(key(name, name))
         ring.remove("b")
-        again = StoredKeyRing(store)
+        again = StoredKeyRing(store, revoked)
         assert set(ring.list_keys()) == set(again.list_keys()) == {key("a", "a"), key("c", "c")}
 
-    def test_many_hands_at_once_lose_nothing(self, ring: KeyRing, store: OrderedStore) -> None:
+    def test_many_hands_at_once_lose_nothing(
+        self, revoked: RevokedKeyFile, ring: KeyRing, store: OrderedStore
+    ) -> None:
         def change(hand: int) -> None:
             for number in range(5):
-                assert ring.add(key(f"{hand}-{number}"))
+                name = f"{hand}-{number}"
+                assert ring.add(key(name, name))
             assert ring.remove(f"{hand}-0")
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(change, range(4)))
         wanted = {f"{hand}-{number}" for hand in range(4) for number in range(1, 5)}
         assert {each.name for each in ring.list_keys()} == wanted
-        assert {each.name for each in StoredKeyRing(store).list_keys()} == wanted
+        assert {each.name for each in StoredKeyRing(store, revoked).list_keys()} == wanted
+
+
+def test_a_revoked_key_does_not_come_back_with_an_older_store(
+    store: OrderedStore, revoked: RevokedKeyFile
+) -> None:
+    ring = StoredKeyRing(store, revoked)
+    for name in ("laptop", "desk"):
+        assert ring.add(key(name, name))
+    row = store.get(families.ACCESS_KEYS, b"key:laptop")
+    assert row is not None
+    assert ring.remove("laptop")
+    # As a restored dump has it, also for a daemon that is not this one.
+    store.submit([Batch((Put(families.ACCESS_KEYS, b"key:laptop", row),))]).result()
+    again = StoredKeyRing(store, RevokedKeyFile(revoked.path))
+    assert [each.name for each in again.list_keys()] == ["desk"]
+    assert store.get(families.ACCESS_KEYS, b"key:laptop") is None
+    assert stat.S_IMODE(revoked.path.stat().st_mode) == 0o600
+
+
+def test_what_another_daemon_revoked_is_noted_here(
+    store: OrderedStore, revoked: RevokedKeyFile, tmp_path: Path
+) -> None:
+    here = StoredKeyRing(store, revoked)
+    assert here.add(key("laptop"))
+    assert StoredKeyRing(store, RevokedKeyFile(tmp_path / "there")).remove("laptop")
+    here.refresh_soon()
+    wait_until(lambda: revoked.list_digests() == {key("laptop").digest}, "it is noted")
+
+
+def test_a_damaged_list_of_revoked_keys_admits_nobody(
+    store: OrderedStore, revoked: RevokedKeyFile
+) -> None:
+    revoked.path.write_text("odd\n")
+    with pytest.raises(StorageFailed):
+        StoredKeyRing(store, revoked).list_keys()
 
 
 class TestAccess:
@@ -199,11 +245,15 @@ class TestAccess:
         assert [part for part in held if secret in part] == []
 
 
-def test_keys_outlive_the_process_and_their_secrets_are_in_no_file(tmp_path: Path) -> None:
+def test_keys_outlive_the_process_and_their_secrets_are_in_no_file(
+    revoked: RevokedKeyFile, tmp_path: Path
+) -> None:
     first = RocksEngine(tmp_path)
     store = opened(first)
     secret = "am_a-secret-like-no-other-bytes"  # noqa: S105
-    made = Access(keys=StoredKeyRing(store), clock=TickingClock(), new_secret=lambda: secret)
+    made = Access(
+        keys=StoredKeyRing(store, revoked), clock=TickingClock(), new_secret=lambda: secret
+    )
     made.create("name")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     in_the_log = [path for path in files if b"name" in path.read_bytes()]
@@ -215,7 +265,9 @@ def test_keys_outlive_the_process_and_their_secrets_are_in_no_file(tmp_path: Pat
 
     again = opened(RocksEngine(tmp_path))
     try:
-        kept = Access(keys=StoredKeyRing(again), clock=TickingClock(), new_secret=lambda: "")
+        kept = Access(
+            keys=StoredKeyRing(again, revoked), clock=TickingClock(), new_secret=lambda: ""
+        )
         found = kept.check(secret)
         assert found is not None
         assert found.name == "name"
@@ -224,31 +276,41 @@ def test_keys_outlive_the_process_and_their_secrets_are_in_no_file(tmp_path: Pat
 
 
 class TestKeysOfPeople:
-    def test_they_keep_their_holder_role_and_projects(self, store: OrderedStore) -> None:
+    def test_they_keep_their_holder_role_and_projects(
+        self, revoked: RevokedKeyFile, store: OrderedStore
+    ) -> None:
         principal = Principal(person="ada", role=Role.WRITER, projects=frozenset({"web", "shop"}))
         made = Access(
-            keys=StoredKeyRing(store), clock=TickingClock(), new_secret=lambda: "am_x", team=True
+            keys=StoredKeyRing(store, revoked),
+            clock=TickingClock(),
+            new_secret=lambda: "am_x",
+            team=True,
         )
         made.create("laptop", principal)
-        (found,) = StoredKeyRing(store).list_keys()
+        (found,) = StoredKeyRing(store, revoked).list_keys()
         assert found.principal == principal
         assert made.knows(found)
         made.revoke("laptop")
         made.create("laptop", Principal(person="ada", role=Role.READER))
         assert not made.knows(found)  # the same name has other rights now
 
-    def test_a_row_of_an_earlier_version_is_the_owners(self, store: OrderedStore) -> None:
+    def test_a_row_of_an_earlier_version_is_the_owners(
+        self, revoked: RevokedKeyFile, store: OrderedStore
+    ) -> None:
         row = codec.encode_key(msgspec.msgpack.encode((b"digest", 7)))
         store.submit([Batch((Put(families.ACCESS_KEYS, b"key:old", row),))]).result()
-        (found,) = StoredKeyRing(store).list_keys()
+        (found,) = StoredKeyRing(store, revoked).list_keys()
         assert (found.name, found.person, found.principal) == ("old", "", OWNER)
 
     def test_a_team_has_no_keys_without_a_person_and_others_none_with_one(
-        self, store: OrderedStore
+        self, revoked: RevokedKeyFile, store: OrderedStore
     ) -> None:
         for team, principal in ((True, OWNER), (False, Principal(person="ada"))):
             access = Access(
-                keys=StoredKeyRing(store), clock=TickingClock(), new_secret=lambda: "", team=team
+                keys=StoredKeyRing(store, revoked),
+                clock=TickingClock(),
+                new_secret=lambda: "",
+                team=team,
             )
             with pytest.raises(InvalidInput):
                 access.create("name", principal)

@@ -30,7 +30,15 @@ from agent_memory.kernel.errors import InvalidInput, NotFound, RemoteUnavailable
 from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
 from tests.command_runner import Home, wait_until
 from tests.memory_values import memory
-from tests.simulation.laptops import SimulatedClock, TeamHub, TeamParts, TeamWorld, Wire
+from tests.simulation.laptops import (
+    HOUR_MS,
+    START_MS,
+    SimulatedClock,
+    TeamHub,
+    TeamParts,
+    TeamWorld,
+    Wire,
+)
 from tests.team_laptops import TeamServerHome
 
 SCOPE = SharedScope(frozenset({"shop", USER}))
@@ -68,7 +76,7 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
 
             yield over_http
             return
-        hub = TeamHub(SimulatedClock(), TeamParts())
+        hub = TeamHub(SimulatedClock(at_ms=START_MS + HOUR_MS), TeamParts())
         stack.callback(hub.store.close)
         world = TeamWorld(0, random.Random(0), SimulatedClock(), trouble=0.0)
         yield lambda person: ErasingWire(world, hub, person, lambda: True)

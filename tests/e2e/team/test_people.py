@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -546,3 +547,23 @@ class TestAfterARestart:
         assert "this memory is a team's" in answer.errors
         server.home.configure(CONFIG.replace("true", "false"))  # it is theirs alone now
         server.home.serve()
+
+
+@pytest.mark.rocksdb("restores a copy of the store")
+def test_a_restored_copy_of_the_store_revives_no_revoked_key() -> None:
+    with Home() as home:
+        home.configure(CONFIG)
+        leaver = TeamServer(home).create("leaver")
+        home.stop()
+        copy = home.folder / "copy-of-the-store"
+        shutil.copytree(home.data / "db", copy)
+        server = TeamServer(home)
+        server.revoke("leaver")
+        home.stop()
+        shutil.rmtree(home.data / "db")
+        copy.rename(home.data / "db")
+        again = TeamServer(home).caller("leaver", leaver.secret)
+        assert "unknown or revoked" in again.get("/api/v1/search/", query="x")
+        assert again.status == UNAUTHORIZED
+        assert home.run("memory-daemon", "token", "list").text.strip() == "No keys."
+        assert "keys.revoked_again" in home.log()

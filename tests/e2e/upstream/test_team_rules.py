@@ -209,6 +209,7 @@ class TestLimitedKey:
             "known": 1,
             "refused": [],
             "receipt": 0,
+            "lowered": [],
         }
         assert server.find_event("web-2@ada") is not None
         stone = build_stone("Herons sleep at noon", "project:web")
@@ -342,3 +343,43 @@ def test_a_key_that_someone_else_makes_in_your_name_is_shown_to_you(team: Team) 
     assert ada.sync()["new_keys"] == []
     log = server.web.ask(path="/api/v1/audit/", key=admin, params={"target": "spy"}).json()
     assert any(each["person"] == "root" for each in log["entries"])
+
+
+def test_what_a_client_says_of_time_is_not_later_than_now(team: Team) -> None:
+    server, ada, bob = team
+    for laptop, person in ((ada, "ada"), (bob, "bob")):
+        laptop.log_in(server.create_key(person))
+        laptop.share("work")
+    name = capture(bob, "The ostrich gate opens at nine")
+    for laptop in (bob, ada):
+        laptop.sync()
+    key = server.create_key("ada")
+    last = 9_999_999_999_999
+    changes = server.web.ask(
+        path="/api/v1/upstream/changes/", key=key, params={"project": ["work"], "limit": 500}
+    ).json()["changes"]
+    live = next(each["record"] for each in changes if "ostrich" in json.dumps(each))
+    ahead = dict(live, status="archived", updated_ms=last)
+    fact = build_fact("project:work", "gate") | {"valued_ms": now_ms() + 3_600_000}
+    answer = send(server, key, memories=[ahead], facts=[fact])
+    assert answer["refused"] == []
+    lowered = {each["kind"]: each["record"] for each in answer["lowered"]}
+    assert lowered["memory"]["updated_ms"] <= now_ms()
+    assert lowered["fact"]["valued_ms"] <= now_ms()
+    # Sending it again does not make it newer.
+    again = send(server, key, memories=[ahead], facts=[fact])
+    assert (again["taken"], again["known"]) == (0, 2)
+    bob.sync()
+    assert bob.memory.show(name)["status"] == "archived"
+    assert capture(bob, "The ostrich gate opens at nine") == name  # which makes it active again
+    bob.state_fact("project:work", "gate", "nine")
+    for laptop in (bob, ada, bob):
+        laptop.sync()
+    for laptop in (ada, bob):
+        assert laptop.memory.show(name)["status"] == "active"
+        assert (laptop.find_fact(fact["id"]) or {})["value"] == "nine"
+    event = build_event("ahead-1", "work") | {"timestamp_ms": last}
+    assert send(server, key, events=[event])["taken"] == 1
+    stored = server.find_event("ahead-1@ada")
+    assert stored is not None
+    assert stored["timestamp_ms"] <= now_ms()

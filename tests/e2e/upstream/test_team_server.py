@@ -342,7 +342,7 @@ class TestForgetting:
         key = json.loads((one.home.data / "remote-key").read_text())["key"]
         body = {"events": [event], "projects": {"shop": get_repository("shop")}}
         again = server.web.ask("POST", RECORDS, key=key, json=body)
-        assert again.json() == {"taken": 0, "known": 1, "refused": [], "receipt": 0}
+        assert again.json() == {"taken": 0, "known": 1, "refused": [], "receipt": 0, "lowered": []}
         assert find_event(server, "gull-1@ada") is None
 
 

@@ -18,6 +18,7 @@ from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.store.committer import CommittedStore
 from tests.memory_engine import MemoryEngine
+from tests.revoked_keys import RevokedInMemory
 
 OWN_UID, OTHER_UID = 1000, 1001
 SERVER = Address.parse("127.0.0.1", 50051)
@@ -45,7 +46,11 @@ def table() -> Table:
 @pytest.fixture
 def keys() -> BearerGuard:
     store = CommittedStore(MemoryEngine(), watch=_unexpected)
-    access = Access(keys=StoredKeyRing(store), clock=SystemClock(), new_secret=lambda: "am_right")
+    access = Access(
+        keys=StoredKeyRing(store, RevokedInMemory()),
+        clock=SystemClock(),
+        new_secret=lambda: "am_right",
+    )
     access.create("default")
     return BearerGuard(access)
 

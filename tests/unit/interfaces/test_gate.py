@@ -21,6 +21,7 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.store.committer import CommittedStore
 from tests.memory_engine import MemoryEngine
+from tests.revoked_keys import RevokedInMemory
 
 SECRET = "am_the-secret-of-alice"  # noqa: S105
 HOST = "localhost:8000"
@@ -93,7 +94,7 @@ class Door:
         secrets = count(2)
         names = iter([SECRET])
         self.access = Access(
-            keys=StoredKeyRing(self.store),
+            keys=StoredKeyRing(self.store, RevokedInMemory()),
             clock=self.clock,
             new_secret=lambda: next(names, f"am_{next(secrets)}"),
         )

@@ -350,6 +350,10 @@ class Tombstones(Protocol):
         """Store a tombstone and list it as a change. False: its scope has one that is as late."""
         ...
 
+    def lower_fact_tombstone(self, tombstone: FactTombstone, /) -> None:
+        """Give the tombstone of this scope an earlier time. It is no change for others."""
+        ...
+
     def list_fact_tombstones(self, after: str, /, *, limit: int) -> list[FactTombstone]:
         """Return the tombstones of the next `limit` facts, in the order of their ids."""
         ...

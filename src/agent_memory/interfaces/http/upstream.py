@@ -170,6 +170,13 @@ class SentOutcome(ResponseModel):
     known: int
     refused: list[RefusedRecord]
     receipt: Receipt
+    lowered: Annotated[
+        list[Object],
+        Field(
+            description="Memories and facts whose times were later than the server's, as changes"
+            " with the times that they have there: take those over."
+        ),
+    ]
 
 
 class TeamChanges(ResponseModel):
@@ -312,6 +319,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
                     for each in outcome.refused
                 ],
                 "receipt": outcome.receipt,
+                "lowered": [records.encode_change(each, {}) for each in outcome.lowered],
             }
 
         return answers.render_json(await run(take))

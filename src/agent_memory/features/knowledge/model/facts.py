@@ -90,8 +90,15 @@ def apply_claim(fact: Fact | None, claim: Claim, at: Millis) -> tuple[Fact, Form
     if fact.value == claim.value:
         return _confirm_fact(fact, claim, at), None
     fact_type = claim.fact_type or fact.fact_type
-    changed, former = replace_value(fact, claim.value, at, fact_type, claim.confidence)
+    later = find_later(fact, at)
+    changed, former = replace_value(fact, claim.value, later, fact_type, claim.confidence)
     return replace(changed, session_id=claim.session_id, event_id=claim.event_id), former
+
+
+def find_later(fact: Fact, at: Millis) -> Millis:
+    """Return the time of a new value: after that of the present one, which may come from a clock
+    that is ahead. Otherwise the new value would lose against it elsewhere."""
+    return Millis(max(at, fact.valued_ms + 1))
 
 
 def replace_value(

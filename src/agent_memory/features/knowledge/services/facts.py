@@ -71,7 +71,8 @@ class Facts:
                 value = clean_value(known.key, value, self.secrets)
             if value is not None and value != known.value:
                 fact, former = facts.replace_value(
-                    known, value, now, fact_type, correction.confidence
+                    *(known, value, facts.find_later(known, now), fact_type),
+                    correction.confidence,
                 )
             else:
                 sure = correction.confidence

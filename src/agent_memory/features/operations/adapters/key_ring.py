@@ -6,6 +6,7 @@ import threading
 import msgspec
 import structlog
 
+from agent_memory.features.operations.ports import RevokedKeys
 from agent_memory.kernel.access import AccessKey, Role
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
@@ -56,10 +57,14 @@ _MOST = 10_000
 
 class StoredKeyRing:
     """The keys of a store. Use one per store: it reads the keys once and follows its own changes;
-    call `refresh_soon` when others have changed them."""
+    call `refresh_soon` when others have changed them.
 
-    def __init__(self, store: OrderedStore) -> None:
+    What was revoked stays revoked, even if the store is restored from an older copy.
+    """
+
+    def __init__(self, store: OrderedStore, revoked: RevokedKeys) -> None:
         self._store = store
+        self._revoked = revoked
         self._changing = threading.Lock()
         self._known: tuple[AccessKey, ...] | None = None  # replaced whole, so reads need no lock
 
@@ -93,6 +98,8 @@ class StoredKeyRing:
             stored = self._store.get(families.ACCESS_KEYS, place)
             if stored is None:
                 return False
+            # First: a crash in between leaves a key that is refused.
+            self._revoked.add([decode_access_key(name, stored).digest])
             batch = Batch(
                 (Delete(families.ACCESS_KEYS, place),),
                 (Equals(families.ACCESS_KEYS, place, stored),),
@@ -109,7 +116,11 @@ class StoredKeyRing:
     def _refresh(self) -> None:
         with self._changing:
             try:
+                before = {key.digest for key in self._known or ()}
                 self._known = self._load()
+                gone = before - {key.digest for key in self._known}
+                if gone:  # revoked on another daemon
+                    self._revoked.add(gone)
             except StorageFailed as exc:
                 log.warning("keys.not_read", error=str(exc))
                 self._known = None  # one may be revoked: the next request reads them
@@ -121,7 +132,14 @@ class StoredKeyRing:
 
     def _load(self) -> tuple[AccessKey, ...]:
         rows = self._store.scan(families.ACCESS_KEYS, _PREFIX, keys.end_of(_PREFIX), limit=_MOST)
-        return tuple(decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows)
+        found = [decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows]
+        revoked = self._revoked.list_digests()
+        revived = [key.name for key in found if key.digest in revoked]
+        if revived:
+            log.warning("keys.revoked_again", names=revived)
+            removals = (Delete(families.ACCESS_KEYS, _name_key(name)) for name in revived)
+            self._store.submit([Batch(tuple(removals))]).result()
+        return tuple(key for key in found if key.digest not in revoked)
 
     def _commit(self, batch: Batch) -> bool:
         (outcome,) = self._store.submit([batch]).result()

@@ -12,6 +12,7 @@ from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.upstream.model import hit_records, records
 from agent_memory.features.upstream.model.addresses import check_address
+from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.records import (
     ChangePage,
     ErasureNotice,
@@ -145,8 +146,13 @@ class HttpTeamServer:
                     for each in answer["refused"]
                 ),
                 receipt=_read_receipt(answer),
+                lowered=tuple(
+                    each
+                    for each in map(records.decode_change, _read_list(answer, "lowered"))
+                    if isinstance(each, Memory | Fact | FactTombstone)
+                ),
             )
-        except (KeyError, TypeError, ValueError) as exc:
+        except (KeyError, TypeError, ValueError, AttributeError, InvalidInput) as exc:
             raise RemoteUnavailable(_describe_odd(self._url)) from exc
 
     def list_changes(

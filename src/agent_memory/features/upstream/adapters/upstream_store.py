@@ -513,6 +513,20 @@ class StoredUpstream:
             if self._list_changes([ChangedRecord(fact=tombstone.id)], (put,), (expected,)):
                 return True
 
+    def lower_fact_tombstone(self, tombstone: FactTombstone, /) -> None:
+        key = _FACT_TOMBSTONE + tombstone.id.encode()
+        while (old := self._store.get(_FAMILY, key)) is not None:
+            known = _decode_tombstones(tombstone.id, old)
+            lowered = [
+                tombstone if e.scope == tombstone.scope and e.at_ms > tombstone.at_ms else e
+                for e in known
+            ]
+            put = Put(_FAMILY, key, codec.pack(_encode_tombstones(lowered)))
+            batch = Batch((put,), (Equals(_FAMILY, key, old),))
+            (outcome,) = self._store.submit([batch]).result()
+            if isinstance(outcome, Committed):
+                return
+
     def list_fact_tombstones(self, after: str, /, *, limit: int) -> list[FactTombstone]:
         rows = self._scan_names(_FACT_TOMBSTONE, after, limit)
         return [

@@ -10,7 +10,14 @@ from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, Millis, SessionId
+from agent_memory.kernel.ids import (
+    MAX_STATED_MILLIS,
+    EventId,
+    KnowledgeId,
+    MemoryKey,
+    Millis,
+    SessionId,
+)
 
 MAX_RECORDS = 500  # of one batch
 MAX_BATCH_BYTES = 2 << 20  # of the texts of one batch; a single event may have more
@@ -20,6 +27,7 @@ MAX_CLIENT_CHARS = 64
 MACHINE = "machine"  # metadata of an event: which one of its person sent it
 
 SharedRecord = Event | Memory | Fact | FactTombstone
+LoweredRecord = Memory | Fact | FactTombstone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +71,14 @@ class RecordRefused(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendOutcome:
-    """What became of a batch. `known` were there already and have not changed."""
+    """What became of a batch. `known` were there already and have not changed. `lowered` are those
+    whose times were later than the server's, with the times that they have there."""
 
     taken: int = 0
     known: int = 0
     refused: tuple[RecordRefused, ...] = ()
     receipt: int = 0
+    lowered: tuple[LoweredRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,8 +236,8 @@ def decode_memory(fields: Mapping[str, Any]) -> Memory:
     try:
         return Memory(
             **known,
-            created_ms=Millis(_number(fields, "created_ms")),
-            updated_ms=Millis(_number(fields, "updated_ms")),
+            created_ms=_time(fields, "created_ms"),
+            updated_ms=_time(fields, "updated_ms"),
             status=MemoryStatus(_text(fields, "status")),
             tags=frozenset(_texts(fields, "tags")),
             relates_to=tuple(_texts(fields, "relates_to")),
@@ -247,7 +257,8 @@ def encode_fact(fact: Fact) -> dict[str, Any]:
 def decode_fact(fields: Mapping[str, Any]) -> Fact:
     """Decode a fact. Raises InvalidInput."""
     optional = ("agent_id", "user_id", "session_id", "event_id")
-    numbers = ("times_confirmed", "contradictions", "created_ms", "updated_ms", "valued_ms")
+    numbers = ("times_confirmed", "contradictions")
+    times = ("created_ms", "updated_ms", "valued_ms")
     confidence = fields.get("confidence")
     if not isinstance(confidence, int | float) or isinstance(confidence, bool):
         raise InvalidInput("confidence must be a number")
@@ -255,6 +266,7 @@ def decode_fact(fields: Mapping[str, Any]) -> Fact:
         **{name: _text(fields, name) for name in ("id", "scope", "key", "value", "fact_type")},
         **{name: _optional(fields, name) for name in optional},
         **{name: _number(fields, name) for name in numbers},
+        **{name: _time(fields, name) for name in times},
     }
     return Fact(**known, confidence=float(confidence))
 
@@ -355,6 +367,13 @@ def _number(fields: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def _time(fields: Mapping[str, Any], name: str) -> Millis:
+    number = _number(fields, name)
+    if number < 0:
+        raise InvalidInput(f"{name} must be a time in Unix milliseconds")
+    return Millis(min(number, MAX_STATED_MILLIS))
+
+
 def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
     value = fields.get(name)
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
@@ -380,7 +399,7 @@ def _name_changes(fields: Mapping[str, Any], name: str) -> tuple[NameChange, ...
 def _name_change(field: str, change: object) -> NameChange:
     match change:
         case [str(name), int(at_ms)]:
-            return NameChange(name, Millis(at_ms))
+            return NameChange(name, Millis(min(at_ms, MAX_STATED_MILLIS)))
         case _:
             raise InvalidInput(f"{field} must have pairs of a name and a time")
 

@@ -7,6 +7,8 @@ from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import Hit
+from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories as memory_model
@@ -60,6 +62,16 @@ class WaitingHits:
 
     erasures: PendingErasures
     documents: DocumentReader
+
+    def has_record(self, record: Event | Memory | Fact) -> bool:
+        match record:
+            case Event():
+                return self.erasures.has(record.event_id)
+            case Fact():
+                stone = FactTombstone(id=record.id, scope=record.scope, at_ms=Millis(0))
+                return self.erasures.has(stone)
+            case Memory():
+                return self.erasures.has(record.key)
 
     def has(self, hit: Hit) -> bool:
         document = hit.document

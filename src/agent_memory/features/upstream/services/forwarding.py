@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.knowledge.ports import KnowledgeChange
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services import paging
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
-from agent_memory.features.memories.ports import Memories
-from agent_memory.features.upstream.model import merging, scopes
+from agent_memory.features.memories.ports import Memories, MemoryChange
+from agent_memory.features.upstream.model import clocks, merging, scopes
 from agent_memory.features.upstream.model.erasures import AskedErasure, PendingErasure
 from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.progress import (
@@ -32,6 +33,7 @@ from agent_memory.features.upstream.model.records import (
     MAX_BATCH_BYTES,
     MAX_CHANGES,
     ForgottenEvent,
+    LoweredRecord,
     People,
     RecordBatch,
     RecordRefused,
@@ -408,7 +410,30 @@ class Forwarding:
                 [memory.domain for memory in batch.memories],
                 {fact.id: merging.note_fact(fact) for fact in batch.facts},
             )
-            self._note_outcome(self._try_send(server, batch))
+            outcome = self._try_send(server, batch)
+            self._note_outcome(outcome)
+            for lowered in outcome.lowered:
+                self._adopt_times(lowered, batch)
+
+    def _adopt_times(self, lowered: LoweredRecord, sent: RecordBatch) -> None:
+        """Take over the times that the server gave a record, unless it has changed since: the clock
+        here is ahead, and edits of others would lose against what it says."""
+        if isinstance(lowered, Memory):
+            memory = self.memories.get(lowered.key)
+            was = next((each for each in sent.memories if each.key == lowered.key), None)
+            if memory is not None and was is not None and memory == was:
+                adopted = clocks.adopt_memory(memory, lowered)
+                self.memories.write([MemoryChange(memory, adopted, None)])
+            return
+        if isinstance(lowered, FactTombstone):
+            if lowered.id in {each.id for each in sent.removed_facts}:
+                self.outgoing.tombstones.lower_fact_tombstone(lowered)
+            return
+        (fact,) = self.outgoing.knowledge.get(Fact, [lowered.id])
+        known = next((each for each in sent.facts if each.id == lowered.id), None)
+        if fact is not None and known is not None and merging.is_same_fact(fact, known):
+            change = KnowledgeChange(fact, clocks.adopt_fact(fact, lowered))
+            self.outgoing.knowledge.commit([change])
 
     def _leave_out_forgotten(self, records: Sequence[SharedRecord]) -> list[SharedRecord]:
         """Return the records without the events that were forgotten elsewhere before they came
@@ -443,6 +468,7 @@ class Forwarding:
                 known=sum(half.known for half in halves),
                 refused=tuple(each for half in halves for each in half.refused),
                 receipt=max(half.receipt for half in halves),
+                lowered=tuple(each for half in halves for each in half.lowered),
             )
 
     def _sign(self, batch: RecordBatch) -> RecordBatch:

@@ -13,13 +13,15 @@ from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus, get_family
 from agent_memory.features.memories.ports import Memories
-from agent_memory.features.upstream.model import merging, names, scopes
+from agent_memory.features.upstream.model import clocks, merging, names, scopes
 from agent_memory.features.upstream.model.erasures import AskedErasure, PendingErasure
+from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.records import (
     MACHINE,
     MAX_CHANGES,
     ChangePage,
     ForgottenEvent,
+    LoweredRecord,
     People,
     RecordBatch,
     RecordRefused,
@@ -68,6 +70,7 @@ class _BatchTally:
     taken: int = 0
     known: int = 0
     refused: list[RecordRefused] = field(default_factory=list)
+    lowered: list[LoweredRecord] = field(default_factory=list)
 
     def add(self, is_taken: bool) -> None:
         self.taken += is_taken
@@ -109,7 +112,10 @@ class Receiving:
             if not sender.may_see(scopes.get_project(tombstone.scope)):
                 tally.refuse("fact", tombstone.id, "it is of no project that you may write to")
             else:
-                tally.add(self.fact_merger.forget(tombstone, asked))
+                lowered = self._lower_tombstone(tombstone, asked.at_ms)
+                tally.add(self.fact_merger.forget(lowered, asked))
+                if lowered != tombstone:
+                    tally.lowered.append(lowered)
         self._forget_events(batch.forgotten, sender, asked, tally)
         if self.erasures.list_pending(limit=1):
             self.on_erasure_due()
@@ -118,6 +124,7 @@ class Receiving:
             known=tally.known,
             refused=tuple(tally.refused),
             receipt=self._advance_receipt(sender),
+            lowered=tuple(tally.lowered),
         )
 
     def list_changes(
@@ -277,6 +284,12 @@ class Receiving:
         event_id, person = names.split_event(record.event or "")
         return ForgottenEvent(event_id=event_id) if person == sender.person else None
 
+    def _lower_tombstone(self, tombstone: FactTombstone, now: Millis) -> FactTombstone:
+        (fact,) = self.knowledge.get(Fact, [tombstone.id])
+        (known,) = self.tombstones.get_fact_tombstones([tombstone.id])
+        stored = next((each for each in known if each.scope == tombstone.scope), None)
+        return clocks.lower_tombstone(tombstone, None if fact is not None else stored, now)
+
     def _take_events(
         self, events: Sequence[Event], sender: Sender, origin: Origin, tally: _BatchTally
     ) -> None:
@@ -286,7 +299,8 @@ class Receiving:
                 tally.refuse("event", event.event_id, "it is of no project that you may write to")
                 continue
             try:
-                clean.append(self.ingest.clean(_stamp(event, origin)))
+                stamped = clocks.lower_event(_stamp(event, origin), self.clock.now())
+                clean.append(self.ingest.clean(stamped))
             except (InvalidInput, ContentBlocked) as exc:
                 tally.refuse("event", event.event_id, str(exc))
         coming = self._leave_out_forgotten(clean)
@@ -320,6 +334,7 @@ class Receiving:
                 self._check_memory(memory, sender)
                 copy = names.to_server_memory(memory, sender.person)
                 stored = self.memories.get(copy.key)
+                copy = clocks.lower_memory(copy, stored, asked.at_ms)
                 if memory.status is MemoryStatus.TOMBSTONE and not self._check_may_forget(
                     stored, sender
                 ):
@@ -329,6 +344,9 @@ class Receiving:
                 first = origin if stored is None else Origin(stored.author, "")
                 self.taken.note_taken(first, [], [copy.key], {})
                 tally.add(self.memory_merger.merge(copy, asked))
+                local = names.to_local_memory(copy, sender.person)
+                if local != replace(memory, index=0):
+                    tally.lowered.append(local)
             except (InvalidInput, Overloaded) as exc:
                 tally.refuse("memory", memory.id, str(exc))
 
@@ -372,8 +390,12 @@ class Receiving:
                 continue
             try:
                 self.fact_merger.check(fact)
-                self.taken.note_taken(origin, [], [], {fact.id: merging.note_fact(fact)})
-                tally.add(self.fact_merger.merge(fact))
+                (stored,) = self.knowledge.get(Fact, [fact.id])
+                copy = clocks.lower_fact(fact, stored, self.clock.now())
+                self.taken.note_taken(origin, [], [], {fact.id: merging.note_fact(copy)})
+                tally.add(self.fact_merger.merge(copy))
+                if copy != fact:
+                    tally.lowered.append(copy)
             except (InvalidInput, Overloaded) as exc:
                 tally.refuse("fact", fact.id, str(exc))
 

@@ -69,8 +69,17 @@ class TeamSearch:
         )
 
     def open(self, uri: str, scope: SharedScope, sender: Sender, *, around: int) -> TeamRecord:
-        """Return the record of a URI, as its owner's machine knows it. Raises NotFound."""
-        visible = sender.narrow(scope)
+        """Return the record of a URI, as its owner's machine knows it. Raises NotFound, also for
+        what waits to be erased."""
+        opened = self._open(uri, sender.narrow(scope), sender, around)
+        record = opened.record
+        if isinstance(record, Memory):
+            record = names.to_server_memory(record, sender.person)
+        if self.waiting.has_record(record):
+            raise NotFound(f"{uri[:200]!r} is to be erased: see `memory team waiting`")
+        return opened
+
+    def _open(self, uri: str, visible: SharedScope, sender: Sender, around: int) -> TeamRecord:
         kind, name = documents.parse_document_uri(uri)
         match kind:
             case DocumentKind.EVENT:

@@ -17,7 +17,7 @@ from agent_memory.features.memories.model import memories, name_changes, record_
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import PROJECT, Digest, Domain, Millis
+from agent_memory.kernel.ids import MAX_STATED_MILLIS, PROJECT, Digest, Domain, Millis
 
 MAX_FRONT_BYTES = 128 << 10
 MAX_TEXT_BYTES = 64 << 20  # of a note that is read: about 250 times what we write
@@ -259,7 +259,11 @@ class _Front(dict[str, object]):
 
     def changes(self, key: str) -> tuple[NameChange, ...]:
         try:
-            return name_changes.parse_changes(self.texts(key))
+            changes = name_changes.parse_changes(self.texts(key))
+            return tuple(
+                change._replace(at_ms=Millis(min(change.at_ms, MAX_STATED_MILLIS)))
+                for change in changes
+            )
         except ValueError as exc:
             raise _NoRecord(WRONG) from exc
 
@@ -336,6 +340,6 @@ def _millis(text: str) -> Millis:
     if not _TIME.fullmatch(text):
         raise _NoRecord(WRONG)
     try:
-        return record_times.parse_time(text)
+        return Millis(min(record_times.parse_time(text), MAX_STATED_MILLIS))
     except ValueError as exc:
         raise _NoRecord(WRONG) from exc
