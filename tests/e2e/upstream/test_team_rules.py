@@ -218,6 +218,7 @@ class TestLimitedKey:
 
 def test_a_hostile_server_touches_nothing_that_was_not_shared_with_it() -> None:
     with open_hostile_server() as hostile, Home() as home:
+        home.configure("[upstream]\ndelay_minutes = 0\n")
         laptop = Laptop(home)
         home.serve()
         laptop.clone("work")

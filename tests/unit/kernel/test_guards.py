@@ -82,6 +82,7 @@ OPEN: Mapping[str, str] = {
     "memories.ChangeLog": CLOSED,
     "operations.Scheduler": CLOSED,
     "operations.KeyRing": CLOSED,
+    "operations.RevokedKeys": MACHINE,
     "operations.AuditStore": CLOSED,
     "runs.CatalogFiles": CLOSED,
     "runs.Workspace": CLOSED,

@@ -570,7 +570,7 @@ class Forwarding:
         event = self.log.get(event_id)
         if event is None:  # this machine may yet import it
             self.outgoing.tombstones.note_forgotten([event_id], scope.projects)
-        elif scope.admits_event(event) or self.ledger.is_sent(event):
+        elif scope.sends_event(event) or self.ledger.is_sent(event):
             self.erasures.add([PendingErasure(asked=self._build_asked(), event=event_id)])
 
     def _build_asked(self) -> AskedErasure:
