@@ -163,7 +163,9 @@ class Machine:
         self.erasures = StoredErasures(self.store)
         secrets = PassThrough()
         self.ingest = Ingest(self.log, secrets, lambda: None)
-        self.facts = Facts(self.knowledge, secrets, clock, lambda: None)
+        self.facts = Facts(
+            self.knowledge, secrets, clock, lambda: None, find_removal=self.state.find_removal
+        )
         self.memory_merger = parts.merger(
             self.memories, self.erasures, secrets, lambda _domain: None, lambda: None
         )

@@ -39,8 +39,10 @@ def test_all_sides_agree() -> None:
     assert not (faults | acts) - met.keys()
 
 
-def test_a_clock_that_is_an_hour_ahead_does_not_divide_them() -> None:
-    run_seeds(lambda seed: simulate(seed, TeamParts(ahead_ms=HOUR_MS)), range(10))
+@pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])
+def test_a_clock_that_is_an_hour_off_does_not_divide_them(ahead_ms: int) -> None:
+    # A removal on a clock that is ahead, before a new value on one that is behind: 42.
+    run_seeds(lambda seed: simulate(seed, TeamParts(ahead_ms=ahead_ms)), (42, *range(8)))
 
 
 def test_a_seed_replays_exactly() -> None:

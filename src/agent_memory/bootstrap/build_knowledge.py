@@ -17,6 +17,7 @@ from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge, RecordService
 from agent_memory.features.knowledge.services.learning import Learner
+from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.kernel.ids import KnowledgeId
 from agent_memory.platform.store import families
 
@@ -39,7 +40,11 @@ def build_knowledge(platform: Platform, log: LogFeature, wake_ups: WakeUps) -> K
     return KnowledgeFeature(
         store=store,
         facts=Facts(
-            knowledge=store, secrets=secrets, clock=clock, on_change=wake_ups.on_fact_changed
+            knowledge=store,
+            secrets=secrets,
+            clock=clock,
+            on_change=wake_ups.on_fact_changed,
+            find_removal=StoredUpstream(platform.store).find_removal,
         ),
         learning=Learner(
             log=log.events,

@@ -12,6 +12,7 @@ from agent_memory.features.knowledge.model.facts import Claim, Fact, Former
 from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStore
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import NotFound, Overloaded
+from agent_memory.kernel.ids import KnowledgeId, Millis
 from agent_memory.kernel.limits import NAME_CHARS
 from agent_memory.platform.ports import Clock
 
@@ -48,6 +49,8 @@ class Facts:
     secrets: SecretsFilter
     clock: Clock
     on_change: Callable[[], None]
+    # When a fact was removed, of a scope: it may have been on a clock that is ahead of this one.
+    find_removal: Callable[[KnowledgeId, str], int] = lambda _name, _scope: 0
     reads: _Reads = field(default_factory=_Reads)
 
     def claim(self, claim: Claim) -> Fact:
@@ -55,7 +58,10 @@ class Facts:
         claim = clean(claim, self.secrets)
         for _ in range(TRIES):
             (known,) = self.knowledge.get(Fact, [claim.fact_id])
-            fact, former = facts.apply_claim(known, claim, self.clock.now())
+            now = self.clock.now()
+            if known is None:
+                now = Millis(max(now, self.find_removal(claim.fact_id, claim.scope) + 1))
+            fact, former = facts.apply_claim(known, claim, now)
             if self._try_write(known, fact, former):
                 return fact
         raise Overloaded(f"the fact {claim.key!r} is being changed by others: try again")

@@ -513,6 +513,11 @@ class StoredUpstream:
             if self._list_changes([ChangedRecord(fact=tombstone.id)], (put,), (expected,)):
                 return True
 
+    def find_removal(self, name: KnowledgeId, scope: str, /) -> Millis:
+        """Return when a fact of a scope was removed; 0 if it never was."""
+        (known,) = self.get_fact_tombstones([name])
+        return max((each.at_ms for each in known if each.scope == scope), default=Millis(0))
+
     def lower_fact_tombstone(self, tombstone: FactTombstone, /) -> None:
         key = _FACT_TOMBSTONE + tombstone.id.encode()
         while (old := self._store.get(_FAMILY, key)) is not None:

@@ -66,7 +66,12 @@ class NamedServer:
             *(scopes.get_project(fact.scope) for fact in named.facts),
         }
         stated = {each.there: each.repository for each in self.agreed if each.there in sent}
-        return self.server.send(replace(named, projects=stated))
+        outcome = self.server.send(replace(named, projects=stated))
+        here = self._get_names_here()
+        lowered = (self._localize(each, here) for each in outcome.lowered)
+        return replace(
+            outcome, lowered=tuple(e for e in lowered if not isinstance(e, ForgottenEvent))
+        )
 
     def list_changes(
         self, after: str, scope: SharedScope, /, *, client: str = "", limit: int
