@@ -3,6 +3,7 @@ await review."""
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,29 @@ def test_a_conversation_leaves_by_its_own_switch_once_it_is_reviewed(team: Team)
     ada.sync()
     wait_until(lambda: "because of the tide" in read_server(server), "it leaves")
     assert "still turns" not in read_server(server)  # that session has not ended
+
+
+def test_a_project_is_switched_off_in_its_own_folder(team: Team) -> None:
+    _, ada, _ = team
+    folder = ada.home.work / "kiosk"
+    folder.mkdir()
+    hook(ada, folder, "UserPromptSubmit", session_id="k", prompt="where is the kiosk?")
+    body = {
+        "event_id": "kiosk-1",
+        "session_id": "elsewhere",
+        "text": "another kiosk",
+        "timestamp_ms": int(time.time() * 1000) + 60_000,
+        "metadata": {"project": "kiosk", "cwd": "/srv/client/kiosk"},
+    }
+    post(ada, "/api/v1/events/", body)
+    with Web(ada.home).over_socket() as client:
+
+        def read() -> dict[str, Any]:
+            found: dict[str, Any] = client.get("/api/v1/projects/kiosk/").json()
+            return found
+
+        wait_until(lambda: read()["sessions"] == len({"k", "elsewhere"}), "both are counted")
+        assert read()["folders"] == [str(folder)]
 
 
 def ask_context(laptop: Laptop, folder: Path, session: str) -> str:

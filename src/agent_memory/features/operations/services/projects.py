@@ -9,6 +9,7 @@ from agent_memory.features.hooks.model.consent import Consent, ConsentReason
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.ports import KnowledgeStore
+from agent_memory.features.log.model.metadata import REPOSITORY
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model.memories import Home, MemoryStatus
 from agent_memory.features.memories.model.projects import CloneInfo, Project
@@ -136,7 +137,7 @@ class ProjectOverview:
         if project is None and activity is None:
             raise NotFound(f"no project {name!r}; {self.resolver.describe_known()}")
         homes = [] if project is None else self.resolver.list_homes(project.domain)
-        folders = self._list_folders(self._find_clones(homes), activity)
+        folders = self._list_folders(project, self._find_clones(homes), activity)
         if not folders:
             raise InvalidInput(
                 f"no folder of {name!r} is known on this machine: its events come from programs,"
@@ -154,7 +155,7 @@ class ProjectOverview:
         domain = Domain(f"{PROJECT}:{name}")
         homes = self.resolver.list_homes(domain) if project is not None else []
         clones = self._find_clones(homes)
-        folders = self._list_folders(clones, activity)
+        folders = self._list_folders(project, clones, activity)
         has_remote = any(clone.has_remote for clone in clones)
         summary = ProjectSummary(
             name=name,
@@ -204,13 +205,18 @@ class ProjectOverview:
             return CloneInfo()
 
     def _list_folders(
-        self, clones: Iterable[CloneInfo], activity: _Activity | None
+        self, project: Project | None, clones: Iterable[CloneInfo], activity: _Activity | None
     ) -> tuple[str, ...]:
+        """Return the folders of a project, and of no other one that has its name."""
         folders = tuple(clone.folder for clone in clones if clone.folder)
+        identity = "" if project is None else project.repository
+        if not folders and identity.startswith("/"):
+            folders = (self.consent.folders.find_root(identity),)
         if folders or activity is None or activity.last is None:
             return folders
-        # The name of a repository of our own does not tell the folder, nor does a bare one.
         event = self.log.get(EventId(activity.last.last_event_id))
+        if event is not None and event.metadata.get(REPOSITORY, "") != identity:
+            return ()
         folder = "" if event is None else event.metadata.get(_FOLDER, "")
         return (self.consent.folders.find_root(folder),) if folder.startswith("/") else ()
 
