@@ -19,7 +19,7 @@ from tests.team_laptops import AT, Laptop, TeamServerHome, open_team
 
 Team = tuple[TeamServerHome, Laptop, Laptop]
 SHOP, CLIENT = "git.example/acme/shop", "git.example/client/shop"
-CAPTURING = {"MEMORY_HOOKS__USER_PROMPT__AUTO_CAPTURE": "true"}
+CAPTURING = {"hooks.user_prompt.auto_capture": "true"}
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,10 @@ def test_names_of_earlier_settings_share_nothing_and_are_told(team: Team) -> Non
         laptop.connect(server, server.create_key("eve"))
         folder = laptop.clone("dock", "dock", "git.example/eve/dock")
         MemoryCommand(home, folder).capture("decisions", "The dock is closed")
-        home.config_file.write_text(home.config_file.read_text() + 'projects = ["dock"]\n')
+        text = home.config_file.read_text()
+        home.config_file.write_text(
+            text.replace("[upstream]\n", '[upstream]\nprojects = ["dock"]\n')
+        )
         status = laptop.sync()
         assert (status["unconfirmed"], status["sent"]) == (["dock"], 0)
         assert "Not shared any more: 'dock'" in laptop.memory.text("remote", "status")
