@@ -102,8 +102,8 @@ def test_the_default_is_what_the_environment_names(
 def test_the_port_is_taken_where_the_socket_is_out_of_reach(
     face: Face, shared_daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hour: int
 ) -> None:
-    record = tmp_path / "agent-memory" / "daemon.json"
-    record.parent.mkdir()
+    record = tmp_path / ".local/share/agent-memory/daemon.json"
+    record.parent.mkdir(parents=True)
     record.write_text(
         json.dumps({"pid": 1, "grpc_port": shared_daemon.port, "grpc_socket": "/nowhere/g.sock"})
     )

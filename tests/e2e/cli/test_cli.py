@@ -523,7 +523,8 @@ class TestTokens:
         assert secret not in listed
         as_json = home.json("memory-daemon", "token", "list")
         (found,) = [each for each in as_json if each["name"] == name]
-        assert found.keys() == {"name", "created_ms", "person", "role", "projects", "refused"}
+        of_people = {"person", "role", "projects", "created_by"}
+        assert found.keys() == {"name", "created_ms", "refused", *of_people}
         for log in (home.data / "logs").iterdir():
             assert secret not in log.read_text()
         assert not has_stored(home.data, secret)
