@@ -228,6 +228,10 @@ def test_pending_erasures_stay_until_they_are_erased(store: OrderedStore) -> Non
     assert len(erasures.list_pending(limit=2)) == 2
     assert erasures.list_pending(limit=10, asked_until=Millis(4)) == []
     assert [each.kind for each in pending] == ["event", "fact", "memory"]
+    # A removal of a later value is another request, and waits anew.
+    removal = PendingErasure(asked=later, fact=replace(fact, at_ms=Millis(at + 1)))
+    erasures.add([removal, pending[1]])
+    assert removal in erasures.list_pending(limit=10)
     assert erasures.has(EventId("e1"))
     assert erasures.has(fact)
     assert erasures.has(stone.key)

@@ -382,7 +382,8 @@ class PendingErasures(Protocol):
     """What another machine has asked to erase and this one has yet to erase."""
 
     def add(self, pending: Iterable[PendingErasure], /) -> None:
-        """Note these. What was asked before keeps its time."""
+        """Note these. What was asked before keeps its time, unless a later value of a fact is to
+        be removed."""
         ...
 
     def list_pending(

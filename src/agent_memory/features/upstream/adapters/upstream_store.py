@@ -643,12 +643,25 @@ class StoredErasures:
         self._store = store
 
     def add(self, pending: Iterable[PendingErasure], /) -> None:
-        batches = [
-            Batch((Put(_FAMILY, key, value),), (Absent(_FAMILY, key),))
-            for key, value in map(_encode_erasure, pending)
-        ]
-        if batches:
-            self._store.submit(batches).result()
+        todo = [(each, *_encode_erasure(each)) for each in pending]
+        while todo:
+            known = self._store.get_many(_FAMILY, [key for _, key, _ in todo])
+            new = [
+                (row, old)
+                for row, old in zip(todo, known, strict=True)
+                if old is None or _is_later(row[0], _decode_erasure((row[1], old)))
+            ]
+            outcomes = self._store.submit(
+                [
+                    Batch(
+                        (Put(_FAMILY, key, value),),
+                        (Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old),),
+                    )
+                    for (_, key, value), old in new
+                ]
+            ).result()
+            tried = zip(new, outcomes, strict=True)  # others may have noted one meanwhile
+            todo = [row for (row, _), done in tried if not isinstance(done, Committed)]
 
     def list_pending(
         self, *, limit: int, asked_until: Millis | None = None
@@ -674,6 +687,14 @@ class StoredErasures:
         removals = tuple(Delete(_FAMILY, _encode_erasure(each)[0]) for each in pending)
         if removals:
             self._store.submit([Batch(removals)]).result()
+
+
+def _is_later(new: PendingErasure, known: PendingErasure) -> bool:
+    """Tell whether this removes a later value of the fact: then it is another request, which
+    waits anew. Events and memories have one value."""
+    if new.fact is None or known.fact is None:
+        return False
+    return new.fact.at_ms > known.fact.at_ms
 
 
 def _name_erasure(record: EventId | MemoryKey | FactTombstone) -> bytes:
