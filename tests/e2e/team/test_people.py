@@ -37,6 +37,10 @@ CLOSED = {
     ("POST", "/api/v1/recording/resume/"),
     ("GET", "/api/v1/hooks/"),
     ("POST", "/stream/sync"),
+    *(
+        ("POST", f"/api/v1/memories/{kind}/batch-delete/")
+        for kind in ("facts", "episodes", "procedures", "users", "checkpoints")
+    ),
     ("GET", "/.well-known/agent-memory"),  # needs no key
 }
 
