@@ -26,11 +26,12 @@ from pathlib import Path
 from tests.command_runner import Home
 from tests.faults import mounting
 from tests.faults.aiming import aim
-from tests.faults.disk import Image, Recording, temper_of
+from tests.faults.disk import ANY, Image, Recording, temper_of
 from tests.faults.injecting import INSTALL, STRACE, Fault
 from tests.faults.ledger import Key, Ledger, Version
 from tests.faults.scene import Examination, Scene, staged
 
+STORE_LOG = ".log"  # no other file of this suffix is synced
 EFFECTS = ("EIO", "ENOSPC", "KILL")
 CUTS = 20  # power cuts of each recording
 ROUNDS = 3  # recordings, each from a state that the one before was cut in
@@ -39,8 +40,9 @@ BULK = 100
 DERIVED = 4  # of so many examinations one looks at indexes and the table of contents too
 INJECTED_STEPS = 12
 INJECTED_BULK = 100
-REFUSED = 4  # syncs of every second recording
-REFUSED_AMONG = 200
+# Syncs of every second recording that fail: few of all are of the store's log.
+REFUSED = {STORE_LOG: 3, ANY: 3}
+REFUSED_AMONG = {STORE_LOG: 40, ANY: 300}
 LEAST_EXAMINED = 50  # acknowledged writes for each kill or power cut, on average
 
 
@@ -209,7 +211,7 @@ def cut_power(seed: int, count: int, keep: Path | None = None) -> Generator[Resu
                     return
                 count -= share
                 recorded = dice.randrange(1 << 30)
-                refused = dice.sample(range(1, REFUSED_AMONG), REFUSED * (round_number % 2))
+                refused = [] if round_number % 2 else _choose_refused(dice)
                 recording = scene.record(recorded, steps=STEPS, bulk=BULK, refused=refused)
                 new = scene.ledger.acknowledged()
                 aims = aim(recording, scene.ledger.versions(), dice)
@@ -234,6 +236,14 @@ def cut_power(seed: int, count: int, keep: Path | None = None) -> Generator[Resu
                 # Not the state that the daemon has recovered: the next one recovers it once more.
                 scene.base = cut.image
                 scene.settle(cut.examination.records)
+
+
+def _choose_refused(dice: random.Random) -> list[tuple[str, int]]:
+    return [
+        (kind, number)
+        for kind, count in REFUSED.items()
+        for number in dice.sample(range(1, REFUSED_AMONG[kind]), count)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

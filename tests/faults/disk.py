@@ -19,6 +19,7 @@ may already have its new length without the bytes.
 import os
 import random
 import stat
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = 1
+ANY = "*"
 SECTOR = 512
 
 
@@ -136,12 +138,14 @@ class Disk:
         self.log: list[Change] = []
         self.nodes = _load(self.base)
         self._next = max(self.nodes) + 1
-        self._syncs = 0
-        self._refused: set[int] = set()
+        self._suffixes: dict[int, str] = {}  # of the first names of files
+        self._syncs: Counter[str] = Counter()
+        self._refused: set[tuple[str, int]] = set()
 
     def create(self, folder: int, name: str, mode: int, target: str = "") -> int:
         inode = self._next
         self._next += 1
+        self._suffixes[inode] = Path(name).suffix
         self._change(Create(folder, name, inode, mode, target))
         return inode
 
@@ -162,14 +166,15 @@ class Disk:
 
     def sync(self, inode: int) -> bool:
         """Return whether it succeeds."""
-        self._syncs += 1
-        refused = self._syncs in self._refused
+        kinds = (ANY, self._suffixes.get(inode, ""))
+        self._syncs.update(kinds)
+        refused = any((kind, self._syncs[kind]) in self._refused for kind in kinds)
         self._change(Refused(inode) if refused else Sync(inode))
         return not refused
 
-    def refuse(self, numbers: Iterable[int]) -> None:
-        """Fail these of the syncs from now on, counted from 1."""
-        self._refused = {self._syncs + number for number in numbers}
+    def refuse(self, syncs: Iterable[tuple[str, int]]) -> None:
+        """Fail syncs from now on, by the suffix of the file, or ANY, and their number from 1."""
+        self._refused = {(kind, self._syncs[kind] + number) for kind, number in syncs}
 
     def set_mode(self, inode: int, mode: int) -> None:
         """Survives at once: no program of ours relies on the opposite."""

@@ -2,7 +2,8 @@
 
 `python -m tests.faults.fuse FOLDER BASE` mounts it and serves it until its input ends. A line of
 input asks for something, and is answered by a line: `position` for the length of the log, `refuse
-NUMBERS` for syncs that fail, `save PATH` for a pickle of the recording. Needs the right to mount.
+SUFFIX:NUMBER ...` for syncs that fail, `save PATH` for a pickle of the recording. Needs the right
+to mount.
 """
 
 import contextlib
@@ -358,7 +359,8 @@ def _answer_line(disk: Disk) -> bool:
     if command == "position":
         _say(str(len(disk.log)))
     elif command == "refuse":
-        disk.refuse(map(int, path.split()))
+        specs = (spec.partition(":") for spec in path.split())
+        disk.refuse((kind, int(number)) for kind, _, number in specs)
         _say("refused")
     elif command == "save":
         Path(path).write_bytes(pickle.dumps(Recording(disk.base, disk.log)))

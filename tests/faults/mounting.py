@@ -77,9 +77,9 @@ class Mounted:
         """How many changes the disk has seen."""
         return int(self._ask("position"))
 
-    def refuse(self, numbers: Iterable[int]) -> None:
-        """Fail these of the syncs from now on, counted from 1."""
-        self._ask(" ".join(["refuse", *map(str, numbers)]))
+    def refuse(self, syncs: Iterable[tuple[str, int]]) -> None:
+        """Fail syncs from now on, by the suffix of the file, or ANY, and their number from 1."""
+        self._ask(" ".join(["refuse", *(f"{kind}:{number}" for kind, number in syncs)]))
 
     def recording(self) -> Recording:
         with tempfile.TemporaryDirectory() as folder:

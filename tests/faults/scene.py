@@ -69,7 +69,9 @@ class Scene:
             bulk=bulk,
         )
 
-    def record(self, seed: int, *, steps: int, bulk: int, refused: Sequence[int] = ()) -> Recording:
+    def record(
+        self, seed: int, *, steps: int, bulk: int, refused: Sequence[tuple[str, int]] = ()
+    ) -> Recording:
         """Work on a forgetful disk, from the base on, until the daemon is killed. These of the
         syncs fail, counted from the start of the work."""
         self.clear()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.faults.disk import ROOT, Disk, Entry, Recording, Temper, Write, image_of, temper_of
+from tests.faults.disk import ANY, ROOT, Disk, Entry, Recording, Temper, Write, image_of, temper_of
 
 FILE = stat.S_IFREG | 0o600
 FOLDER = stat.S_IFDIR | 0o700
@@ -112,7 +112,7 @@ class TestWhatIsNotSynced:
     def test_a_sync_that_was_refused_makes_nothing_durable_not_even_the_next_one(self) -> None:
         disk = Disk({"f": Entry(FILE, b"")})
         (inode,) = [number for number, node in disk.nodes.items() if not node.is_folder]
-        disk.refuse([1])
+        disk.refuse([(ANY, 1)])
         disk.write(inode, 0, b"x" * 100)
         assert not disk.sync(inode)
         disk.write(inode, 100, b"y" * 100)
