@@ -126,6 +126,21 @@ class Caller:
 
         return asyncio.run(read())
 
+    def resources(self) -> str:
+        """List the resources of MCP, of every page."""
+
+        async def list_all() -> str:
+            pages: list[str] = []
+            cursor = None
+            async with over_http(f"{self.base}/mcp", self.secret) as client:
+                while not pages or cursor is not None:
+                    page = await client.list_resources(cursor=cursor)
+                    pages.append(page.model_dump_json())
+                    cursor = page.next_cursor
+            return "\n".join(pages)
+
+        return asyncio.run(list_all())
+
     def websocket(self, *requests: dict[str, Any], last: str = "complete") -> str:
         """Send requests and return everything up to an answer of this type, or an error."""
         received: list[str] = []

@@ -7,6 +7,7 @@ from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.features.index.model.queries import RecallResult
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
@@ -16,7 +17,11 @@ from agent_memory.features.recall.services.recall import Recall, VectorSearch
 from agent_memory.features.recall.services.recent_work import RecentWork
 from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.features.toc.ports import TocReader
-from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
+from agent_memory.features.upstream.adapters.upstream_store import (
+    StoredErasures,
+    StoredUpstream,
+)
+from agent_memory.features.upstream.services.erasing import WaitingHits
 from agent_memory.features.upstream.services.hit_authors import HitAuthors
 from agent_memory.kernel.ids import MemoryKey
 
@@ -65,6 +70,12 @@ def build_recall(
         memory = documents.get_memory(urn)
         return None if memory is None else memory.key
 
+    authors = HitAuthors(StoredUpstream(platform.store), find_key)
+    waiting = WaitingHits(StoredErasures(platform.store), documents, log.events)
+
+    def attribute(answer: RecallResult) -> RecallResult:
+        return authors.attribute(waiting.leave_out(answer))
+
     recall = Recall(
         documents=documents,
         log=log.events,
@@ -78,7 +89,7 @@ def build_recall(
         on_facts_used=knowledge.facts.mark_used,
         clock=platform.clock,
         zone=platform.zone,
-        attribute=HitAuthors(StoredUpstream(platform.store), find_key).attribute,
+        attribute=attribute,
     )
     return RecallFeature(
         recall=recall,

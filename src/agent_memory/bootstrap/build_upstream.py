@@ -197,7 +197,6 @@ def build_upstream(
         read_hours=lambda: settings.read().erase_hours,
         clock=platform.clock,
     )
-    waiting = WaitingHits(erasures, recall.recall.documents)
     return UpstreamFeature(
         exchange=TeamExchange(
             forwarding=forwarding,
@@ -221,7 +220,6 @@ def build_upstream(
             connect=connect,
             state=state,
             watch=ServerWatch(),
-            waiting=waiting,
         ),
         search=TeamSearch(
             recall=recall.recall,
@@ -229,7 +227,7 @@ def build_upstream(
             memories=memories.store,
             knowledge=knowledge.store,
             taken=state,
-            waiting=waiting,
+            waiting=WaitingHits(erasures, recall.recall.documents, log.events),
         ),
         login=TeamLogin(
             connect=lambda remote: closing(_open_server(remote)),

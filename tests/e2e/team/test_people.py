@@ -446,11 +446,50 @@ class TestPrivate:
         assert ada.status == 200
         assert "waits_until_ms" in answer
         # It waits, so that a stolen key erases nothing; her agents are not given it meanwhile.
-        assert "narwhal" in ada.get("/api/v1/memories/", domain="user")
+        assert "narwhal" not in ada.get("/api/v1/memories/", domain="user")
         assert "narwhal mode" not in ada.search("narwhal")
         assert urn in server.home.run("memory", "team", "waiting").text
         assert server.home.run("memory", "team", "erase", urn, "--yes").code == 0
         assert "narwhal" not in ada.get("/api/v1/memories/", domain="user")
+
+    def test_what_waits_to_be_erased_is_in_no_answer(
+        self, server: TeamServer, root: Caller
+    ) -> None:
+        made = json.loads(capture(root, "The pangolin gate needs two keys", "user"))
+        record(root, "waits", "Who opens the pangolin gate at night?", "shop")
+        listing = {"domain": "user", "limit": 1}
+
+        def ask() -> list[str]:
+            return [
+                root.search("pangolin gate"),
+                root.get("/api/v1/search/", query="pangolin gate"),
+                root.tool("memory_recall", query="pangolin gate"),
+                root.rest("POST", "/stream/recall", json={"query": "pangolin gate"}),
+                root.get("/api/v1/memories/", **listing),
+                root.resource("subcog://user:root/decisions"),
+                root.resources(),
+            ]
+
+        def is_found(answer: str) -> bool:
+            return "pangolin gate needs" in answer or "pangolin gate at" in answer
+
+        assert list(map(is_found, ask())) == [True] * 7
+        total = json.loads(root.get("/api/v1/memories/", **listing))["total"]
+        _, namespace, name = made["uri"].removeprefix("subcog://").split("/")
+        for place in (
+            f"/api/v1/memories/{namespace}/{name}/?domain=user:root&confirm=true",
+            "/api/v1/events/e-waits@root?confirm=true",
+        ):
+            assert "waits_until_ms" in root.rest("DELETE", place)
+        assert [a for a in ask() if is_found(a)] == []
+        assert json.loads(root.get("/api/v1/memories/", **listing))["total"] == total - 1
+        names = made["uri"], "e-waits@root"
+        waiting = server.home.run("memory", "team", "waiting").text
+        assert all(name in waiting for name in names)
+        with server.over_socket() as owner:  # who is to see what there is to keep
+            found = owner.get("/api/v1/search/", params={"query": "pangolin gate"}).text
+            assert is_found(found)
+        assert server.home.run("memory", "team", "erase", *names, "--yes").code == 0
 
     def test_a_writer_forgets_only_their_own_of_a_project(
         self, server: TeamServer, ada: Caller, root: Caller

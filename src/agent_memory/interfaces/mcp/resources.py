@@ -106,8 +106,10 @@ def list_resources(request: RequestContext, cursor: str | None) -> ResourcePage:
     scope = replace(memory_scope(nearby), until=Millis(at.until))
     page = request.services.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
     rows += [_memory(hit) for hit in page.hits]
-    if page.next is None or not page.hits:
+    if page.next is None:
         return ResourcePage(rows, None)
+    if not page.hits:  # all of them wait to be reviewed or erased
+        return ResourcePage(rows, _format_cursor(_Cursor(at.until, page.next)))
     last = page.hits[-1].document.at_ms
     same = sum(hit.document.at_ms == last for hit in page.hits)
     return ResourcePage(

@@ -69,7 +69,8 @@ class Recall:
     on_facts_used: Callable[[Sequence[str]], None]
     clock: Clock
     zone: tzinfo = UTC
-    # Say of hits whose they are, and leave out what its owner wants to review first.
+    # Say of hits whose they are, and leave out what its owner wants to review first, and what
+    # waits to be erased.
     attribute: Callable[[RecallResult], RecallResult] = lambda answer: answer
 
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:

@@ -668,14 +668,15 @@ class StoredErasures:
     ) -> list[PendingErasure]:
         found: list[PendingErasure] = []
         start = _ERASE
+        size = min(limit, _PAGE) if asked_until is None else _PAGE
         while len(found) < limit:
-            rows = self._store.scan(_FAMILY, start, keys.end_of(_ERASE), limit=_PAGE)
+            rows = self._store.scan(_FAMILY, start, keys.end_of(_ERASE), limit=size)
             found += (
                 pending
                 for pending in map(_decode_erasure, rows)
                 if asked_until is None or pending.asked.at_ms <= asked_until
             )
-            if len(rows) < _PAGE:
+            if len(rows) < size:
                 break
             start = keys.after(rows[-1][0])
         return found[:limit]

@@ -1,12 +1,12 @@
 """Erase here what was forgotten on another machine."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import Hit
+from agent_memory.features.index.model.queries import Hit, RecallResult
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import PERSON
@@ -62,6 +62,16 @@ class WaitingHits:
 
     erasures: PendingErasures
     documents: DocumentReader
+    log: EventLog
+
+    def leave_out(self, answer: RecallResult) -> RecallResult:
+        """Return what a person over the network is given; who asks on this machine owns it, and
+        sees all. The total still counts those of other pages."""
+        caller = access.get_caller()
+        if caller is None or not caller.person or not self.erasures.list_pending(limit=1):
+            return answer
+        hits = tuple(hit for hit in answer.hits if not self.has(hit))
+        return replace(answer, hits=hits, total=answer.total - len(answer.hits) + len(hits))
 
     def has_record(self, record: Event | Memory | Fact) -> bool:
         match record:
@@ -85,8 +95,25 @@ class WaitingHits:
             case DocumentKind.MEMORY:
                 memory = self.documents.get_memory(hit.uri)
                 return memory is not None and self.erasures.has(memory.key)
-            case _:
-                return False
+            case DocumentKind.SEGMENT | DocumentKind.GRIP:
+                return any(map(self.erasures.has, self._list_events(hit)))
+
+    def _list_events(self, hit: Hit) -> Iterator[EventId]:
+        """Yield the events whose words a segment or an excerpt has."""
+        first = self.log.get(EventId(hit.event_id)) if hit.event_id else None
+        if first is None:
+            return
+        yield first.event_id
+        after = first.position
+        while first.event_id != hit.last_event_id:
+            page = self.log.list_session(first.session_id, after=after, limit=_PAGE)
+            for event in page.events:
+                yield event.event_id
+                if event.event_id == hit.last_event_id:
+                    return
+                after = event.position
+            if not page.events:
+                return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,7 @@ from agent_memory.features.upstream.model import names, scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import TeamRecord
 from agent_memory.features.upstream.ports import ExchangeState, TeamServer
-from agent_memory.features.upstream.services.erasing import WaitingHits
 from agent_memory.features.upstream.services.team_search import SEARCHED_KINDS
-from agent_memory.kernel import access
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     FeatureUnavailable,
@@ -86,7 +84,6 @@ class JointRecall:
     connect: Callable[[RemoteSettings], TeamServer]
     state: ExchangeState
     watch: ServerWatch
-    waiting: WaitingHits
 
     def resolve_time(self, words: str) -> tuple[Millis, Millis]:
         return self.local.resolve_time(words)
@@ -94,8 +91,6 @@ class JointRecall:
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:
         """Return the hits of both, best first. What this machine has is not shown twice."""
         settings = self.read_settings()
-        if not settings.url:
-            return self._leave_out_waiting(self.local.search(query, counted=counted))
         end = query.offset + min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         if not _is_shared(settings, query) or end > MAX_LIMIT:
             return self.local.search(query, counted=counted)
@@ -112,13 +107,6 @@ class JointRecall:
             hits = (hit for hit in team.hits if not _is_unreviewed(hit, person))
             team = replace(team, hits=tuple(hits))
         return self._merge(query, end, own, team, warning)
-
-    def _leave_out_waiting(self, found: RecallResult) -> RecallResult:
-        """Return what a person of a team server is given: nothing that waits to be erased."""
-        caller = access.get_caller()
-        if caller is None or not caller.person:
-            return found
-        return replace(found, hits=tuple(hit for hit in found.hits if not self.waiting.has(hit)))
 
     def open(self, uri: str, *, around: int) -> TeamRecord:
         """Return a record of the server. Raises NotFound, RemoteUnavailable and
