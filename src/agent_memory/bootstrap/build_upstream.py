@@ -28,6 +28,7 @@ from agent_memory.features.upstream.adapters.upstream_store import (
     StoredErasures,
     StoredUpstream,
 )
+from agent_memory.features.upstream.model.erasures import MAX_HOURS
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import MAX_MACHINE_CHARS, RecordRefused
 from agent_memory.features.upstream.ports import RemoteKeys, TeamServer
@@ -236,7 +237,7 @@ def build_upstream(
             back_off=back_off,
             machine=machine,
         ),
-        account=TeamAccount(settings.read, connection.open, state),
+        account=TeamAccount(settings.read, connection.open, state, forwarding.lock),
     )
 
 
@@ -250,32 +251,37 @@ class RemoteReader:
         self._keys = keys
         self._files = files
         self._read: tuple[object, RemoteSettings] | None = None
+        self._erase_hours = MAX_HOURS  # as they were last read
 
     def read(self) -> RemoteSettings:
+        """Read the settings. While they are wrong, nothing leaves, and nothing is erased early."""
         state = tuple(map(_describe_file, self._files))
         if self._read is None or self._read[0] != state:
-            self._read = state, self._load()
+            try:
+                settings = self._load()
+            except (ConfigError, StorageFailed) as exc:
+                _log.warning("upstream.no_settings", error=str(exc))
+                settings = RemoteSettings(erase_hours=self._erase_hours)
+                if isinstance(exc, StorageFailed):
+                    return settings  # without a change of the file, the next read may succeed
+            self._erase_hours = settings.erase_hours
+            self._read = state, settings
         return self._read[1]
 
     def _load(self) -> RemoteSettings:
-        """Read the settings. While they are wrong, nothing leaves."""
-        try:
-            own = self._load_settings().upstream
-            return RemoteSettings(
-                url=own.url,
-                name=own.name,
-                projects=tuple(entry.strip() for entry in own.projects),
-                conversations=tuple(entry.strip() for entry in own.conversations),
-                delay_ms=own.delay_minutes * 60_000,
-                recall=own.recall,
-                review=own.review,
-                certificates=str(Path(own.certificates).expanduser()) if own.certificates else "",
-                erase_hours=own.erase_hours,
-                key=self._keys.read(own.url) if own.url else "",
-            )
-        except (ConfigError, StorageFailed) as exc:
-            _log.warning("upstream.no_settings", error=str(exc))
-            return RemoteSettings()
+        own = self._load_settings().upstream
+        return RemoteSettings(
+            url=own.url,
+            name=own.name,
+            projects=tuple(entry.strip() for entry in own.projects),
+            conversations=tuple(entry.strip() for entry in own.conversations),
+            delay_ms=own.delay_minutes * 60_000,
+            recall=own.recall,
+            review=own.review,
+            certificates=str(Path(own.certificates).expanduser()) if own.certificates else "",
+            erase_hours=own.erase_hours,
+            key=self._keys.read(own.url) if own.url else "",
+        )
 
 
 class _Connection:

@@ -29,6 +29,11 @@ OUT, ERR, ASK, ASK_HIDDEN, ASK_KEY, READ, PAGE, EDIT, EXIT, UPGRADE, BRIDGE, BEA
 )  # fmt: skip
 
 PROGRAMS = ("memory", "memory-daemon", "kontekst")
+# Set in the shells of agents, which may not accept what waits for the user's review.
+AGENT_MARKS = (
+    "AI_AGENT", "CLAUDECODE", "CODEX_CI", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI",
+    "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "CLINE_ACTIVE", "QWEN_CODE", "AUGMENT_AGENT",
+)  # fmt: skip
 ENVIRONMENT = (
     "HOME", "USER", "PATH", "TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
     "CLICOLOR", "CLICOLOR_FORCE", "LANG", "TZ", "EDITOR", "VISUAL", "SSH_AUTH_SOCK", "SSH_ASKPASS",
@@ -36,19 +41,18 @@ ENVIRONMENT = (
     "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR", "COPILOT_HOME", "CLINE_DIR", "CLINE_DATA_DIR",
     # `memory ui` opens a browser with these.
     "BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS",
-    # Set in the shells of agents, which may not accept what waits for the user's review.
-    "AI_AGENT", "CLAUDECODE", "CODEX_CI", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI",
-    "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "CLINE_ACTIVE", "QWEN_CODE", "AUGMENT_AGENT",
+    *AGENT_MARKS,
 )  # fmt: skip
 ENVIRONMENT_PREFIXES = ("MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_KONTEKST_")
 # All that the daemon learns of the environment of hooks and MCP servers, which a repository can
 # choose: nothing that names a program, a folder or another repository.
 AGENT_ENVIRONMENT = (
-    "HOME", "USER", "LANG", "TZ", "SSH_AUTH_SOCK", "CLAUDE_PROJECT_DIR", "AI_AGENT", "CLAUDECODE",
-    "CODEX_CI", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT",
-    "COPILOT_CLI", "CLINE_ACTIVE", "QWEN_CODE", "AUGMENT_AGENT",
+    "HOME", "USER", "LANG", "TZ", "SSH_AUTH_SOCK", "CLAUDE_PROJECT_DIR", *AGENT_MARKS
 )  # fmt: skip
 AGENT_PREFIXES = ("MEMORY_HOOKS__", "GIT_AUTHOR_", "GIT_COMMITTER_")
+# A repository can also choose the variables of an agent's shell. Commands there do not pass on what
+# git would run or read; the rest is for the terminal and the agent's own folders.
+NOT_FROM_AGENTS = ("GIT_", "XDG_", "SSH_ASKPASS")
 
 CHUNK = 1 << 16
 CONNECT_SECONDS = 5
@@ -639,6 +643,12 @@ def hello(program: str, arguments: list[str], nonce: str = "", *, by_agent: bool
         for name, value in os.environ.items()
         if (name in names or name.startswith(prefixes)) and name not in environment.NOT_INHERITED
     ]
+    if not by_agent and any(os.environ.get(mark) for mark in AGENT_MARKS):
+        variables = [
+            each
+            for each in variables
+            if each.startswith(AGENT_PREFIXES) or not each.startswith(NOT_FROM_AGENTS)
+        ]
     if by_agent:
         variables.append(f"PATH={environment.build_path(os.environ['HOME'])}")
     fields: list[str | bytes] = [

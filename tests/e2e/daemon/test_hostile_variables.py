@@ -139,6 +139,22 @@ def test_what_is_started_follows_the_users_file_alone(tmp_path: Path, way: str) 
         assert not stranger.ran.exists()
 
 
+@pytest.mark.parametrize(("shell", "ran"), [("AI_AGENT", False), ("CLAUDECODE", False), ("", True)])
+def test_in_the_shell_of_an_agent_git_runs_no_program_of_a_variable(
+    tmp_path: Path, shell: str, ran: bool
+) -> None:
+    with open_stranger(tmp_path / "clone") as stranger, Home() as home:
+        repository = make_repository(home.work / "app")
+        repository.git("remote", "add", "origin", "ssh://nobody@localhost:1/app.git")
+        home.run("memory", "capture", "decisions", "We sync over ssh", cwd=home.work / "app")
+        variables = {"GIT_SSH_COMMAND": stranger.build_variables()["GIT_SSH_COMMAND"]}
+        if shell:
+            variables[shell] = "1"
+        words = home.command("memory", "sync", "--remote")
+        assert home.run_words(words, env=variables, cwd=home.work / "app").code != 0
+        assert stranger.ran.exists() == ran  # a person's own variables count
+
+
 def test_a_person_who_starts_it_may_choose_ports_by_variables(tmp_path: Path) -> None:
     with open_stranger(tmp_path / "clone") as stranger, Home() as home:
         variables = stranger.build_variables()

@@ -76,7 +76,7 @@ def test_files_and_agents_that_the_launcher_knows() -> None:
 
 
 def test_the_marks_of_agents_are_sent() -> None:
-    assert agent_shells.AGENT_VARIABLES.keys() <= set(command_client.ENVIRONMENT)
+    assert agent_shells.AGENT_VARIABLES.keys() == set(command_client.AGENT_MARKS)
 
 
 def test_options_with_a_value() -> None:

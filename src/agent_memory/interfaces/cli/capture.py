@@ -179,7 +179,7 @@ def capture(
     if domain == PROJECT and not location.branch and not location.commit:
         run.terminal.warn(
             "note: this folder is not in a git repository: the memory is kept on this machine, in"
-            f" {location.home}, and is not shared\n"
+            f" {location.home}, and leaves it only if you share this folder with a team\n"
         )
 
 

@@ -80,7 +80,7 @@ class Acknowledged:
             self._next_sync = now + SYNC_SECONDS
 
     def reset(self) -> None:
-        """WriteClaim nothing more."""
+        """Remove the claim: what is missing was reported."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, 0)
             os.fdatasync(self._file)

@@ -34,8 +34,8 @@ def digest_stream(file: IO[bytes], check: Check, out: IO[bytes] | None = None) -
 
 
 def copy(source: Path, target: Path, check: Check) -> tuple[int, str]:
-    """Copy a regular file to a new one. Return the size and SHA-256 of the bytes read. Whoever
-    fills a folder so syncs it, whole."""
+    """Copy a regular file to a new one. Return the size and SHA-256 of the bytes read. The
+    caller syncs the folder afterwards."""
     with open_regular(source) as file:
         return write(file, target, check)
 

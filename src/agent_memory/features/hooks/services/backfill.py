@@ -366,9 +366,10 @@ class _BackfillRun:
             self._places[folder] = self._find_place(folder)
         place = self._places[folder]
         session = event_metadata.get_main_session(entry.session)
-        first = self._first.setdefault(session, (place or self.resolver.guess(folder)).name)
+        if session not in self._first:
+            self._first[session] = (place or self.resolver.guess(folder)).name
         if place is None:
-            return {"project": first}
+            return {"project": self._first[session]}
         return {"project": place.name, event_metadata.REPOSITORY: place.repository}
 
     def _find_place(self, folder: str) -> MemoryLocation | None:

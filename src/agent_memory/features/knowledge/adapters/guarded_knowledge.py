@@ -18,8 +18,6 @@ from agent_memory.kernel import access
 from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import Forbidden
 
-_PAGE = 500
-
 
 class GuardedKnowledge:
     """A KnowledgeStore."""
@@ -45,12 +43,9 @@ class GuardedKnowledge:
         if caller is None or (kind is not Fact and not caller.is_scoped):
             return self._store.list_page(kind, limit=limit, offset=offset, **filters)
         # The number of all is that of those which the caller sees.
-        seen: list[R] = []
-        start = total = 0
-        while start <= total:
-            page, total = self._store.list_page(kind, limit=_PAGE, offset=start, **filters)
-            seen += filter(self._sees, page)
-            start += _PAGE
+        _, total = self._store.list_page(kind, limit=1, offset=0, **filters)
+        found, _ = self._store.list_page(kind, limit=total, offset=0, **filters)
+        seen = list(filter(self._sees, found))
         return seen[offset : offset + limit], len(seen)
 
     def list_after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:

@@ -1,4 +1,4 @@
-"""What a client says of time: nothing that it sends is later than now here.
+"""Lower times that clients sent to now here.
 
 The last edit wins, by the time that its machine gave it. A clock that is ahead, or a client that
 says so, would win against every later edit. So the server lowers such times to its own, and answers

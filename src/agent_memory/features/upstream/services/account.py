@@ -1,14 +1,16 @@
 """What a team's server does in a person's name: their keys, and what it is asked to erase."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from agent_memory.features.upstream.model.progress import RemoteSettings
+from agent_memory.features.upstream.model.progress import RemoteSettings, SyncProgress
 from agent_memory.features.upstream.model.records import ErasureNotice, KeyNotice
 from agent_memory.features.upstream.ports import AccountServer, ExchangeState
 from agent_memory.kernel.errors import FeatureUnavailable
 
 _MOST = 1_000  # records that are named in one request
+_STATE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,7 @@ class TeamAccount:
     read_settings: Callable[[], RemoteSettings]
     connect: Callable[[RemoteSettings], AccountServer]
     state: ExchangeState
+    lock: threading.Lock  # of the exchange, which changes the state, too
 
     @property
     def has_server(self) -> bool:
@@ -24,7 +27,7 @@ class TeamAccount:
     def list_keys(self) -> list[KeyNotice]:
         """Ask the server for the keys of this person, and note that they were seen."""
         found = self._open().list_keys()
-        self.state.save(replace(self.state.load(), new_keys=()))
+        self._change_state(lambda progress: replace(progress, new_keys=()))
         return found
 
     def list_erasures(self) -> list[ErasureNotice]:
@@ -37,9 +40,18 @@ class TeamAccount:
         kept = sum(
             server.keep(names[start : start + _MOST]) for start in range(0, len(names), _MOST)
         )
-        progress = self.state.load()
-        self.state.save(replace(progress, erasures=max(0, progress.erasures - kept)))
+        self._change_state(
+            lambda progress: replace(progress, erasures=max(0, progress.erasures - kept))
+        )
         return kept
+
+    def _change_state(self, change: Callable[[SyncProgress], SyncProgress]) -> None:
+        """Change what is shown. While an exchange goes on, do not: its end says the same."""
+        if self.lock.acquire(timeout=_STATE_SECONDS):
+            try:
+                self.state.save(change(self.state.load()))
+            finally:
+                self.lock.release()
 
     def _open(self) -> AccountServer:
         settings = self.read_settings()

@@ -1,4 +1,4 @@
-"""Say of memories and facts that came from other people of the team whose they are."""
+"""Mark memories and facts that came from other people of the team with their author."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

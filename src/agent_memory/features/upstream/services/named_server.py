@@ -1,4 +1,4 @@
-"""A team's server whose projects may have other names there than here."""
+"""Translate the names of projects between this machine and the team's server."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -33,7 +33,7 @@ def syncing_objects(home: Path) -> Iterator[None]:
 
 
 def sync_new_ref(home: Path, name: str) -> None:
-    """Make the folders of a ref durable, whose file is."""
+    """Sync the folders above a new ref. libgit2 has synced its file."""
     for folder in (home / name).parent.parents:
         durable.sync_folder(folder)
         if folder in (home / "refs", home):
