@@ -155,6 +155,57 @@ def test_no_link_leads_it_elsewhere(place: RestorePlace, tmp_path: Path, name: s
     expect_refused(place)
 
 
+def link_folder(path: Path, user: Path) -> None:
+    path.symlink_to(user)
+
+
+def link_file(path: Path, user: Path) -> None:
+    path.symlink_to(user / "deep/file")
+
+
+def link_nowhere(path: Path, user: Path) -> None:
+    path.symlink_to(user / "nothing")
+
+
+def make_pipe(path: Path, _user: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("make", [link_folder, link_file, link_nowhere, make_pipe])
+@pytest.mark.parametrize("part", ["db", "spool", "key", "user.git", "org", "spool/2.json"])
+def test_a_staged_part_that_is_no_file_or_folder_moves_nothing(
+    place: RestorePlace, tmp_path: Path, part: str, make: Callable[[Path, Path], None]
+) -> None:
+    plant(place, OURS | {"staged": ["spool/1.json", part]})
+    staged = place.data / f".restore-{MARK}" / part
+    if staged.exists():
+        staged.rename(tmp_path / "away")
+    make(staged, tmp_path / "precious")
+    before = read_all(tmp_path)
+    with pytest.raises(StorageFailed, match="nothing was restored"):
+        restore_journal.finish(place)
+    assert read_all(tmp_path) == before
+
+
+@pytest.mark.parametrize("part", ["key", "org"])
+def test_a_file_for_a_folder_and_a_folder_for_a_file_move_nothing(
+    place: RestorePlace, part: str
+) -> None:
+    plant(place, OURS | {"staged": ["spool/1.json", part]})
+    staged = place.data / f".restore-{MARK}" / part
+    if part == "key":
+        staged.mkdir()
+    else:
+        staged.touch()
+    expect_refused(place)
+
+
+def test_no_index_is_restored(place: RestorePlace) -> None:
+    plant(place, OURS | {"staged": ["db", "index"], "cleared": []})
+    (place.data / f".restore-{MARK}/index").mkdir()
+    expect_refused(place)
+
+
 def test_with_another_place_of_the_database_it_says_so(place: RestorePlace, tmp_path: Path) -> None:
     plant(place, OURS)
     other = tmp_path / "other"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features.backups.model.backups import DB, PARTS, SPOOL
+from agent_memory.features.backups.model.backups import DB, KEY, PARTS, SPOOL
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.durable import sync_folder, write_atomic
 from agent_memory.platform.files import read_regular
@@ -39,7 +39,7 @@ class RestorePlace:
 
     def find_root(self, part: str) -> Path:
         """Return the folder in which a part is staged: it is renamed within a file system."""
-        return self.db_path.parent if part in (DB, INDEX) else self.data
+        return self.db_path.parent if part == DB else self.data
 
     def find_target(self, part: str) -> Path:
         return {DB: self.db_path, INDEX: self.index}.get(part) or self.data / part
@@ -114,6 +114,8 @@ def _parse(content: Any) -> RestorePlan:
     if not _MARK.fullmatch(plan.mark) or not _ASIDE.fullmatch(plan.aside):
         raise ValueError("it names folders that no restore makes")
     for part in (*plan.staged, *plan.cleared):
+        if part == INDEX and part in plan.staged:
+            raise ValueError("no backup has an index")  # the daemon makes it again
         if part not in (*PARTS, INDEX) and not _SPOOLED.fullmatch(part):
             raise ValueError(f"no backup has a part {part[:100]!r}")
     return plan
@@ -151,7 +153,8 @@ def _parse_old(moves: list[Any], place: RestorePlace) -> RestorePlan:
 
 
 def _check_folders(plan: RestorePlan, place: RestorePlace) -> None:
-    """Raise StorageFailed if a staging folder is missing, or if a link leads elsewhere."""
+    """Raise StorageFailed if a staging folder is missing, if a link leads elsewhere, or if a part
+    is not what a restore stages."""
     for folder in _list_folders(plan, place):
         try:
             mode = os.lstat(folder).st_mode
@@ -164,6 +167,24 @@ def _check_folders(plan: RestorePlan, place: RestorePlace) -> None:
             ) from None
         if not stat.S_ISDIR(mode):
             raise StorageFailed(f"{folder} is not a folder: nothing was restored")
+    for part in plan.staged:
+        _check_staged(part, plan.find_staged(place, part))
+
+
+def _check_staged(part: str, path: Path) -> None:
+    """Raise StorageFailed for what a restore does not stage. What is moved into place is then used
+    as ours: behind a link, files of others would be renamed and removed."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return  # it is in place already
+    is_file = part == KEY or part.startswith(f"{SPOOL}/")
+    if not (stat.S_ISREG(mode) if is_file else stat.S_ISDIR(mode)):
+        kind = "file" if is_file else "folder"
+        raise StorageFailed(
+            f"{path} is not a {kind}: nothing was restored; move {path.parent} and"
+            f" {JOURNAL} away, and restore again"
+        )
 
 
 def _list_folders(plan: RestorePlan, place: RestorePlace) -> Iterator[Path]:

@@ -1,7 +1,6 @@
 """The folder in which the indexes of one store are kept."""
 
 import os
-import re
 from pathlib import Path
 
 import structlog
@@ -13,19 +12,18 @@ from agent_memory.platform.removing import remove_tree
 log = structlog.get_logger()
 
 MARK = "store"  # names the store that the indexes were made from
-# What the indexes, and a database of theirs, are made of.
-OURS = re.compile(
-    r"store|anchor|(?:lexical|vectors)(?:\..+)?|CURRENT|IDENTITY|LOCK|LOG.*|MANIFEST-\d+"
-    r"|OPTIONS-\d+|\d+\.(?:log|sst|blob)"
-)
 
 
 def prepare(folder: Path, identity: str) -> None:
-    """Create the folder, or empty it where its indexes were made from another store."""
+    """Create the folder, or empty it where its indexes were made from another store.
+
+    It may be a link to a folder on another disk, one that is empty or has the mark of this store.
+    """
     mark, content = folder / MARK, identity.encode()
     if _holds(mark, content):
+        _remove_links(folder)
         return
-    if os.path.lexists(folder):
+    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
         log.warning("index.of_another_store", path=str(folder))
         empty(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -33,15 +31,35 @@ def prepare(folder: Path, identity: str) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Remove what is in a folder, which may be a link to one on another disk. A path that is no
-    folder is removed itself."""
-    if not folder.is_dir():
+    """Remove what is in a folder. Of a link only the link is removed, because anything may be
+    behind it, and a path that is no folder is removed itself."""
+    if folder.is_symlink():
+        _remove_link(folder)
+    elif not folder.is_dir():
         folder.unlink()
-        return
+    else:
+        for path in folder.iterdir():
+            remove_tree(path)
+
+
+def _remove_links(folder: Path) -> None:
+    """Remove links in a folder of ours: no index makes one, and each removes what it finds in its
+    own folder."""
     for path in folder.iterdir():
-        if folder.is_symlink() and not OURS.fullmatch(path.name):
-            continue  # on the other disk, it may be someone else's
-        remove_tree(path)
+        if path.is_symlink():
+            _remove_link(path)
+
+
+def _remove_link(link: Path) -> None:
+    target = link.readlink()
+    link.unlink()
+    log.warning(
+        "index.link_removed",
+        path=str(link),
+        target=str(target),
+        advice="the index is made again here, and nothing was removed behind the link; to keep it"
+        " there, stop the daemon and link an empty folder",
+    )
 
 
 def _holds(path: Path, content: bytes) -> bool:
