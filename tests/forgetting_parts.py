@@ -123,7 +123,13 @@ def build_harness(
             announce=lambda: None,
         ),
         listener=StoredUpstream(store),
-        queue=MachineErasures(erasures=StoredErasures(store), read_hours=lambda: 0, clock=clock),
+        queue=MachineErasures(
+            erasures=StoredErasures(store),
+            log=parts.log,
+            taken=StoredUpstream(store),
+            read_hours=lambda: 0,
+            clock=clock,
+        ),
         toc_lock=threading.Lock(),
         leadership=SoleLeadership(),
     )

@@ -89,9 +89,13 @@ def build_remote_settings(platform: Platform, source: SettingsSource | None) -> 
     return RemoteReader(source.load, keys, [key_file, source.file])
 
 
-def build_erasure_queue(platform: Platform, settings: "RemoteReader") -> ErasureQueue:
+def build_erasure_queue(
+    platform: Platform, settings: "RemoteReader", log: LogFeature
+) -> ErasureQueue:
     return MachineErasures(
         erasures=StoredErasures(platform.store),
+        log=log.events,
+        taken=StoredUpstream(platform.store),
         read_hours=lambda: settings.read().erase_hours,
         clock=platform.clock,
     )

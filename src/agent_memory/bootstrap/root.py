@@ -182,7 +182,7 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
     remote = build_remote_settings(platform, source)
     forgetting = build_forgetting(
         *(platform, log, toc, memories, knowledge, recall, injections, hooks, team_state),
-        queue=build_erasure_queue(platform, remote),
+        queue=build_erasure_queue(platform, remote, log),
         find_person=lambda memory: team_state.find_people([memory])[0],
     )
     changes = build_streaming(log, memories)

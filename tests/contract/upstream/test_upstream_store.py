@@ -214,9 +214,9 @@ def test_pending_erasures_stay_until_they_are_erased(store: OrderedStore) -> Non
     stone = memories.build_tombstone(memory(domain=PROJECT), at)
     fact = FactTombstone(id=KnowledgeId("a:b"), scope="project:shop", at_ms=at)
     pending = [
-        PendingErasure(asked=asked, event=EventId("e1")),
-        PendingErasure(asked=asked, fact=fact),
-        PendingErasure(asked=asked, memory=stone),
+        PendingErasure(asked=asked, owner="ada", event=EventId("e1")),
+        PendingErasure(asked=asked, owner="ada", fact=fact),
+        PendingErasure(asked=asked, owner="", memory=stone),
     ]
     erasures.add(pending)
     later = AskedErasure("eve", Millis(9))
@@ -226,6 +226,8 @@ def test_pending_erasures_stay_until_they_are_erased(store: OrderedStore) -> Non
     assert erasures.list_pending(limit=10, asked_until=Millis(5)) == pending
     assert len(erasures.list_pending(limit=10)) == 4
     assert len(erasures.list_pending(limit=2)) == 2
+    of_ada = erasures.list_pending(limit=10, is_wanted=lambda each: each.owner == "ada")
+    assert of_ada == pending[:2]
     assert erasures.list_pending(limit=10, asked_until=Millis(4)) == []
     assert [each.kind for each in pending] == ["event", "fact", "memory"]
     # A removal of a later value is another request, and waits anew.
@@ -245,3 +247,4 @@ def test_what_an_earlier_version_noted_was_asked_long_ago(store: OrderedStore) -
     store.submit([Batch((row,))]).result()
     (pending,) = StoredErasures(store).list_pending(limit=10)
     assert (pending.event, pending.asked) == ("e1", AskedErasure("", Millis(0)))
+    assert pending.owner is None

@@ -11,7 +11,7 @@ from agent_memory.features.forgetting.model.forgetting import (
 )
 from agent_memory.features.log.model.events import Event, SessionPosition
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.kernel.ids import EventId, MemoryKey, Millis
+from agent_memory.kernel.ids import MemoryKey, Millis, Position
 
 
 class ForgettingPlan(Protocol):
@@ -70,7 +70,7 @@ class ErasureQueue(Protocol):
     """Where erasures wait that a machine asks for, with the key of a person. Each method returns
     until when they wait; None: the caller may erase at once."""
 
-    def hold_events(self, names: Sequence[EventId], /) -> Millis | None: ...
+    def hold_events(self, places: Sequence[Position], /) -> Millis | None: ...
 
     def hold_memories(self, memories: Sequence[Memory], /) -> Millis | None: ...
 

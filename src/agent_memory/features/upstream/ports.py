@@ -387,9 +387,13 @@ class PendingErasures(Protocol):
         ...
 
     def list_pending(
-        self, *, limit: int, asked_until: Millis | None = None
+        self,
+        *,
+        limit: int,
+        asked_until: Millis | None = None,
+        is_wanted: Callable[[PendingErasure], bool] | None = None,
     ) -> list[PendingErasure]:
-        """Return what waits, or only what was asked until a time."""
+        """Return what waits, or only what was asked until a time and is wanted."""
         ...
 
     def has(self, record: EventId | MemoryKey | FactTombstone, /) -> bool:

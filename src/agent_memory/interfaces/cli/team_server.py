@@ -8,6 +8,7 @@ import click
 
 from agent_memory.features.upstream.model import progress as exchange_progress
 from agent_memory.features.upstream.model.addresses import check_address
+from agent_memory.features.upstream.model.erasures import MAX_COUNTED
 from agent_memory.features.upstream.model.progress import RemoteSettings, RemoteStatus
 from agent_memory.features.upstream.services import shared_projects
 from agent_memory.features.upstream.services.erasing import MAX_LISTED
@@ -294,7 +295,9 @@ def _describe_notices(status: RemoteStatus, here: int) -> Iterator[str]:
     if here:
         yield f"  To be erased here: {rendering.count(here, 'record')}: memory team waiting"
     if there:
-        yield f"  To be erased on {name}: {rendering.count(there, 'record')}: memory team waiting"
+        more = " or more" if there >= MAX_COUNTED else ""
+        waiting = f"{rendering.count(there, 'record')}{more}"
+        yield f"  To be erased on {name}: {waiting}: memory team waiting"
     if new := status.progress.new_keys:
         yield rendering.plain(f"  New keys in your name: {', '.join(new)}: memory team keys")
 

@@ -91,7 +91,8 @@ class TeamMember(ResponseModel):
     receipt: Receipt
     keys: Annotated[list[str], Field(description="The names of this person's keys.")]
     erasures: Annotated[
-        int, Field(description="How many records of this person wait to be erased.")
+        int,
+        Field(description="How many records of this person wait to be erased, up to 1,000."),
     ]
 
 
@@ -209,7 +210,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         sender = _build_sender(request, client)
         receipt = await run(lambda: services.exchange.receiving.get_receipt(sender))
         keys = await run(lambda: services.access.list_of(sender.person))
-        erasures = await run(lambda: services.exchange.erasing.list_of(sender.person))
+        erasures = await run(lambda: services.exchange.erasing.count_of(sender.person))
         return answers.render_json(
             {
                 "person": sender.person,
@@ -218,7 +219,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
                 "version": __version__,
                 "receipt": receipt,
                 "keys": [key.name for key in keys],
-                "erasures": len(erasures),
+                "erasures": erasures,
             }
         )
 

@@ -134,7 +134,7 @@ class Forgetting:
         them: its answer may be lost. Raises NotFound if there was no such call, and Forbidden."""
         access.check_may_manage("forget events")
         if self.preview(selection).events:
-            until = self.queue.hold_events([e.at.event_id for e in self._select(selection)])
+            until = self.queue.hold_events([e.at for e in self._select(selection)])
             if until is not None:
                 return ForgettingReport(waits_until_ms=until)
             report = self.forget_events(selection, on_progress)

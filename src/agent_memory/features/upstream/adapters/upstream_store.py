@@ -19,7 +19,7 @@ told:event:{id}         the projects of those who forgot an event; it may not ha
 doomed:event:{id}, doomed:memory:{key}, doomed:fact:{id}:{scope}    what is to be erased here
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -145,6 +145,7 @@ class _ToldRecord(msgspec.Struct, array_like=True, frozen=True):
 class _ErasedEventRecord(msgspec.Struct, array_like=True, frozen=True):
     asked_ms: int = 0
     person: str = ""
+    owner: str | None = None
 
 
 class _ErasedMemoryRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -153,12 +154,14 @@ class _ErasedMemoryRecord(msgspec.Struct, array_like=True, frozen=True):
     commit: str
     asked_ms: int = 0
     person: str = ""
+    owner: str | None = None
 
 
 class _ErasedFactRecord(msgspec.Struct, array_like=True, frozen=True):
     at_ms: int
     asked_ms: int
     person: str
+    owner: str | None = None
 
 
 class StoredUpstream:
@@ -664,17 +667,22 @@ class StoredErasures:
             todo = [row for (row, _), done in tried if not isinstance(done, Committed)]
 
     def list_pending(
-        self, *, limit: int, asked_until: Millis | None = None
+        self,
+        *,
+        limit: int,
+        asked_until: Millis | None = None,
+        is_wanted: Callable[[PendingErasure], bool] | None = None,
     ) -> list[PendingErasure]:
         found: list[PendingErasure] = []
         start = _ERASE
-        size = min(limit, _PAGE) if asked_until is None else _PAGE
+        size = min(limit, _PAGE) if asked_until is None and is_wanted is None else _PAGE
         while len(found) < limit:
             rows = self._store.scan(_FAMILY, start, keys.end_of(_ERASE), limit=size)
             found += (
                 pending
                 for pending in map(_decode_erasure, rows)
-                if asked_until is None or pending.asked.at_ms <= asked_until
+                if (asked_until is None or pending.asked.at_ms <= asked_until)
+                and (is_wanted is None or is_wanted(pending))
             )
             if len(rows) < size:
                 break
@@ -707,17 +715,19 @@ def _name_erasure(record: EventId | MemoryKey | FactTombstone) -> bytes:
 
 
 def _encode_erasure(pending: PendingErasure) -> tuple[bytes, bytes]:
-    person, asked_ms = pending.asked
+    (person, asked_ms), owner = pending.asked, pending.owner
     if pending.memory is not None:
         stone = pending.memory
         times = stone.created_ms, stone.updated_ms, stone.commit
-        record = codec.pack(_ErasedMemoryRecord(*times, asked_ms, person))
+        record = codec.pack(_ErasedMemoryRecord(*times, asked_ms, person, owner))
         return _name_erasure(stone.key), record
     if pending.fact is not None:
         at_ms = pending.fact.at_ms
-        return _name_erasure(pending.fact), codec.pack(_ErasedFactRecord(at_ms, asked_ms, person))
+        return _name_erasure(pending.fact), codec.pack(
+            _ErasedFactRecord(at_ms, asked_ms, person, owner)
+        )
     name = _name_erasure(pending.event or EventId(""))
-    return name, codec.pack(_ErasedEventRecord(asked_ms, person))
+    return name, codec.pack(_ErasedEventRecord(asked_ms, person, owner))
 
 
 def _decode_erasure(row: Row) -> PendingErasure:
@@ -728,7 +738,7 @@ def _decode_erasure(row: Row) -> PendingErasure:
         event = _ErasedEventRecord() if value == codec.EMPTY else None
         event = event or codec.unpack(value, _ErasedEventRecord)
         asked = AskedErasure(event.person, Millis(event.asked_ms))
-        return PendingErasure(asked=asked, event=name)
+        return PendingErasure(asked=asked, owner=event.owner, event=name)
     if key.startswith(_ERASE_FACT):
         fact = codec.unpack(value, _ErasedFactRecord)
         fact_id, _, scope = key[len(_ERASE_FACT) :].partition(b":")
@@ -737,7 +747,8 @@ def _decode_erasure(row: Row) -> PendingErasure:
             scope=keys.unescape(scope),
             at_ms=Millis(fact.at_ms),
         )
-        return PendingErasure(asked=AskedErasure(fact.person, Millis(fact.asked_ms)), fact=stone)
+        asked = AskedErasure(fact.person, Millis(fact.asked_ms))
+        return PendingErasure(asked=asked, owner=fact.owner, fact=stone)
     record = codec.unpack(value, _ErasedMemoryRecord)
     memory = Memory(
         **keys.parse_memory(key[len(_ERASE_MEMORY) :])._asdict(),
@@ -748,7 +759,7 @@ def _decode_erasure(row: Row) -> PendingErasure:
         status=MemoryStatus.TOMBSTONE,
     )
     asked = AskedErasure(record.person, Millis(record.asked_ms))
-    return PendingErasure(asked=asked, memory=memory)
+    return PendingErasure(asked=asked, owner=record.owner, memory=memory)
 
 
 def _build_receipt_key(person: str, client: str) -> bytes:

@@ -10,6 +10,7 @@ from agent_memory.kernel.ids import EventId, Millis
 HOUR_MS = 3_600_000
 DEFAULT_HOURS = 24
 MAX_HOURS = 24 * 90
+MAX_COUNTED = 1_000  # a person is told of so many; the list shows all
 
 
 class AskedErasure(NamedTuple):
@@ -22,9 +23,11 @@ class AskedErasure(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingErasure:
     """An event, a memory or a fact that is to be erased: exactly one of them is set. `memory` is
-    its tombstone."""
+    its tombstone. `owner` is who recorded, captured or stated it; earlier versions did not note
+    it, and a machine that nobody asks for it does not."""
 
     asked: AskedErasure
+    owner: str | None = None
     event: EventId | None = None
     memory: Memory | None = None
     fact: FactTombstone | None = None

@@ -60,6 +60,11 @@ class RecordBatch:
     def records(self) -> tuple[SharedRecord, ...]:
         return *self.events, *self.memories, *self.facts, *self.removed_facts
 
+    @property
+    def asks_to_erase(self) -> bool:
+        stones = (each.status is MemoryStatus.TOMBSTONE for each in self.memories)
+        return bool(self.forgotten or self.removed_facts) or any(stones)
+
 
 class RecordRefused(NamedTuple):
     """A record that the server did not take, and why."""

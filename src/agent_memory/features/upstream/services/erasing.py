@@ -19,15 +19,16 @@ from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.upstream.model import scopes
 from agent_memory.features.upstream.model.erasures import (
     HOUR_MS,
+    MAX_COUNTED,
     AskedErasure,
     PendingErasure,
 )
 from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.records import ErasureNotice
-from agent_memory.features.upstream.ports import Eraser, PendingErasures, Tombstones
+from agent_memory.features.upstream.ports import Eraser, PendingErasures, TakenRecords, Tombstones
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
 from agent_memory.kernel import access
-from agent_memory.kernel.ids import USER, EventId, KnowledgeId, Millis
+from agent_memory.kernel.ids import USER, EventId, KnowledgeId, Millis, Position
 from agent_memory.platform.ports import Clock
 
 MAX_LISTED = 100_000
@@ -122,17 +123,37 @@ class MachineErasures:
     on this machine, and a daemon of one's own, erase at once."""
 
     erasures: PendingErasures
+    log: EventLog
+    taken: TakenRecords
     read_hours: Callable[[], int]
     clock: Clock
 
-    def hold_events(self, names: Sequence[EventId], /) -> Millis | None:
+    def hold_events(self, places: Sequence[Position], /) -> Millis | None:
         asked = self._find_asked()
-        return self._add(asked and [PendingErasure(asked=asked, event=name) for name in names])
+        if asked is None:
+            return None
+        owners = {
+            event.event_id: event.metadata.get(PERSON, "")
+            for start in range(0, len(places), _PAGE)
+            for event in self.log.get_at(places[start : start + _PAGE])
+        }
+        names = [at.event_id for at in places]
+        return self._add(
+            [PendingErasure(asked=asked, owner=owners.get(name), event=name) for name in names]
+        )
 
     def hold_memories(self, memories: Sequence[Memory], /) -> Millis | None:
         asked = self._find_asked()
+        if asked is None:
+            return None
         stones = [memory_model.build_tombstone(each, self.clock.now()) for each in memories]
-        return self._add(asked and [PendingErasure(asked=asked, memory=each) for each in stones])
+        owners = self.taken.find_people(memories)
+        return self._add(
+            [
+                PendingErasure(asked=asked, owner=owner, memory=stone)
+                for stone, owner in zip(stones, owners, strict=True)
+            ]
+        )
 
     def _find_asked(self) -> AskedErasure | None:
         caller = access.get_caller()
@@ -140,7 +161,7 @@ class MachineErasures:
             return None
         return AskedErasure(caller.person, self.clock.now())
 
-    def _add(self, pending: Sequence[PendingErasure] | None) -> Millis | None:
+    def _add(self, pending: Sequence[PendingErasure]) -> Millis | None:
         if not pending:
             return None
         self.erasures.add(pending)
@@ -185,8 +206,18 @@ class Erasing:
 
     def list_of(self, person: str) -> list[PendingErasure]:
         """Return what waits that is a person's, or that they asked for."""
-        found = self.list_waiting(limit=MAX_LISTED)
-        return [each for each in found if person in (each.asked.person, self._find_owner(each))]
+        found = self._find_of(person, limit=MAX_LISTED)
+        return sorted(found, key=lambda each: each.asked.at_ms)
+
+    def count_of(self, person: str) -> int:
+        """Count the same, up to MAX_COUNTED: every machine asks for it each minute."""
+        return len(self._find_of(person, limit=MAX_COUNTED))
+
+    def _find_of(self, person: str, *, limit: int) -> list[PendingErasure]:
+        return self.erasures.list_pending(
+            limit=limit,
+            is_wanted=lambda each: person == each.asked.person or person == self._find_owner(each),
+        )
 
     def list_notices(self, person: str | None = None) -> list[ErasureNotice]:
         """Return what waits, or what of it concerns a person."""
@@ -206,10 +237,13 @@ class Erasing:
     def choose(self, names: Sequence[str], person: str | None = None) -> list[PendingErasure]:
         """Return what waits under these names, and concerns a person if one is given."""
         found = self.list_waiting(limit=MAX_LISTED) if person is None else self.list_of(person)
-        return [each for each in found if each.name in set(names)]
+        wanted = set(names)
+        return [each for each in found if each.name in wanted]
 
     def _find_owner(self, pending: PendingErasure) -> str:
-        """Return whose record it is: who recorded, captured or stated it."""
+        """Return whose record it is. What an earlier version noted is read for it."""
+        if pending.owner is not None:
+            return pending.owner
         if pending.event is not None:
             event = self.log.get(pending.event)
             return "" if event is None else event.metadata.get(PERSON, "")

@@ -35,7 +35,7 @@ class MemoryMerger:
     find_home: Callable[[Domain], Home | None]
     on_change: Callable[[], None]
 
-    def merge(self, copy: Memory, asked: AskedErasure) -> bool:
+    def merge(self, copy: Memory, asked: AskedErasure, owner: str | None = None) -> bool:
         """Merge a copy; return whether something changed, or will: a memory that another machine
         forgot is erased later. Raises InvalidInput for a copy with a secret."""
         stored = self.memories.get(copy.key)
@@ -43,7 +43,7 @@ class MemoryMerger:
         if is_tombstone and stored is not None and stored.is_pending:
             return False  # it was never shared, so nobody else can forget it
         if is_tombstone and stored is not None and stored.status is not MemoryStatus.TOMBSTONE:
-            self.erasures.add([PendingErasure(asked=asked, memory=copy)])
+            self.erasures.add([PendingErasure(asked=asked, owner=owner, memory=copy)])
             return True
         if not is_tombstone:
             self._check_clean(copy)
@@ -122,7 +122,9 @@ class FactMerger:
         (stored,) = self.knowledge.get(Fact, [tombstone.id])
         if stored is None or not tombstone.outweighs(stored):
             return self.remove(tombstone)
-        self.erasures.add([PendingErasure(asked=asked, fact=tombstone)])
+        (origin,) = self.taken.get_fact_origins([tombstone.id])
+        owner = "" if origin is None else origin.person
+        self.erasures.add([PendingErasure(asked=asked, owner=owner, fact=tombstone)])
         return True
 
     def remove(self, tombstone: FactTombstone) -> bool:

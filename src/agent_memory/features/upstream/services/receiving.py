@@ -117,7 +117,7 @@ class Receiving:
                 if lowered != tombstone:
                     tally.lowered.append(lowered)
         self._forget_events(batch.forgotten, sender, asked, tally)
-        if self.erasures.list_pending(limit=1):
+        if batch.asks_to_erase:
             self.on_erasure_due()
         return SendOutcome(
             taken=tally.taken,
@@ -343,7 +343,10 @@ class Receiving:
                 # One that was captured on this server stays that of its author.
                 first = origin if stored is None else Origin(stored.author, "")
                 self.taken.note_taken(first, [], [copy.key], {})
-                tally.add(self.memory_merger.merge(copy, asked))
+                owner = None
+                if stored is not None and copy.status is MemoryStatus.TOMBSTONE:
+                    (owner,) = self.taken.find_people([stored])
+                tally.add(self.memory_merger.merge(copy, asked, owner))
                 local = names.to_local_memory(copy, sender.person)
                 if local != replace(memory, index=0):
                     tally.lowered.append(local)
@@ -427,8 +430,11 @@ class Receiving:
         tally.taken += len(present)
         tally.known += len(absent)
         # Those that are here wait, and may be kept: then they may also be sent again.
-        self.erasures.add(PendingErasure(asked=asked, event=name) for name in present)
-        here = [name for name in owned_names.values() if name not in set(absent)]
+        self.erasures.add(
+            PendingErasure(asked=asked, owner=sender.person, event=name) for name in present
+        )
+        gone = set(absent)
+        here = [name for name in owned_names.values() if name not in gone]
         self.tombstones.drop_forgotten_notes(here)
 
 
