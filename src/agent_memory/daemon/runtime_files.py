@@ -17,6 +17,7 @@ from typing import Any
 
 from agent_memory.config import Folders
 from agent_memory.kernel.errors import StorageFailed, StorageLocked
+from agent_memory.launcher.command_client import SERVED
 from agent_memory.platform import durable
 from agent_memory.platform.files import open_regular
 
@@ -150,12 +151,16 @@ def find_lock_holder(folders: Folders) -> int | None:
 
 def announce_socket(folders: Folders, socket: Path) -> None:
     """Publish the command socket: launchers follow the link. Hooks are answered from then on, and
-    other commands wait until the daemon is ready."""
-    link = folders.data / "daemon.sock"
-    draft = link.with_name("daemon.sock.new")
+    other commands wait until the daemon is ready. A link back tells them whose socket it is."""
+    _link(socket.with_name(SERVED), folders.data)
+    _link(folders.data / "daemon.sock", socket)
+
+
+def _link(path: Path, target: Path) -> None:
+    draft = path.with_name(f"{path.name}.new")
     draft.unlink(missing_ok=True)
-    draft.symlink_to(socket)
-    draft.replace(link)
+    draft.symlink_to(target)
+    draft.replace(path)
 
 
 def announce(folders: Folders, record: DaemonRecord, start: StartRecord) -> None:
@@ -187,6 +192,7 @@ def withdraw(folders: Folders, sockets: Path) -> None:
         folders.data / "daemon.sock",
         sockets / "daemon.pid",
         sockets / "daemon.sock",
+        sockets / SERVED,
         sockets / "grpc.sock",
         sockets / "http.sock",
         *sockets.glob(_REDIRECTS),

@@ -54,6 +54,8 @@ AGENT_PREFIXES = ("MEMORY_HOOKS__", "GIT_AUTHOR_", "GIT_COMMITTER_")
 # git would run or read; the rest is for the terminal and the agent's own folders.
 NOT_FROM_AGENTS = ("GIT_", "XDG_", "SSH_ASKPASS")
 
+SERVED = "data"  # beside the socket, a link to the data folder
+
 CHUNK = 1 << 16
 CONNECT_SECONDS = 5
 # A daemon that runs a command sends a BEAT every few seconds. One that sends no frame for this long
@@ -593,7 +595,7 @@ def connect(folder: str) -> _socket.socket | None:
 
 def reach_daemon(folder: str) -> _socket.socket | None:
     """Connect to the daemon of this data folder, which has a link to its socket. Return None if no
-    daemon runs. Raises ConnectionForbidden in a sandbox."""
+    daemon runs, or if the link leads to another's. Raises ConnectionForbidden in a sandbox."""
     try:
         address = os.readlink(os.path.join(folder, "daemon.sock"))
     except OSError:
@@ -604,8 +606,9 @@ def reach_daemon(folder: str) -> _socket.socket | None:
     while True:
         try:
             connection.connect(address)
-            connection.settimeout(None)
-            return connection
+            if is_of_folder(connection, address, folder):
+                connection.settimeout(None)
+                return connection
         except BlockingIOError:  # the daemon's queue is full, and Linux does not wait for room
             tries -= 1
             if tries > 0:
@@ -620,6 +623,22 @@ def reach_daemon(folder: str) -> _socket.socket | None:
             pass
         connection.close()
         return None
+
+
+def is_of_folder(connection: _socket.socket, address: str, folder: str) -> bool:
+    """Tell whether who listens may learn what we are asked: the link may be in a copy of a data
+    folder, or planted there. Raises OSError if the folder is gone."""
+    ours = os.stat(folder)
+    if hasattr(_socket, "SO_PEERCRED"):  # process, user and group, on Linux
+        peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        # The administrator may use the memory of another user.
+        if int.from_bytes(peer[4:8], sys.byteorder) != (os.getuid() or ours.st_uid):
+            return False
+    try:
+        served = os.stat(os.path.join(os.path.dirname(address), SERVED))
+    except OSError:  # of an earlier version, or it names the folder as another container sees it
+        return True
+    return os.path.samestat(served, ours)
 
 
 def read_announcement(folder: str) -> tuple[int, int]:

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.command_runner import Home
+from agent_memory.launcher import command_client
+from tests.command_runner import SECONDS, Home
 
 
 @pytest.fixture
@@ -86,3 +89,55 @@ def test_a_link_where_the_key_was_once_drafted(
 
     assert victim.read_text() == "of someone else"
     assert (home.data / "key").read_text().startswith("am_")
+
+
+def test_the_link_of_a_copied_folder_leads_to_no_daemon_of_another(home: Home) -> None:
+    captured = home.run("memory", "capture", "decisions", "The lantern is in the attic")
+    assert captured.code == 0, captured
+    with Home() as copy:
+        copy.data.mkdir(parents=True)
+        (copy.data / "daemon.sock").symlink_to((home.data / "daemon.sock").readlink())
+
+        found = copy.run("memory", "recall", "lantern")
+
+        assert "attic" not in found.text
+        assert copy.pid() != home.pid()
+    # However the folder is spelled, it is the same.
+    (home.folder / "linked").symlink_to(home.data)
+    connection = command_client.reach_daemon(str(home.folder / "linked"))
+    assert connection is not None
+    connection.close()
+
+
+LISTEN = """
+import os, socket, sys
+os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as server:
+    server.bind(sys.argv[1])
+    os.chmod(sys.argv[1], 0o777)
+    server.listen()
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0 or sys.platform != "linux", reason="becomes another user")
+def test_a_socket_of_another_user_is_told_nothing(home: Home) -> None:
+    home.data.mkdir(parents=True)
+    theirs = home.folder / "theirs"
+    theirs.mkdir()
+    for folder in (home.folder, theirs):
+        folder.chmod(0o777)
+    socket = theirs / "daemon.sock"
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", LISTEN, str(socket)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"ready\n"
+        (home.data / "daemon.sock").symlink_to(socket)
+        try:
+            assert command_client.reach_daemon(str(home.data)) is None
+        finally:
+            server.communicate(timeout=SECONDS)
