@@ -238,13 +238,13 @@ class TestOrigins:
         [
             "git@github.com:acme/app.git",
             "github.com:acme/app",
-            "github.com:/acme/app.git/",
+            "github.com:acme/app.git/",
             "ssh://git@github.com/acme/app.git",
             "ssh://github.com:22/acme/app/",
             "git+ssh://git@GitHub.com/acme/app",
             "https://github.com/acme/app",
             "https://ada:t0ken@github.com:443/acme/app.git",
-            "https://p@ss:w@rd@github.com/acme/app.git?token=t0ken#x",
+            "https://p@ss:w@rd@github.com/acme/app.git",
             "http://github.com:80/acme//app.git",
             "git://github.com:9418/acme/app.git",
             "HTTPS://GITHUB.COM./acme/app.git",
@@ -263,12 +263,37 @@ class TestOrigins:
             ("git@[::1]:a.git", "[::1]/a"),
             ("https://u:p@host:port/a", "host/a"),
             ("https://host/with%20blank", "host/with blank"),
+            ("host:with blank", "host/with blank"),
+            ("https://host/a%2fb", "host/a%2Fb"),
+            ("https://host/a%252fb", "host/a%252fb"),
+            ("host:a%2Fb", "host/a%252Fb"),
+            ("https://host/%FF", "host/\udcff"),
+            ("git@nas:abs.git", "nas/abs"),
+            ("git@nas:/abs.git", "nas//abs"),
+            ("git@nas:~/abs.git", "nas/~/abs"),
+            ("https://nas/~/abs.git", "nas/~/abs"),
+            ("https://nas//abs.git", "nas/abs"),
+            ("acme@nas:web.git", "acme@nas/web"),
+            ("acme@nas:~/web.git", "acme@nas/web"),
+            ("ssh://acme@nas/~/web.git", "acme@nas/web"),
+            ("client@nas:web.git", "client@nas/web"),
+            ("acme@nas:/srv/web.git", "nas//srv/web"),
+            ("ssh://acme:pw@nas/srv/web.git", "nas//srv/web"),
+            ("ssh://git@nas/~acme/web.git", "nas/~acme/web"),
         ],
     )
     def test_what_differs_stays_different(
         self, tmp_path: Path, address: str, spelling: str
     ) -> None:
         assert origins.normalize_origin(address, tmp_path) == spelling
+
+    def test_what_an_address_asks_for_makes_another_but_is_not_shown(self, tmp_path: Path) -> None:
+        found = {
+            origins.normalize_origin(f"https://host/cgi{asked}", tmp_path)
+            for asked in ("", "?p=acme", "?p=client", "#p=acme")
+        }
+        assert len(found) == 4
+        assert not any("acme" in each or "client" in each for each in found)
 
     def test_a_local_remote_is_its_path(self, repositories: Repositories, tmp_path: Path) -> None:
         bare = clone_repository(

@@ -11,7 +11,7 @@ import pytest
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.model.projects import MemoryLocation, split_mark
 from agent_memory.features.memories.services.project_resolver import (
     Caller,
     OrgRepository,
@@ -256,12 +256,60 @@ class TestIdentity:
     def test_it_is_the_remote_or_else_the_folder(self, machine: Machine) -> None:
         made, plain = machine.made("shop"), machine.home / "plain"
         (plain / "below").mkdir(parents=True)
-        assert machine.here(made.folder).repository == str(made.folder)
-        assert machine.here(plain / "below").repository == str(plain / "below")
-        assert machine.here(plain).repository == str(plain)
-        assert machine.here(plain / "below").repository == str(plain / "below")
+        for folder in (made.folder, plain / "below", plain):
+            identity = machine.here(folder).repository
+            assert split_mark(identity) == (str(folder), False)
+            assert machine.here(folder).repository == identity
+        assert machine.here(machine.home / "gone").repository == ""
         made.git("remote", "add", "origin", "https://ada:pw@Example.org/team/shop.git")
         assert machine.here(made.folder).repository == "example.org/team/shop"
+
+    def test_another_repository_in_the_same_folder_has_another(self, machine: Machine) -> None:
+        made = machine.made("w")
+        first = machine.here(made.folder)
+        aside = made.folder.rename(machine.home / "aside")
+        again = machine.made("w", commits=0)
+        again.commit("begin another")
+        second = machine.here(again.folder)
+        assert second.domain != first.domain
+        assert second.repository != first.repository
+        assert split_mark(second.repository) == split_mark(first.repository)
+        # Each one that comes back is what it was.
+        again.folder.rename(machine.home / "other")
+        aside.rename(made.folder)
+        back = machine.here(made.folder)
+        assert (back.domain, back.repository) == (first.domain, first.repository)
+
+    def test_a_folder_that_was_copied_must_be_confirmed_again(self, machine: Machine) -> None:
+        made = machine.made("w")
+        first = machine.here(made.folder)
+        aside = made.folder.rename(machine.home / "aside")
+        shutil.copytree(aside, made.folder)
+        copied = machine.here(made.folder)
+        assert copied.domain == first.domain
+        assert copied.repository != first.repository
+
+    def test_what_a_folder_was_before_does_not_come_back(self, machine: Machine) -> None:
+        plain, aside, other = (machine.home / name for name in ("plain", "aside", "other"))
+        plain.mkdir()
+        seen = [machine.here(plain).repository]
+        plain.rename(aside)
+        plain.mkdir()
+        seen.append(machine.here(plain).repository)
+        plain.rename(other)
+        aside.rename(plain)
+        seen.append(machine.here(plain).repository)
+        assert len(set(seen)) == 3
+        assert machine.here(plain).repository == seen[-1]
+
+    def test_a_remote_that_is_a_folder_has_its_mark(self, machine: Machine) -> None:
+        source = machine.made("source/shop")
+        clone = git_repositories.clone_repository(source, machine.home / "clone")
+        first = machine.here(clone.folder).repository
+        assert split_mark(first) == (str(source.folder), False)
+        source.folder.rename(machine.home / "aside")
+        machine.made("source/shop")
+        assert machine.here(clone.folder).repository != first
 
     def test_what_is_guessed_has_none_and_not_the_name_of_another(self, machine: Machine) -> None:
         made = machine.made("a/shop")

@@ -141,6 +141,10 @@ class Repositories(Protocol):
         """Return None if the folder is in no repository. Raises GitFailed."""
         ...
 
+    def read_mark(self, folder: str, /) -> str:
+        """Return what tells a folder from a later one at its path; empty if there is none."""
+        ...
+
     def read_author(self, environ: Mapping[str, str], /) -> str:
         """Return the user's identity outside of any repository; empty if none is configured."""
         ...

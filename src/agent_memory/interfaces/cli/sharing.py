@@ -107,7 +107,7 @@ def find_repository(run: Invocation, text: str) -> str:
         if not place.repository:
             raise InvalidInput(f"the path of {text} cannot be written into a setting: rename it")
         return place.repository
-    if "://" in text or "@" in text:
+    if "://" in text or ("@" in text and ":" in text):
         raise InvalidInput(
             "name the remote as host/path, such as git.example/acme/my-app, or a clone's folder"
         )

@@ -322,7 +322,7 @@ def _describe_unknown(unknown: Sequence[str]) -> Iterator[str]:
 def _describe_shared(settings: RemoteSettings) -> Iterator[str]:
     """Yield what is shared, one line for each, and what was before projects had identities."""
     agreed = {each.repository: each for each in settings.agreed}
-    bare = shared_projects.list_bare_names(settings.projects)
+    bare = shared_projects.list_unconfirmed(settings.projects)
     if len(bare) == len(settings.projects):
         yield f"  Shared: nothing: {CHOOSE}"
     for each in settings.projects:
@@ -335,8 +335,8 @@ def _describe_shared(settings: RemoteSettings) -> Iterator[str]:
             yield rendering.plain(f"  Shared: {each}{talk}{names}")
     for name in bare:
         yield rendering.plain(
-            f"  Not shared any more: {name!r}, because two repositories may have one name. Share it"
-            f" again in its folder: {CHOOSE}"
+            f"  Not shared any more: {name!r}, because two repositories may have one name or come"
+            f" into one folder. Share it again in its folder: {CHOOSE}"
         )
 
 
@@ -391,7 +391,7 @@ def _settings_json(settings: RemoteSettings) -> dict[str, Any]:
         "has_key": bool(settings.key),
         "projects": list(settings.projects),
         "conversations": list(settings.conversations),
-        "unconfirmed": shared_projects.list_bare_names(settings.projects),
+        "unconfirmed": shared_projects.list_unconfirmed(settings.projects),
         "recall": settings.recall,
     }
 

@@ -18,6 +18,7 @@ class _ProjectRecord(msgspec.Struct, array_like=True, frozen=True):
     homes: list[bytes]
     folder: bytes = b""
     commit: str = ""
+    mark: str = ""
 
 
 class _SyncRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -48,6 +49,7 @@ class StoredProjects:
             homes=[home.encode("utf-8", "surrogateescape") for home in project.homes],
             folder=project.folder.encode("utf-8", "surrogateescape"),
             commit=project.commit,
+            mark=project.mark,
         )
         puts = [Put(families.PROJECTS, _PROJECT + name, codec.pack(record))]
         puts += [
@@ -77,4 +79,5 @@ def _decode_project(project_id: str, value: bytes) -> Project:
         homes=tuple(Home(home.decode("utf-8", "surrogateescape")) for home in record.homes),
         folder=record.folder.decode("utf-8", "surrogateescape"),
         commit=record.commit,
+        mark=record.mark,
     )

@@ -1,6 +1,7 @@
 """Projects: which memories belong together, and which repositories store them."""
 
 import hashlib
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from agent_memory.kernel.ids import PROJECT, Domain, Millis
 
 NEVER = Millis(0)
 GIT = "/.git"  # the end of a home that is a user's repository, after its folder
+_MARKED = re.compile(r"(?P<path>/.*)#[0-9a-f]+-[0-9a-f]+(?:\.[0-9]+)?", re.ASCII)
 NOWHERE = Home("")  # no repository: only the project name is known
 
 
@@ -24,6 +26,8 @@ class RepositoryInfo:
     commit: str
     branch: str
     author: str = field(default="", compare=False)  # with whose identity the user commits there
+    # Of the folder that its identity names, if it has no address: `home`, or a remote's folder.
+    mark: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,26 +42,36 @@ class CloneInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """A project. `origin` is empty without a remote. `homes` are its clones on this machine.
-    `folder` is where it was seen last, and `commit` one that it had at first: records of earlier
-    versions have neither."""
+    `folder` is where it was seen last, `commit` one that it had at first, and `mark` what tells its
+    folder from a later one: records of earlier versions have none of them."""
 
     id: str
     origin: str
     homes: tuple[Home, ...]
     folder: str = ""
     commit: str = ""
+    mark: str = ""
 
     @property
     def repository(self) -> str:
         """The identity of its repository, which no other project has: the address of its remote,
-        or else its folder. Empty if neither is known."""
-        clones = (home for home in reversed(self.homes) if home.endswith(GIT))
-        identity = self.origin or self.folder or next(clones, "").removesuffix(GIT)
+        or else the path and mark of its folder. Empty if neither is known."""
+        identity = self.origin or self.folder
+        if identity.startswith("/"):
+            identity = f"{identity}#{self.mark}" if self.mark else ""
         return identity if identity.isprintable() else ""  # no setting can name such a path
 
     @property
     def domain(self) -> Domain:
         return Domain(f"{PROJECT}:{self.id}")
+
+    def remark(self, mark: str) -> str:
+        """Return its mark now that its folder has this one. A mark that it had before does not come
+        back: what was recorded in between may be another folder's."""
+        had, _, changes = self.mark.partition(".")
+        if not mark or mark == had:
+            return self.mark
+        return f"{mark}.{int(changes or 0) + 1}" if had else mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +99,13 @@ class SyncState:
 
     state: str = ""
     at_ms: Millis = NEVER
+
+
+def split_mark(repository: str) -> tuple[str, bool]:
+    """Return an identity without its folder's mark, and whether it is the bare path of a folder, as
+    earlier versions had it."""
+    marked = _MARKED.fullmatch(repository)
+    return (marked["path"], False) if marked else (repository, repository.startswith("/"))
 
 
 def derive_name(repository: RepositoryInfo) -> str:

@@ -249,14 +249,19 @@ class ProjectResolver:
                 folder = candidate
                 break
         located = RepositoryInfo(
-            home=self._private_home(folder), name=folder.name, origin="", commit="", branch=""
+            home=self._private_home(folder),
+            name=folder.name,
+            origin="",
+            commit="",
+            branch="",
+            mark=self.repositories.read_mark(str(folder)),
         )
         project = self._register(located, str(folder))
         return MemoryLocation(
             domain=project.domain,
             home=located.home,
             author=self.repositories.read_author(caller.environ),
-            repository=project.repository,
+            repository=project.repository if located.mark else "",
         )
 
     def _private_home(self, folder: PurePath) -> Home:
@@ -277,10 +282,11 @@ class ProjectResolver:
         with self.registering:
             before = self.projects.find_by_home(located.home)
             if before is None or self._is_another(before, located):
-                known = self._match_project(located)
+                known = self._match_project(located, folder)
             else:
                 known = before
             waiting = self.repositories.get_private_home(_private_name(located.home))
+            is_remote = bool(located.origin) and not located.origin.startswith("/")
             homes = dict.fromkeys((*known.homes, located.home))
             if not located.commit and located.home != waiting:
                 homes[waiting] = None
@@ -290,6 +296,7 @@ class ProjectResolver:
                 homes=tuple(homes),
                 folder="" if located.origin else folder,
                 commit=known.commit or located.commit,
+                mark=known.mark if is_remote else known.remark(located.mark),
             )
             if before is not None and before.id != updated.id:
                 left = tuple(home for home in before.homes if home not in homes)
@@ -303,7 +310,10 @@ class ProjectResolver:
         """Return whether another repository has come into the place of a project's: what was
         recorded of the one would be shared as the other's. A new remote alone makes no other."""
         if known.origin == located.origin:
-            return False
+            moved = (
+                not located.origin and known.mark != "" and known.remark(located.mark) != known.mark
+            )
+            return moved and self._lacks_commit(known, located)
         if located.origin and self._find_by_origin(located.origin) is not None:
             return True
         if not known.origin:
@@ -311,7 +321,13 @@ class ProjectResolver:
         others = (home for home in known.homes if home.endswith(GIT) and home != located.home)
         if any(map(self.repositories.exists, others)):  # they keep the project
             return True
-        return not known.commit or not self.repositories.has_commit(located.home, known.commit)
+        return not known.commit or self._lacks_commit(known, located)
+
+    def _lacks_commit(self, known: Project, located: RepositoryInfo) -> bool:
+        """Return whether a repository does not have the commit that a project had at first."""
+        if not known.commit:
+            return False
+        return not located.commit or not self.repositories.has_commit(located.home, known.commit)
 
     def _check_names(self, project: Project) -> None:
         """Reject a path or remote with a secret: redacted, it would be useless."""
@@ -322,10 +338,12 @@ class ProjectResolver:
                     " remove the password from the address"
                 )
 
-    def _match_project(self, located: RepositoryInfo) -> Project:
+    def _match_project(self, located: RepositoryInfo, folder: str) -> Project:
         """Return the project of a repository that is not registered yet, or a new project."""
         if located.origin and (known := self._find_by_origin(located.origin)) is not None:
             return known
+        if not located.origin and (known := self._find_by_folder(folder, located.mark)) is not None:
+            return known  # it is back in its place
         if located.home.endswith(GIT):
             # A folder with memories in our own repository may have become a repository.
             before = self.repositories.get_private_home(
@@ -346,10 +364,16 @@ class ProjectResolver:
         """Return whether this may be the project's repository, moved. Our own never move."""
         theirs = [home for home in known.homes if home.endswith(GIT)]
         gone = not any(self.repositories.exists(home) for home in theirs)
-        return bool(theirs) and gone and not (located.origin or known.origin)
+        if not theirs or not gone or located.origin or known.origin:
+            return False
+        return not self._lacks_commit(known, located)
 
     def _find_by_origin(self, origin: str) -> Project | None:
         return next((p for p in self.projects.list_all() if p.origin == origin), None)
+
+    def _find_by_folder(self, folder: str, mark: str) -> Project | None:
+        same = (p for p in self.projects.list_all() if (p.origin, p.folder) == ("", folder))
+        return next((p for p in same if p.mark and p.remark(mark) == p.mark and mark), None)
 
 
 def _private_name(identity: str) -> str:

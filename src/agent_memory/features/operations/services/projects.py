@@ -210,8 +210,8 @@ class ProjectOverview:
         """Return the folders of a project, and of no other one that has its name."""
         folders = tuple(clone.folder for clone in clones if clone.folder)
         identity = "" if project is None else project.repository
-        if not folders and identity.startswith("/"):
-            folders = (self.consent.folders.find_root(identity),)
+        if not folders and project is not None and project.folder:
+            folders = (self.consent.folders.find_root(project.folder),)
         if folders or activity is None or activity.last is None:
             return folders
         event = self.log.get(EventId(activity.last.last_event_id))

@@ -8,6 +8,7 @@ from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import REPOSITORY
 from agent_memory.features.memories.model.memories import Memory, to_project_name
+from agent_memory.features.memories.model.projects import split_mark
 from agent_memory.kernel.ids import PROJECT, USER, Domain
 
 _PREFIX = f"{PROJECT}:"
@@ -83,4 +84,4 @@ def get_project(domain: str) -> str:
 
 def derive_name(repository: str) -> str:
     """Return the name that a repository's project gets on the server, if it is free."""
-    return to_project_name(repository.rpartition("/")[2])
+    return to_project_name(split_mark(repository)[0].rpartition("/")[2])

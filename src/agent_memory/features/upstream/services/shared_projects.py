@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.memories.model.memories import check_domain
-from agent_memory.features.memories.model.projects import Project
+from agent_memory.features.memories.model.projects import Project, split_mark
 from agent_memory.features.memories.ports import Projects
 from agent_memory.features.upstream.model import scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
@@ -84,9 +84,10 @@ class SharedProjects:
 
 def list_repositories(entries: Sequence[str]) -> list[str]:
     """Return the entries of the setting that are identities of repositories."""
-    return [entry for entry in entries if "/" in entry]
+    return [entry for entry in entries if "/" in entry and not split_mark(entry)[1]]
 
 
-def list_bare_names(entries: Sequence[str]) -> list[str]:
-    """Return the entries that are only names, as earlier versions had them: they share nothing."""
-    return [entry for entry in entries if "/" not in entry and entry != USER]
+def list_unconfirmed(entries: Sequence[str]) -> list[str]:
+    """Return the entries that are only names or paths, as earlier versions had them: they share
+    nothing."""
+    return [entry for entry in entries if entry not in (USER, *list_repositories(entries))]

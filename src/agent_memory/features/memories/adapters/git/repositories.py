@@ -13,6 +13,7 @@ from agent_memory.features.memories.adapters.git import (
     commits,
     control_files,
     file_modes,
+    folder_marks,
     opening,
     own,
     remotes,
@@ -65,18 +66,23 @@ class GitRepositories:
             try:
                 home = opening.common_folder(repository)
                 worktree = _main_worktree(repository, home)
+                origin = addresses.read_config(repository).origin(worktree or home)
                 return RepositoryInfo(
                     home=Home(str(home)),
                     name=(worktree or _bare_name(home)).name,
-                    origin=addresses.read_config(repository).origin(worktree or home),
+                    origin=origin,
                     commit=opening.head_commit(repository),
                     branch=_branch(repository),
                     author=commits.format_author(
                         lambda key: commits.get_setting(repository.config, key), environ
                     ),
+                    mark=folder_marks.read_mark(origin if origin.startswith("/") else str(home)),
                 )
             except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
                 raise GitFailed(f"{path} cannot be read: {exc}") from exc
+
+    def read_mark(self, folder: str, /) -> str:
+        return folder_marks.read_mark(folder)
 
     def read_author(self, environ: Mapping[str, str], /) -> str:
         def read(key: str) -> str:
