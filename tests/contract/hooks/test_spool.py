@@ -469,3 +469,18 @@ class TestDraining:
         assert drained.of(spooling) == 1
         assert [each.text for each in drained.recorded] == ["kept"]
         assert (place / f"{AT - 1:013}-damaged.json.damaged").read_text() == "{"
+
+
+def test_what_is_behind_a_link_in_its_place_stays(place: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "1.json").write_text("{}")
+    place.parent.mkdir()
+    place.symlink_to(theirs)
+
+    assert SpoolFolder(place).list_pending() == []
+
+    place.symlink_to(theirs)
+    SpoolFolder(place).put(make_call())
+    assert [path.name for path in theirs.iterdir()] == ["1.json"]
+    assert len(SpoolFolder(place).list_pending()) == 1

@@ -35,6 +35,7 @@ class SpoolFolder:
         del stored["use"]["places"]  # consent was given, and nothing else reads them
         data = json.dumps(stored).encode()
         try:
+            self._drop_link()
             make_folder(self._folder)
             self._check_room(len(data))
             write_atomic(self._folder / name, data)
@@ -42,6 +43,7 @@ class SpoolFolder:
             raise StorageFailed(f"cannot write to {self._folder}: {exc.strerror}") from exc
 
     def list_pending(self) -> list[str]:
+        self._drop_link()
         try:
             return sorted(file.name for file in self._folder.iterdir() if file.suffix == _SUFFIX)
         except FileNotFoundError:
@@ -62,6 +64,13 @@ class SpoolFolder:
     def remove(self, name: str, /) -> None:
         with contextlib.suppress(FileNotFoundError):
             (self._folder / name).unlink()
+
+    def _drop_link(self) -> None:
+        """Remove a link in place of the folder: what is behind it is not ours to rename, remove or
+        write."""
+        if self._folder.is_symlink():
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
+                self._folder.unlink()
 
     def _check_room(self, size: int) -> None:
         remove_abandoned(self._folder, ".")
