@@ -25,14 +25,14 @@ from agent_memory.kernel.ids import EventId, MemoryKey, Millis
 from tests.simulation.laptops import HOUR_MS, TeamParts, simulate
 from tests.simulation.seeds import assert_found, assert_replays, run_new_seeds, run_seeds
 
-SEEDS = 26  # the last one notices that the server was restored
+SEEDS = (*range(8), 25)  # the last one notices that the server was restored
 MOST_SEEDS = 100  # within which a planted fault must be found
 # A removal that was not sent; tombstones from slow clocks; two removals that waited as one.
 FOUND: Sequence[int] = (12, 29, 55, 1053)
 
 
 def test_all_sides_agree() -> None:
-    met = run_seeds(simulate, (*FOUND, *range(SEEDS)))
+    met = run_seeds(simulate, (*FOUND, *SEEDS))
     # A simulation in which nothing happens would prove nothing.
     faults = {"lost request", "lost answer", "repeated", "crash", "offline", "gap"}
     faults |= {"restored", "restoration noticed"}
@@ -43,7 +43,7 @@ def test_all_sides_agree() -> None:
 @pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])
 def test_a_clock_that_is_an_hour_off_does_not_divide_them(ahead_ms: int) -> None:
     # A removal on a clock that is ahead, before a new value on one that is behind: 42.
-    run_seeds(lambda seed: simulate(seed, TeamParts(ahead_ms=ahead_ms)), (42, *range(8)))
+    run_seeds(lambda seed: simulate(seed, TeamParts(ahead_ms=ahead_ms)), (42, *range(3)))
 
 
 def test_a_seed_replays_exactly() -> None:

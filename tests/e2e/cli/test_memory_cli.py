@@ -225,7 +225,7 @@ class TestCapture:
         answer = MemoryCommand(home, folder)("capture", "decisions", "Use no git")
         assert answer.code == OK
         assert "note: this folder is not in a git repository" in answer.errors
-        assert "is not shared" in answer.errors
+        assert "only if you share this folder" in answer.errors
         assert "git repository" not in memory("capture", "decisions", "Use git").errors
 
     def test_tags_are_a_list_with_commas_or_repeated(self, memory: MemoryCommand) -> None:

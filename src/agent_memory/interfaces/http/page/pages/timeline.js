@@ -123,7 +123,7 @@ function ribbon(siblings, at) {
 		})),
 	);
 }
-let lastNotch = 0;
+let lastNotch = -NOTCH_MS; // the first turn counts, however young the page is
 
 const short = (node) =>
 	node.level === "month" ? MONTH.format(node.start_time_ms) : node.level === "week" ? /\d+/.exec(node.title)[0] : new Date(node.start_time_ms).getUTCDate();
