@@ -1,9 +1,10 @@
 """Serving a protobuf service: one parser and one error translation for every method."""
 
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -105,9 +106,12 @@ def _stream(
                 else:
                     check = partial(_admit, head, guard)
                     check()
-                async for message in call(_read_messages(request_class, raw, check)):
-                    check()
-                    yield message.SerializeToString()
+                messages = call(_read_messages(request_class, raw, check))
+                # Closed here, not by the garbage collector: a client may have left between two.
+                async with contextlib.aclosing(cast("Any", messages)):
+                    async for message in messages:
+                        check()
+                        yield message.SerializeToString()
             outcome = OK
         except AgentMemoryError as exc:
             outcome = type(exc).__name__
