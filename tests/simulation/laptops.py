@@ -396,7 +396,7 @@ class SimulatedLaptop(Machine):
         )
 
     def _read_settings(self) -> RemoteSettings:
-        there = self.state.get_agreed_name(REPOSITORY_OF_SHOP)
+        there = self.state.list_agreed_names().get(REPOSITORY_OF_SHOP, "")
         return RemoteSettings(
             url="https://hub",
             key="k",
@@ -408,7 +408,7 @@ class SimulatedLaptop(Machine):
         self, _settings: RemoteSettings, server: TeamServer, /, *, is_reader: bool
     ) -> Sequence[RecordRefused]:
         assert not is_reader
-        if not self.state.get_agreed_name(REPOSITORY_OF_SHOP):
+        if not self.state.list_agreed_names().get(REPOSITORY_OF_SHOP, ""):
             agreed = server.claim_project(REPOSITORY_OF_SHOP, "shop")
             self.state.put_agreed_name(REPOSITORY_OF_SHOP, agreed)
         return []

@@ -23,7 +23,6 @@ from agent_memory.features.upstream.adapters.upstream_store import (
 )
 from agent_memory.features.upstream.services.erasing import WaitingHits
 from agent_memory.features.upstream.services.hit_authors import HitAuthors
-from agent_memory.kernel.ids import MemoryKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +65,8 @@ def build_recall(
         ),
     )
 
-    def find_key(urn: str) -> MemoryKey | None:
-        memory = documents.get_memory(urn)
-        return None if memory is None else memory.key
-
-    authors = HitAuthors(StoredUpstream(platform.store), find_key)
-    waiting = WaitingHits(StoredErasures(platform.store), documents, log.events)
+    authors = HitAuthors(StoredUpstream(platform.store))
+    waiting = WaitingHits(StoredErasures(platform.store), log.events)
 
     def attribute(answer: RecallResult) -> RecallResult:
         return authors.attribute(waiting.leave_out(answer))

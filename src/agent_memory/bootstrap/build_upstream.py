@@ -232,7 +232,7 @@ def build_upstream(
             memories=memories.store,
             knowledge=knowledge.store,
             taken=state,
-            waiting=WaitingHits(erasures, recall.recall.documents, log.events),
+            waiting=WaitingHits(erasures, log.events),
         ),
         login=TeamLogin(
             connect=lambda remote: closing(_open_server(remote)),

@@ -171,8 +171,8 @@ class HeldConversations(Protocol):
 class AgreedNames(Protocol):
     """What shared projects and their facts are called on the server."""
 
-    def get_agreed_name(self, repository: str, /) -> str:
-        """Return the name of a repository's project there; empty if none is agreed."""
+    def list_agreed_names(self) -> Mapping[str, str]:
+        """Return the names that were agreed, by repository."""
         ...
 
     def put_agreed_name(self, repository: str, name: str, /) -> None: ...

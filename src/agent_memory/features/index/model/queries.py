@@ -15,7 +15,7 @@ from agent_memory.features.index.model.documents import (
 from agent_memory.features.log.model.events import check_millis
 from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, MemoryKey, Millis, Position
 
 MAX_QUERY_CHARS = 10_000
 DEFAULT_LIMIT = 10
@@ -218,6 +218,7 @@ class Hit:
     last_event_id: str = ""
     grip_id: str = ""
     node_id: str = ""
+    memory: MemoryKey | None = None  # the key of a memory that is stored
     truncated: bool = False  # the text of `document` is cut
     passage: Passage | None = None  # None where the title of a memory has all of it
     origin: str = LOCAL  # or the team's server

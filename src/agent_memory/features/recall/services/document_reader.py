@@ -181,7 +181,9 @@ class DocumentReader:
             )
         if document.kind is DocumentKind.MEMORY:
             memory = self.get_memory(document.id)
-            return replace(hit, event_id="" if memory is None else memory.event_id)
+            return (
+                hit if memory is None else replace(hit, event_id=memory.event_id, memory=memory.key)
+            )
         return hit
 
     def list_bullets(self, node_id: str) -> tuple[Bullet, ...]:

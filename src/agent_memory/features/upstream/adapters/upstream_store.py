@@ -235,9 +235,12 @@ class StoredUpstream:
     def release_all(self) -> None:
         self._write(DeleteRange(_FAMILY, _HELD, keys.end_of(_HELD)))
 
-    def get_agreed_name(self, repository: str, /) -> str:
-        value = self._store.get(_FAMILY, _AGREED + keys.escape(repository))
-        return "" if value is None else codec.decode_key(value).decode()
+    def list_agreed_names(self) -> dict[str, str]:
+        rows = self._store.scan(_FAMILY, _AGREED, keys.end_of(_AGREED))
+        return {
+            keys.unescape(key.removeprefix(_AGREED)): codec.decode_key(value).decode()
+            for key, value in rows
+        }
 
     def put_agreed_name(self, repository: str, name: str, /) -> None:
         put = Put(_FAMILY, _AGREED + keys.escape(repository), codec.encode_key(name.encode()))

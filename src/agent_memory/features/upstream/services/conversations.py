@@ -45,9 +45,11 @@ class Conversations:
 
     def iter_due(self, delay_ms: int) -> Iterator[HeldConversation]:
         """Yield those that may leave now."""
-        unreviewed = self.list_unreviewed()
+        unreviewed: Collection[str] | None = None  # not read while nothing is held
         after = ""
         while found := self.held.list_held(after, limit=_PAGE):
+            if unreviewed is None:
+                unreviewed = self.list_unreviewed()
             after = found[-1].session_id
             for each in found:
                 if self._is_due(each, delay_ms, unreviewed):

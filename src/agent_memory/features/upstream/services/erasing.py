@@ -15,7 +15,6 @@ from agent_memory.features.memories.model import memories as memory_model
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.ports import Memories
-from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.upstream.model import scopes
 from agent_memory.features.upstream.model.erasures import (
     HOUR_MS,
@@ -62,7 +61,6 @@ class WaitingHits:
     copy any more, and would be given its words again."""
 
     erasures: PendingErasures
-    documents: DocumentReader
     log: EventLog
 
     def leave_out(self, answer: RecallResult) -> RecallResult:
@@ -94,8 +92,7 @@ class WaitingHits:
                 name = KnowledgeId(document.id)
                 return self.erasures.has(FactTombstone(id=name, scope=scope, at_ms=Millis(0)))
             case DocumentKind.MEMORY:
-                memory = self.documents.get_memory(hit.uri)
-                return memory is not None and self.erasures.has(memory.key)
+                return hit.memory is not None and self.erasures.has(hit.memory)
             case DocumentKind.SEGMENT | DocumentKind.GRIP:
                 return any(map(self.erasures.has, self._list_events(hit)))
 

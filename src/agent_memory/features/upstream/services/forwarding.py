@@ -391,13 +391,14 @@ class Forwarding:
         """Send the conversations that may leave by now, with what was said since they last did."""
         conversations = self.outgoing.conversations
         for held in conversations.iter_due(self.read_settings().delay_ms):
+            scope = self.read_settings().scope  # it may have changed
             some: list[SharedRecord] = []
             for event in conversations.iter_events(held):
-                if self.read_settings().scope.sends_event(event):
+                if scope.sends_event(event):
                     some.append(event)
                 if len(some) == BATCH_RECORDS:
                     self._send(server, some, check)
-                    some = []
+                    scope, some = self.read_settings().scope, []
             self._send(server, some, check)
             conversations.held.release(held)
 
@@ -500,82 +501,82 @@ class Forwarding:
     def _pull(self, server: TeamServer, check: Check) -> None:
         while True:
             check()
-            scope, progress = self.read_settings().scope, self.state.load()
-            if not scope:
+            settings, progress = self.read_settings(), self.state.load()
+            if not settings.scope:
                 return
             page = server.list_changes(
-                progress.pulled, scope, client=progress.client, limit=MAX_CHANGES
+                progress.pulled, settings.scope, client=progress.client, limit=MAX_CHANGES
             )
+            others = {key: name for key, name in page.people.items() if name != progress.person}
             for change in page.changes:
-                self._apply(change, scope, page.people)
+                self._apply(change, settings, others)
             self._save(pulled=page.next, receipt=max(progress.receipt, page.receipt))
             if not page.more or page.next == progress.pulled:
                 return
 
-    def _apply(self, change: TeamChange, scope: SharedScope, people: People) -> None:
-        """Apply a change of the server, if it is in a project that is shared."""
+    def _apply(self, change: TeamChange, settings: RemoteSettings, others: People) -> None:
+        """Apply a change of the server, if it is in a project that is shared. `others` has whom
+        records come from that are of another person."""
+        scope, asked = settings.scope, self._build_asked(settings)
         try:
             match change:
                 case Memory():
                     if scope.admits_memory(change):
-                        self._take_memory(change, people.get(change.key, ""))
+                        self._take_memory(change, others.get(change.key, ""), settings)
                 case Fact():
-                    is_theirs = self._is_of_another(people.get(change.id, ""))
-                    if is_theirs and self.read_settings().review:
+                    person = others.get(change.id, "")
+                    if person and settings.review:
                         return  # nothing could review it
                     if scope.admits_fact(change):
                         self.fact_merger.check(change)
                         if self.outgoing.knowledge.get(Fact, [change.id]) == [None]:
-                            self._note_person(people.get(change.id, ""), fact=change)
+                            self._note_person(person, fact=change)
                         self.ledger.note_sent([], [], {change.id: merging.note_fact(change)})
                         self.fact_merger.merge(change)
                 case FactTombstone():
                     if scope.admits_scope(change.scope):
-                        self.fact_merger.forget(change, self._build_asked())
+                        self.fact_merger.forget(change, asked)
                 case ForgottenEvent():
-                    self._forget(change.event_id, scope)
+                    self._forget(change.event_id, scope, asked)
         except InvalidInput as exc:
             kind = type(change).__name__.lower()
             name = str(getattr(change, "id", ""))
             self.on_refused(RecordRefused(kind=kind, name=name, reason=str(exc)))
 
-    def _take_memory(self, copy: Memory, person: str) -> None:
+    def _take_memory(self, copy: Memory, person: str, settings: RemoteSettings) -> None:
         stored = self.memories.get(copy.key)
         if stored is None:
             self._note_person(person, memory=copy)
         is_known = stored is not None and not stored.is_pending
         is_gone = copy.status is MemoryStatus.TOMBSTONE
-        is_new = not is_known and not is_gone and self._is_of_another(person)
-        if is_new and self.read_settings().review:
+        is_new = not is_known and not is_gone and bool(person)
+        if is_new and settings.review:
             if copy.status is not MemoryStatus.ACTIVE:
                 return  # accepting it would open again what they have settled
             self.ledger.note_unreviewed(copy.key)
             copy = replace(copy, status=MemoryStatus.PENDING)
-        self.memory_merger.merge(copy, self._build_asked())
+        self.memory_merger.merge(copy, self._build_asked(settings))
         self.ledger.note_sent([], [copy.domain], {})
-
-    def _is_of_another(self, person: str) -> bool:
-        return bool(person) and person != self.state.load().person
 
     def _note_person(
         self, person: str, *, memory: Memory | None = None, fact: Fact | None = None
     ) -> None:
         """Note that a record which is new here comes from another person: recall says so."""
-        if self._is_of_another(person):
+        if person:
             memories = [] if memory is None else [memory.key]
             facts = {} if fact is None else {fact.id: merging.note_fact(fact)}
             self.taken.note_taken(Origin(person, ""), [], memories, facts)
 
-    def _forget(self, event_id: EventId, scope: SharedScope) -> None:
+    def _forget(self, event_id: EventId, scope: SharedScope, asked: AskedErasure) -> None:
         event = self.log.get(event_id)
         if event is None:  # this machine may yet import it
             self.outgoing.tombstones.note_forgotten([event_id], scope.projects)
         elif scope.sends_event(event) or self.ledger.is_sent(event):
-            self.erasures.add([PendingErasure(asked=self._build_asked(), event=event_id)])
+            self.erasures.add([PendingErasure(asked=asked, event=event_id)])
 
-    def _build_asked(self) -> AskedErasure:
+    def _build_asked(self, settings: RemoteSettings) -> AskedErasure:
         """Return who asks for what the server lists now. It does not say which person did."""
-        return AskedErasure(self.read_settings().name, self.clock.now())
+        return AskedErasure(settings.name, self.clock.now())
 
     def _count_forgotten(self) -> int:
         return len(self.ledger.list_forgotten(limit=_MOST_FORGOTTEN))

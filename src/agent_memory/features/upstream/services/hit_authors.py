@@ -1,6 +1,5 @@
 """Mark memories and facts that came from other people of the team with their author."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model.documents import DocumentKind
@@ -8,23 +7,17 @@ from agent_memory.features.index.model.queries import TEAM, Hit, RecallResult
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.upstream.ports import TakenRecords
 from agent_memory.kernel import access
-from agent_memory.kernel.ids import KnowledgeId, MemoryKey
+from agent_memory.kernel.ids import KnowledgeId
 
 
 @dataclass(frozen=True, slots=True)
 class HitAuthors:
     taken: TakenRecords
-    find_key: Callable[[str], MemoryKey | None]  # of the memory with a URN
 
     def attribute(self, answer: RecallResult) -> RecallResult:
         """Mark the hits of others. Leave out those that await the user's review: nobody here has
         accepted them yet."""
-        keys = {
-            hit.uri: key
-            for hit in answer.hits
-            if hit.document.kind is DocumentKind.MEMORY
-            and (key := self.find_key(hit.uri)) is not None
-        }
+        keys = {hit.uri: hit.memory for hit in answer.hits if hit.memory is not None}
         facts = {
             hit.uri: KnowledgeId(hit.document.id)
             for hit in answer.hits

@@ -46,9 +46,9 @@ class SharedProjects:
         self, settings: RemoteSettings, server: TeamServer, *, is_reader: bool
     ) -> Sequence[RecordRefused]:
         """Agree on the names of those that have none yet. Return what the server refused."""
-        refused = []
+        refused, agreed = [], self.names.list_agreed_names()
         for repository in list_repositories(settings.projects):
-            if self.find(repository) is None or self.names.get_agreed_name(repository):
+            if repository in agreed or self.find(repository) is None:
                 continue
             name = scopes.derive_name(repository)
             try:
@@ -73,12 +73,14 @@ class SharedProjects:
         self.names.put_agreed_name(repository, name)
 
     def _list_agreed(self) -> Sequence[SharedProject]:
+        agreed = self.names.list_agreed_names()
+        if not agreed:
+            return []
         return [
-            SharedProject(project.repository, project.id, name)
+            SharedProject(project.repository, project.id, agreed[project.repository])
             for project in self.projects.list_all()
             if project.id != USER  # which stands for the user's own memories
-            and project.repository
-            and (name := self.names.get_agreed_name(project.repository))
+            and project.repository in agreed
         ]
 
 
