@@ -72,15 +72,15 @@ class EagerPull(Forwarding):
     """Notes that it has pulled a page before it has applied it."""
 
     def _pull(self, server: TeamServer, _check: Check) -> None:
-        scope = self.read_settings().scope
-        while scope:
+        settings = self.read_settings()
+        while settings.scope:
             before = self.state.load().pulled
-            page = server.list_changes(before, scope, limit=5)
+            page = server.list_changes(before, settings.scope, limit=5)
             self._save(pulled=page.next)
             for change in page.changes:
                 for _ in range(8):
                     self._save(last_error="")  # it may end here
-                self._apply(change, scope, page.people)
+                self._apply(change, settings, page.people)
             if not page.more or page.next == before:
                 return
 

@@ -72,6 +72,7 @@ _FACT_TOMBSTONE, _EVENT_TOMBSTONE = b"stone:fact:", b"stone:event:"
 _TOLD = b"told:event:"
 _ERASE = b"doomed:"
 _ERASE_EVENT, _ERASE_MEMORY, _ERASE_FACT = b"doomed:event:", b"doomed:memory:", b"doomed:fact:"
+_MOST_AGREED = 10_000  # names of repositories
 _MOST_BACKFILLS = 10_000
 _MOST_CLAIMS = 100  # of scopes for one fact
 _MOST_CLIENTS = 64  # of a person
@@ -236,7 +237,7 @@ class StoredUpstream:
         self._write(DeleteRange(_FAMILY, _HELD, keys.end_of(_HELD)))
 
     def list_agreed_names(self) -> dict[str, str]:
-        rows = self._store.scan(_FAMILY, _AGREED, keys.end_of(_AGREED))
+        rows = self._store.scan(_FAMILY, _AGREED, keys.end_of(_AGREED), limit=_MOST_AGREED)
         return {
             keys.unescape(key.removeprefix(_AGREED)): codec.decode_key(value).decode()
             for key, value in rows

@@ -119,7 +119,12 @@ def _decode_hit(content: Mapping[str, Any]) -> Hit:
         truncated=content["truncated"] is True,
         passage=None if passage is None else _decode_passage(passage),
         origin=TEAM,
-        **{name: str(content[name]) for name in _PLACES},
+        uri=str(content["uri"]),
+        event_id=str(content["event_id"]),
+        last_event_id=str(content["last_event_id"]),
+        grip_id=str(content["grip_id"]),
+        node_id=str(content["node_id"]),
+        person=str(content["person"]),
     )
 
 

@@ -441,7 +441,7 @@ class Forwarding:
         here: those are erased."""
         events = [each for each in records if isinstance(each, Event)]
         forgotten = self.outgoing.tombstones.find_forgotten(events)
-        asked = self._build_asked()
+        asked = self._build_asked(self.read_settings())
         self.erasures.add(PendingErasure(asked=asked, event=name) for name in forgotten)
         return [e for e in records if not isinstance(e, Event) or e.event_id not in forgotten]
 
