@@ -23,11 +23,10 @@ from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
-from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.rich_console import build_console
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.cli.server import CommandServer, PipeHandler
-from agent_memory.interfaces.hook_answers import HookAnswer
+from agent_memory.interfaces.command_socket.calls import CommandCall, HookAnswer
+from agent_memory.interfaces.command_socket.server import CommandServer, PipeHandler
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.errors import Cancelled, FeatureUnavailable

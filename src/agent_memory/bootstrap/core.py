@@ -22,10 +22,7 @@ from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.frames import CommandCall
-from agent_memory.interfaces.hook_answers import HookAnswer
 from agent_memory.interfaces.hooks.answering import HookAnswerer
-from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.observing import Observer
 
 
@@ -48,18 +45,6 @@ class Core:
     spans: SpanExporter | None
     observer: Observer
     hook_answerer: HookAnswerer
-
-    def answer_hook(self, call: CommandCall, payload: bytes) -> HookAnswer:
-        return self.hook_answerer.answer(
-            Delivery.parse_frame(
-                call.arguments,
-                payload,
-                folder=str(call.cwd),
-                environ=call.environ,
-                nonce=call.nonce,
-                now=self.platform.clock.now,
-            )
-        )
 
     def close(self) -> None:
         """Close everything, in the reverse of the order in which work flows; the store last."""
@@ -122,5 +107,5 @@ def build_core(
         bridge=Bridge(),
         spans=spans,
         observer=observer,
-        hook_answerer=HookAnswerer(hooks.handling, __version__, observer),
+        hook_answerer=HookAnswerer(hooks.handling, __version__, observer, platform.clock.now),
     )

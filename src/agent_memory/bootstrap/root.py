@@ -52,9 +52,9 @@ from agent_memory.features.upstream.adapters.upstream_store import StoredUpstrea
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli import completing
 from agent_memory.interfaces.cli.backend import Backend, PageLink, Serve
-from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies

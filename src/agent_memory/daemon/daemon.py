@@ -23,7 +23,7 @@ from agent_memory import __version__, config
 from agent_memory.bootstrap import build_secrets
 from agent_memory.bootstrap.core import build_core
 from agent_memory.daemon import logs, runtime_files
-from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.command_socket.server import CommandServer
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
 from agent_memory.kernel.errors import (
     AgentMemoryError,
@@ -152,7 +152,9 @@ class _Daemon:
             (self._sockets, *([] if config_file is None else [config_file])),
         )
         core.platform.watchers.append(partial(self._end_with_store, asyncio.get_running_loop()))
-        commands = CommandServer(core.answer_hook, version=__version__, on_newer=self._stop.set)
+        commands = CommandServer(
+            core.hook_answerer.answer, version=__version__, on_newer=self._stop.set
+        )
         serving: Serving | None = None
         try:
             self._check_team(core.platform.store)

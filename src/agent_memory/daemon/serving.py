@@ -23,7 +23,7 @@ from agent_memory.bootstrap.core import Core
 from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli.backend import PageLink, ServeOptions
-from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.command_socket.server import CommandServer
 from agent_memory.interfaces.grpc.daemon_service import DaemonControl
 from agent_memory.interfaces.http.connections import build_bounds
 from agent_memory.interfaces.http.extra_listeners import REFUSAL, ExtraListeners

@@ -25,9 +25,9 @@ from agent_memory.interfaces.cli.backend import (
     StartOptions,
     StorePlace,
 )
-from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from agent_memory import __version__
-from agent_memory.interfaces.cli import frames
 from agent_memory.launcher import command_client
 from tests.command_runner import LAUNCHER, Answer, Home
 
@@ -107,15 +106,16 @@ def test_the_launcher_and_the_package_are_of_one_version() -> None:
     assert __version__ == command_client.VERSION
 
 
-def test_the_launcher_and_the_daemon_speak_of_the_same_frames() -> None:
+def test_every_kind_of_frame_has_a_letter_of_its_own() -> None:
     names = (
-        *("PROTOCOL", "HELLO", "INPUT", "LINE", "CANCEL", "HOOK_INPUT"),
-        *("OUT", "ERR", "ASK", "ASK_HIDDEN", "ASK_KEY", "READ", "PAGE", "EXIT", "UPGRADE"),
+        *("HELLO", "INPUT", "LINE", "CANCEL", "HOOK_INPUT"),
+        *("OUT", "ERR", "ASK", "ASK_HIDDEN", "ASK_KEY", "READ", "PAGE", "EDIT", "EXIT", "UPGRADE"),
+        *("BRIDGE", "BEAT"),
     )
-    theirs = {name: getattr(frames, name) for name in names}
+    kinds = [getattr(command_client, name) for name in names]
 
-    assert {name: getattr(command_client, name) for name in names} == theirs
-    assert len(set(theirs.values()) - {frames.PROTOCOL}) == len(names) - 1
+    assert len(set(kinds)) == len(names)
+    assert all(len(kind) == 1 for kind in kinds)
 
 
 def test_the_launcher_imports_next_to_nothing() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.interfaces.cli import service_unit
-from agent_memory.interfaces.cli.frames import CommandCall
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from tests.command_runner import Home, Running, wait_until
 
 

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from agent_memory import __version__, config
 from agent_memory.bootstrap.core import Core, build_core
-from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.command_socket.server import CommandServer
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import AUTO, Delivery
 from agent_memory.kernel.errors import InvalidInput
@@ -188,7 +188,9 @@ class Server:
             embedder=config.EmbedderSettings(provider="none"),
         )
         core = build_core(settings, folder / "db", folder, folder / "config")
-        commands = CommandServer(core.answer_hook, version=__version__, on_newer=lambda: None)
+        commands = CommandServer(
+            core.hook_answerer.answer, version=__version__, on_newer=lambda: None
+        )
         await commands.listen(self._socket)
         return core, commands
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.interfaces.cli import frames
-from agent_memory.interfaces.cli.frames import Channel, CommandCall
-from agent_memory.interfaces.cli.server import CommandServer
-from agent_memory.interfaces.hook_answers import HookAnswer
+from agent_memory.interfaces.command_socket import frames
+from agent_memory.interfaces.command_socket.calls import Channel, CommandCall, HookAnswer
+from agent_memory.interfaces.command_socket.server import CommandServer
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.launcher import command_client
+from agent_memory.launcher.command_client import BEAT, EXIT, OUT, UPGRADE
 from tests.contract.documents import scratch
 
 SECONDS = 30.0
@@ -45,7 +45,7 @@ async def read_frames(reader: asyncio.StreamReader) -> list[tuple[bytes, bytes]]
         while True:
             found.append(await asyncio.wait_for(frames.read(reader), SECONDS))
     except asyncio.IncompleteReadError:
-        return [frame for frame in found if frame[0] != frames.BEAT]
+        return [frame for frame in found if frame[0] != BEAT]
 
 
 def serve(test: Callable[[CommandServer, Path], Awaitable[None]]) -> None:
@@ -68,7 +68,7 @@ def serve(test: Callable[[CommandServer, Path], Awaitable[None]]) -> None:
 
 async def wait_for_beat(reader: asyncio.StreamReader) -> None:
     kind, _ = await asyncio.wait_for(frames.read(reader), SECONDS)
-    assert kind == frames.BEAT
+    assert kind == BEAT
 
 
 def test_a_hook_is_answered_while_a_command_waits_for_the_rest() -> None:
@@ -76,12 +76,18 @@ def test_a_hook_is_answered_while_a_command_waits_for_the_rest() -> None:
         async with call(socket, COMMAND) as waiting:
             await wait_for_beat(waiting)
             async with call(socket, HOOK) as hooked:
-                answer = [(frames.OUT, b"answer to 1\n{}"), (frames.EXIT, b"\0")]
+                answer = [(OUT, b"answer to 1\n{}"), (EXIT, b"\0")]
                 assert await read_frames(hooked) == answer
             server.open(run_command)
-            assert await read_frames(waiting) == [(frames.OUT, b"list"), (frames.EXIT, b"\7")]
+            assert await read_frames(waiting) == [
+                (OUT, b"list"),
+                (EXIT, b"\7"),
+            ]
         async with call(socket, COMMAND) as later:
-            assert await read_frames(later) == [(frames.OUT, b"list"), (frames.EXIT, b"\7")]
+            assert await read_frames(later) == [
+                (OUT, b"list"),
+                (EXIT, b"\7"),
+            ]
 
     serve(test)
 
@@ -91,7 +97,7 @@ def test_a_command_that_waits_for_a_start_that_fails_starts_the_next_one() -> No
         async with call(socket, COMMAND) as waiting:
             await wait_for_beat(waiting)
             ending = asyncio.create_task(server.stop(SECONDS))
-            assert await read_frames(waiting) == [(frames.UPGRADE, b"")]
+            assert await read_frames(waiting) == [(UPGRADE, b"")]
         await ending
 
     serve(test)

@@ -1,6 +1,7 @@
 """Hook inputs: the kind of each agent's events, and the fields that are read."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
 from agent_memory.kernel.errors import InvalidInput
@@ -90,14 +92,17 @@ class TestDeliveries:
     ARGUMENTS = ("hook", "--agent", "codex", "stop", "--config=/etc/memory.toml")
 
     def parse(self, payload: bytes) -> Delivery:
-        return Delivery.parse_frame(
-            self.ARGUMENTS,
-            payload,
-            folder="/home/ada/code",
+        call = CommandCall(
+            program="hook",
+            arguments=self.ARGUMENTS,
+            cwd=Path("/home/ada/code"),
             environ={},
+            input_is_terminal=False,
+            output_is_terminal=False,
+            errors_are_terminal=False,
             nonce="n0nce",
-            now=lambda: AT,
         )
+        return Delivery.parse_frame(call, payload, lambda: AT)
 
     def test_arguments_and_frame(self) -> None:
         assert self.parse(b"7\n{}\n") == Delivery(

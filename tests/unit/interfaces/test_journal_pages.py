@@ -13,8 +13,8 @@ from agent_memory.features.toc.model.highlights import Highlight, Work
 from agent_memory.features.toc.model.highlights import HighlightKind as Kind
 from agent_memory.features.toc.model.journal_entries import DayEntry, SessionEntry
 from agent_memory.interfaces.cli import journal_pages
-from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.ids import Millis, SessionId
 

@@ -7,9 +7,9 @@ import pytest
 from rich.cells import cell_len
 
 from agent_memory.interfaces.cli import progress
-from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.progress import ERASE, ProgressLine, draw
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from agent_memory.kernel.cancellation import CancelToken
 
 SECONDS = 20.0

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.interfaces.cli import service_unit
-from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.service_unit import Unit
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from agent_memory.launcher.environment import find_home
 
 DAEMON = [

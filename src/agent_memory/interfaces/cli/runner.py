@@ -13,8 +13,8 @@ from click.shell_completion import get_completion_class, split_arg_string
 from agent_memory.interfaces.cli import near_misses
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.interfaces.cli.frames import Channel, CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.command_socket.calls import Channel, CommandCall
 from agent_memory.interfaces.observing import FAILED, OK, Observer
 from agent_memory.interfaces.wire.errors import (
     ERRORS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from agent_memory.interfaces.cli.frames import CommandCall
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
 from agent_memory.launcher import environment
 from agent_memory.platform import durable

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from agent_memory.interfaces.cli import layout
 from agent_memory.interfaces.cli.agent_shells import find_agent
-from agent_memory.interfaces.cli.frames import EDITED, Channel, CommandCall
 from agent_memory.interfaces.cli.progress import ProgressLine
+from agent_memory.interfaces.command_socket.calls import EDITED, Channel, CommandCall
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, InvalidInput
 

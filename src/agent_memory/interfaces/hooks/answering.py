@@ -1,5 +1,6 @@
 """Answer `memory hook`: parse the input, handle the call, render the answer. Never fail."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -7,7 +8,7 @@ import structlog
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces.hook_answers import HookAnswer
+from agent_memory.interfaces.command_socket.calls import CommandCall, HookAnswer
 from agent_memory.interfaces.hooks import inputs, outputs
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery
 from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
@@ -23,26 +24,28 @@ class HookAnswerer:
     handling: HookHandling
     version: str
     observer: Observer
+    now: Callable[[], int]
 
-    def answer(self, delivery: Delivery) -> HookAnswer:
+    def answer(self, call: CommandCall, payload: bytes) -> HookAnswer:
         """Return the answer for the agent. It is empty if the call could not be recorded now: it
         belongs in the spool."""
+        delivery = Delivery.parse_frame(call, payload, self.now)
         if delivery.name == inputs.DRAIN:
             self.handling.drain_soon()
             return HookAnswer(outputs.render_failure(Contract.AGENT, ""))
         started = self.observer.begin()
-        answered, call = self._answer(delivery)
+        answered, hook = self._answer(delivery)
         answer, problem, _ = answered
         outcome = OK if not problem else REFUSED if answer else FAILED
         seconds = self.observer.end(
             started,
             Interface.HOOK,
-            "unread" if call is None else call.kind.value,
+            "unread" if hook is None else hook.kind.value,
             outcome,
-            None if call is None else tracing.from_name(call.session),
+            None if hook is None else tracing.from_name(hook.session),
         )
-        if call is not None and call.kind is not HookKind.OTHER:
-            self.observer.record_agent(call.about.get("agent", ""), outcome, seconds)
+        if hook is not None and hook.kind is not HookKind.OTHER:
+            self.observer.record_agent(hook.about.get("agent", ""), outcome, seconds)
         return answered
 
     def _answer(self, delivery: Delivery) -> tuple[HookAnswer, HookCall | None]:

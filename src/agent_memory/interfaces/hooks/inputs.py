@@ -10,6 +10,7 @@ from agent_memory.features.hooks.model import descriptions, tool_use, transcript
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.installations import PLUGIN_FLAG, Agent
 from agent_memory.features.hooks.model.tool_use import ToolUse
+from agent_memory.interfaces.command_socket.calls import CommandCall
 from agent_memory.interfaces.hooks import dialects
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
@@ -120,21 +121,16 @@ class Delivery:
         )
 
     @classmethod
-    def parse_frame(
-        cls,
-        arguments: Sequence[str],
-        payload: bytes,
-        *,
-        folder: str,
-        environ: Mapping[str, str],
-        nonce: str,
-        now: Callable[[], int],
-    ) -> Self:
-        """Parse the arguments and the launcher's frame: a line with the time, then the input."""
+    def parse_frame(cls, call: CommandCall, payload: bytes, now: Callable[[], int]) -> Self:
+        """Parse the launcher's call and its frame: a line with the time, then the input."""
         millis, _, data = payload.partition(b"\n")
-        at_ms = int(millis) if millis.isdigit() else now()
         return cls.parse(
-            arguments, folder=folder, environ=environ, nonce=nonce, at_ms=at_ms, data=data
+            call.arguments,
+            folder=str(call.cwd),
+            environ=call.environ,
+            nonce=call.nonce,
+            at_ms=int(millis) if millis.isdigit() else now(),
+            data=data,
         )
 
 

@@ -1,12 +1,10 @@
 """The command server: launchers connect over a Unix socket, and their commands run in threads.
 
-The event loop reads and sends; a command only queues its output. A command waits while its caller
-has not taken the last UNSENT_BYTES, so a stalled caller blocks only the thread of its own command.
+The event loop reads and sends; a command only queues its output, on its `CallerConnection`.
 """
 
 import asyncio
 import contextlib
-import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,19 +14,31 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from agent_memory.interfaces import listening
-from agent_memory.interfaces.cli import frames
-from agent_memory.interfaces.cli.frames import Channel, CommandCall
-from agent_memory.interfaces.hook_answers import HookAnswer
+from agent_memory.interfaces.command_socket import frames
+from agent_memory.interfaces.command_socket.calls import Channel, CommandCall, HookAnswer
+from agent_memory.interfaces.command_socket.connection import CallerConnection
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
 from agent_memory.launcher import versions
+from agent_memory.launcher.command_client import (
+    BRIDGE,
+    CANCEL,
+    ERR,
+    EXIT,
+    HELLO,
+    HOOK_INPUT,
+    INPUT,
+    LINE,
+    OUT,
+    PROTOCOL,
+    UPGRADE,
+    frame,
+)
 
 log = structlog.get_logger()
 
-UNSENT_BYTES = 8 << 20
 MAX_COMMANDS = 256
-REFUSED = 1
 SETTLE_SECONDS = 0.02
 HELLO_SECONDS = 5.0
 BEAT_SECONDS = 3.0  # a launcher gives up after four of them without a frame
@@ -95,15 +105,15 @@ class CommandServer:
         self._handlers: CallHandlers | None = None
         self._settled = asyncio.Event()  # it is open, or ends without having been
         self._beat_seconds = beat_seconds
-        self._pipes: dict[_CallerConnection, asyncio.Task[None] | None] = {}
+        self._pipes: dict[CallerConnection, asyncio.Task[None] | None] = {}
         self._ending = asyncio.Event()
         self._hook_threads = ThreadPoolExecutor(HOOK_THREADS, "hook")
         self._version = version
         self._on_newer = on_newer
         self._outdated = False
         self._server: asyncio.Server | None = None
-        self._connections: set[_CallerConnection] = set()
-        self._calls: set[_CallerConnection] = set()  # commands and hooks that run
+        self._connections: set[CallerConnection] = set()
+        self._calls: set[CallerConnection] = set()  # commands and hooks that run
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -131,7 +141,7 @@ class CommandServer:
         self._ending.set()
         self._settled.set()
         await asyncio.sleep(SETTLE_SECONDS)  # let connections that were just accepted begin
-        for give_up in (_CallerConnection.cancel, _CallerConnection.abandon):
+        for give_up in (CallerConnection.cancel, CallerConnection.abandon):
             try:
                 await asyncio.wait_for(self._idle.wait(), grace_seconds)
                 break
@@ -144,7 +154,7 @@ class CommandServer:
         self._hook_threads.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _CallerConnection(asyncio.get_running_loop(), writer)
+        connection = CallerConnection(asyncio.get_running_loop(), writer)
         self._connections.add(connection)
         self._idle.clear()
         try:
@@ -168,18 +178,18 @@ class CommandServer:
 
     async def _answer(
         self,
-        connection: "_CallerConnection",
+        connection: CallerConnection,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
         kind, payload = await asyncio.wait_for(frames.read(reader), HELLO_SECONDS)
-        if kind != frames.HELLO:
+        if kind != HELLO:
             raise InvalidInput("the first frame is not a hello")
         call = frames.parse_call(payload)
         if versions.release(call.version) > versions.release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
-            if not self._is_busy() or call.protocol != frames.PROTOCOL.decode():
-                await connection.send(frames.encode(frames.UPGRADE))
+            if not self._is_busy() or call.protocol != PROTOCOL.decode():
+                await connection.send(frame(UPGRADE, b""))
                 self._on_newer()
                 return
             self._outdated = True
@@ -188,7 +198,7 @@ class CommandServer:
                     f"note: daemon {self._version} is busy; {call.version} replaces it when it is"
                     " idle"
                 )
-        if call.protocol != frames.PROTOCOL.decode():
+        if call.protocol != PROTOCOL.decode():
             await connection.refuse(
                 f"this command has version {call.version}, the daemon {self._version}, and they"
                 " are not compatible: run `memory-daemon stop`, or install one of them again"
@@ -201,7 +211,7 @@ class CommandServer:
         handlers = await self._wait_for_handlers(connection)
         if handlers is None:
             # The start has failed. The caller starts the next one, and learns why.
-            await connection.send(frames.encode(frames.UPGRADE))
+            await connection.send(frame(UPGRADE, b""))
         elif call.program == MCP and handlers.pipe is not None:
             await self._hand_over(handlers.pipe, call, connection, reader, writer)
         elif await self._has_room(connection):
@@ -210,7 +220,7 @@ class CommandServer:
     def _is_busy(self) -> bool:
         return bool(self._calls) or (self._handlers is not None and self._handlers.busy())
 
-    async def _has_room(self, connection: "_CallerConnection") -> bool:
+    async def _has_room(self, connection: CallerConnection) -> bool:
         """Count a call that begins. Refuse it, and return False, if too many are running."""
         if len(self._calls) >= MAX_COMMANDS:
             await connection.refuse(
@@ -220,7 +230,7 @@ class CommandServer:
         self._calls.add(connection)
         return True
 
-    async def _wait_for_handlers(self, connection: "_CallerConnection") -> CallHandlers | None:
+    async def _wait_for_handlers(self, connection: CallerConnection) -> CallHandlers | None:
         """Wait until the server is open. Return None if it ends before."""
         if not self._settled.is_set():
             connection.beat(self._beat_seconds)
@@ -233,7 +243,7 @@ class CommandServer:
     async def _run_command(
         self,
         run: CommandHandler,
-        connection: "_CallerConnection",
+        connection: CallerConnection,
         reader: asyncio.StreamReader,
         call: CommandCall,
     ) -> None:
@@ -252,7 +262,7 @@ class CommandServer:
         self,
         pipe: PipeHandler,
         call: CommandCall,
-        connection: "_CallerConnection",
+        connection: CallerConnection,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
@@ -262,42 +272,42 @@ class CommandServer:
             )
             return
         self._pipes[connection] = asyncio.current_task()
-        await connection.send(frames.encode(frames.BRIDGE))
+        await connection.send(frame(BRIDGE, b""))
         try:
             await pipe(call, reader, writer, self._ending)
         except Exception:
             log.exception("mcp.connection_failed")
 
     async def _answer_hook(
-        self, connection: "_CallerConnection", reader: asyncio.StreamReader, call: CommandCall
+        self, connection: CallerConnection, reader: asyncio.StreamReader, call: CommandCall
     ) -> None:
         kind, data = await asyncio.wait_for(frames.read(reader), HOOK_INPUT_SECONDS)
-        if kind != frames.HOOK_INPUT:
+        if kind != HOOK_INPUT:
             raise InvalidInput("a hook's input is missing")
         answer, error, on_delivered = await asyncio.get_running_loop().run_in_executor(
             self._hook_threads, self._hook, call, data
         )
         is_late = reader.at_eof()  # the launcher waits no longer
-        warning = frames.encode(frames.ERR, f"error: {error}\n".encode()) if error else b""
-        output = frames.encode(frames.OUT, answer) if answer else b""
-        await connection.send(warning + output + frames.encode(frames.EXIT, bytes([0])))
+        warning = frame(ERR, f"error: {error}\n".encode()) if error else b""
+        output = frame(OUT, answer) if answer else b""
+        await connection.send(warning + output + frame(EXIT, bytes([0])))
         if not is_late:
             on_delivered()
 
-    async def _watch(self, connection: "_CallerConnection", reader: asyncio.StreamReader) -> None:
+    async def _watch(self, connection: CallerConnection, reader: asyncio.StreamReader) -> None:
         """Pass on the caller's answers. Cancel the command if the caller cancels or disconnects."""
         try:
             while True:
                 kind, payload = await frames.read(reader)
-                if kind == frames.CANCEL:
+                if kind == CANCEL:
                     connection.cancel()
-                elif kind in (frames.INPUT, frames.LINE):
+                elif kind in (INPUT, LINE):
                     connection.answer(payload)
         except (OSError, asyncio.IncompleteReadError, InvalidInput):
             connection.leave()
 
     def _command(
-        self, run: CommandHandler, connection: "_CallerConnection", call: CommandCall
+        self, run: CommandHandler, connection: CallerConnection, call: CommandCall
     ) -> None:
         """Run one command, in its own thread."""
         code = 1
@@ -312,131 +322,3 @@ class CommandServer:
                 connection.err(b"error: the command failed in the daemon; its log says why\n")
         finally:
             connection.finish(code)
-
-
-class _CallerConnection:
-    """The connection of one caller, with its unsent output and its answers."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, writer: asyncio.StreamWriter) -> None:
-        self.cancelled = CancelToken()
-        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._asked = False
-        self._loop = loop
-        self._writer = writer
-        self._unsent: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._room = threading.Condition()
-        self._waiting_bytes = 0
-        self._gone = False
-        self._next_beat: asyncio.TimerHandle | None = None
-
-    # Called from the command's thread.
-
-    def out(self, data: bytes, /) -> None:
-        self._send(frames.OUT, data)
-
-    def err(self, data: bytes, /) -> None:
-        self._send(frames.ERR, data)
-
-    def page(self, data: bytes, /) -> None:
-        self._send_whole(frames.PAGE, data)  # each frame opens a pager
-
-    def edit(self, data: bytes, /) -> bytes:
-        return self._ask(frames.EDIT, data)
-
-    def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
-        return self._ask(frames.ASK_HIDDEN if hidden else frames.ASK, prompt)
-
-    def ask_key(self, prompt: bytes, /) -> bytes:
-        return self._ask(frames.ASK_KEY, prompt)
-
-    def read(self) -> bytes:
-        return self._ask(frames.READ, b"")
-
-    def finish(self, code: int) -> None:
-        self._queue(frames.encode(frames.EXIT, bytes([code & 0xFF])))
-        self._queue(None)
-
-    def _ask(self, kind: bytes, question: bytes) -> bytes:
-        self._asked = True
-        self._send(kind, question)
-        answer = None if self.cancelled.is_set() else self._answers.get()
-        if answer is None:
-            raise Cancelled
-        return answer
-
-    def _send(self, kind: bytes, data: bytes) -> None:
-        for start in range(0, len(data), frames.MAX_PAYLOAD) or (0,):
-            self._send_whole(kind, data[start : start + frames.MAX_PAYLOAD])
-
-    def _send_whole(self, kind: bytes, data: bytes) -> None:
-        with self._room:
-            self._room.wait_for(lambda: self._waiting_bytes < UNSENT_BYTES or self._gone)
-            if self._gone:
-                raise Cancelled
-        self._queue(frames.encode(kind, data))
-
-    def _queue(self, part: bytes | None) -> None:
-        with self._room:
-            self._waiting_bytes += len(part or b"")
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the daemon has stopped
-            self._loop.call_soon_threadsafe(self._unsent.put_nowait, part)
-
-    # Called on the loop.
-
-    def answer(self, payload: bytes) -> None:
-        """Pass an answer to the command. Drop unasked ones, which would pile up."""
-        if self._asked:
-            self._asked = False
-            self._answers.put(payload)
-
-    def cancel(self) -> None:
-        if not self.cancelled.is_set():
-            self.cancelled.set()
-            self._answers.put(None)
-
-    def leave(self) -> None:
-        """Cancel the command and drop its further output: the caller has disconnected."""
-        self.cancel()
-        with self._room:
-            self._gone = True
-            self._room.notify_all()
-
-    def abandon(self) -> None:
-        """Disconnect, and drop unsent output."""
-        self.leave()
-        self._writer.transport.abort()
-
-    def beat(self, seconds: float) -> None:
-        """Tell the launcher every few seconds that its command is still running."""
-
-        def tell() -> None:
-            # Beats must not pile up while the launcher reads nothing because a pager is open.
-            if not self._writer.is_closing() and not self._writer.transport.get_write_buffer_size():
-                self._writer.write(frames.encode(frames.BEAT))
-            self.beat(seconds)
-
-        self._next_beat = self._loop.call_later(seconds, tell)
-
-    def stop_beating(self) -> None:
-        if self._next_beat is not None:
-            self._next_beat.cancel()
-
-    async def warn(self, text: str) -> None:
-        await self.send(frames.encode(frames.ERR, f"{text}\n".encode()))
-
-    async def refuse(self, reason: str) -> None:
-        await self.warn(f"error: {reason}")
-        await self.send(frames.encode(frames.EXIT, bytes([REFUSED])))
-
-    async def send(self, part: bytes) -> None:
-        if self._writer.is_closing():  # uvloop raises no OSError
-            raise ConnectionResetError("the caller has disconnected")
-        self._writer.write(part)
-        await self._writer.drain()
-
-    async def send_all(self) -> None:
-        while (part := await self._unsent.get()) is not None:
-            await self.send(part)
-            with self._room:
-                self._waiting_bytes -= len(part)
-                self._room.notify_all()
