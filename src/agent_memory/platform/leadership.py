@@ -58,7 +58,9 @@ class LeasedLeadership:
             with fences.fence_thread(held):
                 yield True
         except LeaseLost:
-            self._lose(held)
+            with self._turn:
+                if self._held == held:
+                    self._held = None
         finally:
             self._leave()
 
@@ -111,11 +113,6 @@ class LeasedLeadership:
     def _leave(self) -> None:
         with self._turn:
             self._inside -= 1
-
-    def _lose(self, lost: HeldLease) -> None:
-        with self._turn:
-            if self._held == lost:
-                self._held = None
 
     def _wait_for_turn(self) -> HeldLease:
         until = self._monotonic() + TAKE_OVER_SECONDS

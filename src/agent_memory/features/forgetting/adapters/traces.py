@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent_memory.features.forgetting.model.forgetting import FileSearch, NeedleMatch
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
-from agent_memory.platform.store.batches import Row
 
 if TYPE_CHECKING:
     from agent_memory.features.forgetting.adapters.byte_search import ByteSearch
@@ -99,7 +98,7 @@ class StoredTraces:
         for first, end, page in self.spans.get(family, (KeySpan(b"", keys.LAST, _PAGE),)):
             start = first
             while rows := self.store.scan(family, start, end, limit=page):
-                for needle in search.find(read(_join_rows(rows))):
+                for needle in search.find(read(b"\0".join(part for row in rows for part in row))):
                     yield NeedleMatch(family, needle)
                 start = keys.after(rows[-1][0])
 
@@ -113,10 +112,6 @@ def _search(needles: AbstractSet[bytes]) -> "ByteSearch":
 
 def _normalize(text: bytes) -> bytes:
     return b" ".join(text.lower().split())
-
-
-def _join_rows(rows: Sequence[Row]) -> bytes:
-    return b"\0".join(part for row in rows for part in row)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -15,7 +15,6 @@ from agent_memory.features.knowledge.ports import (
     R,
 )
 from agent_memory.kernel import access
-from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import Forbidden
 
 
@@ -80,9 +79,6 @@ class GuardedKnowledge:
         if isinstance(record, Fact):
             return caller.sees_domain(record.scope)
         if isinstance(record, Former):
-            return self._sees_former(caller, record)
+            (fact,) = self._store.get(Fact, [record.fact_id])
+            return not caller.is_scoped if fact is None else caller.sees_domain(fact.scope)
         return not caller.is_scoped
-
-    def _sees_former(self, caller: Principal, record: Former) -> bool:
-        (fact,) = self._store.get(Fact, [record.fact_id])
-        return not caller.is_scoped if fact is None else caller.sees_domain(fact.scope)

@@ -70,7 +70,7 @@ class Facts:
         for _ in range(TRIES):
             known = self._get_fact(name)
             now = self.clock.now()
-            fact_type = self._clean(correction.fact_type or known.fact_type)
+            fact_type = self.secrets.clean(correction.fact_type or known.fact_type, where=_WHERE)
             former: Former | None = None
             value = correction.value
             if value is not None:
@@ -184,9 +184,6 @@ class Facts:
         if fact is None:
             raise NotFound(f"no fact {name}")
         return fact
-
-    def _clean(self, text: str) -> str:
-        return self.secrets.clean(text, where=_WHERE)
 
 
 def clean(statement: S, secrets: SecretsFilter) -> S:

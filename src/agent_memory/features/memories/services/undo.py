@@ -129,7 +129,10 @@ class ChangeHistory:
         """Undo the action of this name, and return what was done. Raises InvalidInput if it is not
         the last one that can be undone: another was made since, or it is undone already."""
         with self.consolidation.turn:
-            self._remove_interrupted()
+            journal = self.consolidation.journal
+            # Runs that changed nothing were interrupted: the turn is ours, so none goes on.
+            while (run := journal.get_last()) is not None and self._plan_run(run).is_empty:
+                journal.remove(run)
             plan = self.find_last()
             if plan.name != name:
                 raise InvalidInput("another change was made since: look again at what undo does")
@@ -202,13 +205,6 @@ class ChangeHistory:
         while run is not None and (plan := self._plan_run(run)).is_empty:
             run = journal.get_last(before=run)
         return None if run is None else plan
-
-    def _remove_interrupted(self) -> None:
-        """Remove the last runs if they changed nothing; the caller has the turn, so none goes
-        on."""
-        journal = self.consolidation.journal
-        while (run := journal.get_last()) is not None and self._plan_run(run).is_empty:
-            journal.remove(run)
 
     def _plan_run(self, run: ConsolidationRun) -> UndoPlan:
         restored, left = [], []

@@ -135,7 +135,7 @@ def read_intent(question: str, windows: Sequence[TimeWindow] = ()) -> Intent | N
         return None
     said = " ".join(_read_words(time_expressions.remove_windows(question, windows)))
     words = said.split()
-    if _is_about(said, words, _GENERIC_OPEN, _OPEN):
+    if bool(_OPEN.search(said)) and _GENERIC_OPEN.issuperset(words) and not _OTHER.search(said):
         return Intent(kind=IntentKind.OPEN, namespace=BLOCKERS)
     if namespace := _find_namespace(said):
         rest = [word for word in words if word not in _GENERIC and word not in _NAMESPACES]
@@ -212,12 +212,6 @@ def _read_words(text: str) -> Iterator[str]:
     for word in _WORD.findall(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
         stem, mark, ending = word.partition("'")
         yield stem + _SHORT[mark + ending] if mark + ending in _SHORT else word
-
-
-def _is_about(
-    said: str, words: Sequence[str], generic: frozenset[str], form: re.Pattern[str]
-) -> bool:
-    return bool(form.search(said)) and generic.issuperset(words) and not _OTHER.search(said)
 
 
 def _find_namespace(said: str) -> str:

@@ -80,7 +80,9 @@ def parse_target(url: str, private: Collection[str] = ()) -> Target:
         raise ToolFailed("the URL must not contain a user or a password")
     host = _host(parts.hostname or "")
     port = _PORTS[parts.scheme] if port is None else port
-    listed = is_listed(host, port, private)
+    names = {name.strip().lower() for name in private}
+    bracketed = f"[{host}]" if ":" in host else host
+    listed = not names.isdisjoint({host, bracketed, f"{bracketed}:{port}"})
     if not listed and (port < _FIRST_PORT or port in _OTHER_PORTS) and port not in (80, 443):
         raise ToolFailed(f"port {port} is not a port for web pages")
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
@@ -92,13 +94,6 @@ def parse_target(url: str, private: Collection[str] = ()) -> Target:
         path=f"{path}?{query}" if query else path,
         listed=listed,
     )
-
-
-def is_listed(host: str, port: int, private: Collection[str]) -> bool:
-    """Return whether the settings allow this host, with or without its port."""
-    names = {name.strip().lower() for name in private}
-    bracketed = f"[{host}]" if ":" in host else host
-    return not names.isdisjoint({host, bracketed, f"{bracketed}:{port}"})
 
 
 def is_public(address: str) -> bool:

@@ -120,13 +120,9 @@ def escape_hidden(text: str) -> str:
         return text
     return "".join(
         char if char in "\n\t" or char.isprintable() or (char.isspace() and char not in _MOVING)
-        else _escape_char(char)
+        else char.encode("unicode_escape").decode()
         for char in text
     )  # fmt: skip
 
 
 _MOVING = frozenset("\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029")
-
-
-def _escape_char(char: str) -> str:
-    return char.encode("unicode_escape").decode()

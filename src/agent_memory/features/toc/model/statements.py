@@ -146,11 +146,7 @@ def _statement(
         factor *= _ASIDE
     if not span.whole:
         factor *= _PIECE
-    telling = _telling(words)
+    telling = len([weight for weight in words.stems.values() if weight >= phrases.TELLING])
     if telling < len(_VAGUE):
         factor *= (_VAGUE if emphasis < _STRONG else _VAGUE_BUT_STRONG)[telling]
     return Statement(source, span, text, words, emphasis, factor, telling)
-
-
-def _telling(words: SentenceWords) -> int:
-    return len([weight for weight in words.stems.values() if weight >= phrases.TELLING])

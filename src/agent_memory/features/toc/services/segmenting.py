@@ -425,12 +425,14 @@ class Segmenter:
                 break
             events.append(event)
         context = [] if before is None else self._end_of(before)
+        # Whether the agent goes on after a segment that was cut for its size.
+        after = self.log.list_session(segment.session_id, after=segment.last, limit=1).events
         dialogue = Dialogue(
             utterances=tuple(self._utterance(event) for event in events),
             overlap=tuple(
                 self._utterance(event) for event in segments.select_overlap(context, self.rules)
             ),
-            is_cut=self._goes_on(segment),
+            is_cut=bool(after) and after[0].type in _GOING_ON,
         )
         return _SegmentContent(
             dialogue=dialogue,
@@ -443,11 +445,6 @@ class Segmenter:
                 is_main=get_main_session(segment.session_id) == segment.session_id,
             ),
         )
-
-    def _goes_on(self, segment: Segment) -> bool:
-        """Return whether the agent goes on after a segment that was cut for its size."""
-        after = self.log.list_session(segment.session_id, after=segment.last, limit=1).events
-        return bool(after) and after[0].type in _GOING_ON
 
     def _end_of(self, segment: Segment) -> list[Event]:
         """Return the last events of a segment, as many as an overlap can have."""

@@ -68,10 +68,11 @@ class HttpTeamServer:
 
     def identify(self, client: str = "", /) -> TeamIdentity:
         answer = self._ask("GET", f"{PATH}/", SEND_SECONDS, params={"client": client})
+        projects = answer.get("projects")
         return TeamIdentity(
             person=str(answer.get("person", "")),
             role=str(answer.get("role", "")),
-            projects=_read_projects(answer),
+            projects=tuple(map(str, projects)) if isinstance(projects, list) else None,
             version=str(answer.get("version", "")),
             receipt=_read_receipt(answer),
             keys=tuple(map(str, _read_list(answer, "keys"))),
@@ -289,11 +290,6 @@ def _describe_failure(url: httpx.URL, failure: Exception) -> str:
     if url.scheme == "http" and isinstance(failure, httpx.RemoteProtocolError):
         reason += " (does its address begin with https://?)"
     return f"{url.host} does not answer: {reason}"
-
-
-def _read_projects(answer: Mapping[str, Any]) -> tuple[str, ...] | None:
-    projects = answer.get("projects")
-    return tuple(map(str, projects)) if isinstance(projects, list) else None
 
 
 def _read_receipt(answer: Mapping[str, Any]) -> int:

@@ -195,7 +195,7 @@ class Forwarding:
             changes_waiting=changes,
             conversations_held=self.outgoing.conversations.count(_MOST_COUNTED),
             more_waiting=more,
-            forgettings_waiting=self._count_forgotten(),
+            forgettings_waiting=len(self.ledger.list_forgotten(limit=_MOST_FORGOTTEN)),
             backfilling=self._list_backfilling(progress, scope),
             retry_seconds=round(self.back_off.seconds_left()),
         )
@@ -495,7 +495,7 @@ class Forwarding:
         return replace(
             progress,
             refused=progress.refused + len(new),
-            last_refused=_keep_newest((*progress.last_refused, *new)),
+            last_refused=tuple(dict.fromkeys((*progress.last_refused, *new)))[-MAX_REFUSED:],
         )
 
     def _pull(self, server: TeamServer, check: Check) -> None:
@@ -578,15 +578,8 @@ class Forwarding:
         """Return who asks for what the server lists now. It does not say which person did."""
         return AskedErasure(settings.name, self.clock.now())
 
-    def _count_forgotten(self) -> int:
-        return len(self.ledger.list_forgotten(limit=_MOST_FORGOTTEN))
-
     def _save(self, **fields: object) -> None:
         self.state.save(replace(self.state.load(), **fields))  # type: ignore[arg-type]
-
-
-def _keep_newest(refused: Iterable[RecordRefused]) -> tuple[RecordRefused, ...]:
-    return tuple(dict.fromkeys(refused))[-MAX_REFUSED:]
 
 
 def _split(records: Iterable[SharedRecord]) -> Iterator[list[SharedRecord]]:

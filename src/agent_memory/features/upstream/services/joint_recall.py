@@ -48,15 +48,12 @@ class ServerWatch:
     _asked: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def is_away(self) -> bool:
-        return self.monotonic() < self.away_until
-
     def note_away(self) -> None:
         self.away_until = self.monotonic() + AWAY_SECONDS
 
     def ask(self, question: Callable[[], RecallResult]) -> "Future[RecallResult] | None":
         """Ask in a thread; None if the server is away, or too many questions wait."""
-        if self.is_away():
+        if self.monotonic() < self.away_until:
             return None
         with self._lock:
             if self._asked >= THREADS:

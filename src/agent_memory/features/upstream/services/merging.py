@@ -55,7 +55,7 @@ class MemoryMerger:
         for _ in range(TRIES):
             stored = self.memories.get(copy.key)
             merged = copy if stored is None else memory_model.merge_copies(stored, copy)
-            if stored is not None and _is_same(stored, merged):
+            if stored is not None and replace(stored, index=0) == replace(merged, index=0):
                 return False
             is_tombstone = merged.status is MemoryStatus.TOMBSTONE
             home = self.find_home(copy.domain) if is_tombstone and stored is not None else None
@@ -151,7 +151,3 @@ class FactMerger:
             if known is None:
                 changes.append(KnowledgeChange(None, former))
         return changes
-
-
-def _is_same(one: Memory, other: Memory) -> bool:
-    return replace(one, index=0) == replace(other, index=0)

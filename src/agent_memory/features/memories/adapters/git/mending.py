@@ -120,7 +120,9 @@ def _is_plain(path: Path) -> bool:
 
 def _has_all(repository: pygit2.Repository, oid: str, torn: TornObjects) -> bool:
     """Return whether everything that an object leads to can be read."""
-    cut_off = _shallow(repository)
+    cut_off = set(
+        _read(opening.common_folder(repository) / "shallow").decode(errors="replace").split()
+    )
     seen: set[str] = set()
     pending = [oid]
     while pending:
@@ -148,9 +150,3 @@ def _get(
     except _UNREADABLE:
         torn.move([oid])
         return None
-
-
-def _shallow(repository: pygit2.Repository) -> set[str]:
-    return set(
-        _read(opening.common_folder(repository) / "shallow").decode(errors="replace").split()
-    )

@@ -144,7 +144,9 @@ class _PathResolver:
         while pending:
             name = pending.popleft()
             if name == "..":
-                self._up(path)
+                if not self._entered:
+                    raise escape_error(path)
+                os.close(self._entered.pop()[1])
                 continue
             if self._writing:
                 check_writable(name)
@@ -180,11 +182,6 @@ class _PathResolver:
 
     def _path(self, *more: str) -> str:
         return "/".join((*(name for name, _ in self._entered), *more))
-
-    def _up(self, path: str) -> None:
-        if not self._entered:
-            raise escape_error(path)
-        os.close(self._entered.pop()[1])
 
     def _enter(self, name: str, following: Sequence[str]) -> None:
         if len(self._entered) >= MAX_PARTS:
