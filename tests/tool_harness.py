@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from agent_memory.features.knowledge.services.facts import Facts
-from agent_memory.features.runs.adapters.agent_folder import AgentCatalogFolder
+from agent_memory.features.runs.adapters.line_patterns import compile_pattern
 from agent_memory.features.runs.adapters.programs import SupervisedPrograms
 from agent_memory.features.runs.adapters.web.pages import HttpPages
-from agent_memory.features.runs.adapters.workspaces.folders import GuardedFolders
-from agent_memory.features.runs.adapters.workspaces.patterns import Re2Patterns
 from agent_memory.features.runs.model.chats import CallId, ToolCall
 from agent_memory.features.runs.services.agent_catalog import AgentCatalog
+from agent_memory.features.runs.services.agent_folder import AgentCatalogFolder
 from agent_memory.features.runs.services.toolset import ToolContext, Toolset, ToolsetBuilder
+from agent_memory.features.runs.services.workspaces.folders import GuardedFolders
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, ToolFailed
@@ -85,7 +85,7 @@ def open_harness(
     with open_recall(top) as parts:
         tooling = ToolsetBuilder(
             workspaces=GuardedFolders([str(each) for each in (own, *barred)]),
-            patterns=Re2Patterns(),
+            compile_pattern=compile_pattern,
             pages=HttpPages(private=private),
             programs=SupervisedPrograms(os.environ if environ is None else environ),
             worker=worker,

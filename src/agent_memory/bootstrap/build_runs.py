@@ -11,11 +11,10 @@ from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
-from agent_memory.features.runs.adapters.agent_folder import AgentCatalogFolder
+from agent_memory.features.runs.adapters.line_patterns import compile_pattern
 from agent_memory.features.runs.adapters.programs import SupervisedPrograms
-from agent_memory.features.runs.adapters.workspaces.folders import GuardedFolders
-from agent_memory.features.runs.adapters.workspaces.patterns import Re2Patterns
 from agent_memory.features.runs.services.agent_catalog import AgentCatalog
+from agent_memory.features.runs.services.agent_folder import AgentCatalogFolder
 from agent_memory.features.runs.services.recorder import RunMemory
 from agent_memory.features.runs.services.runs import (
     RunDependencies,
@@ -24,6 +23,7 @@ from agent_memory.features.runs.services.runs import (
     Runs,
 )
 from agent_memory.features.runs.services.toolset import ToolsetBuilder
+from agent_memory.features.runs.services.workspaces.folders import GuardedFolders
 from agent_memory.kernel import futures, ulids
 
 logger = structlog.get_logger()
@@ -61,7 +61,7 @@ def build_runs(
             agent_catalog=catalog,
             toolset_builder=ToolsetBuilder(
                 workspaces=GuardedFolders(tuple(str(folder) for folder in closed)),
-                patterns=Re2Patterns(),
+                compile_pattern=compile_pattern,
                 pages=build_models.build_web_pages(settings),
                 programs=SupervisedPrograms(os.environ),
                 worker=platform.worker,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.runs.adapters.agent_folder import MAX_BYTES, AgentCatalogFolder
 from agent_memory.features.runs.model import profiles
 from agent_memory.features.runs.services.agent_catalog import AgentCatalog, CatalogEntry
+from agent_memory.features.runs.services.agent_folder import MAX_BYTES, AgentCatalogFolder
 from agent_memory.kernel.errors import ConfigError, NotFound
 
 

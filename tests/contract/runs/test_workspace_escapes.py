@@ -16,7 +16,6 @@ from typing import Self
 
 import pytest
 
-from agent_memory.features.runs.adapters.workspaces.folders import GuardedFolder, GuardedFolders
 from agent_memory.features.runs.model.chats import ToolCall
 from agent_memory.features.runs.model.workspaces import (
     MAX_FILE_BYTES,
@@ -27,6 +26,7 @@ from agent_memory.features.runs.model.workspaces import (
     compute_digest,
 )
 from agent_memory.features.runs.services.toolset import Toolset
+from agent_memory.features.runs.services.workspaces.folders import GuardedFolder, GuardedFolders
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, InvalidInput, ToolFailed
 from tests.processes import LONG

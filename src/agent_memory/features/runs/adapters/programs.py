@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import IO
 
 from agent_memory.features.runs.model.commands import CommandResult, HeadTailBuffer
-from agent_memory.features.runs.ports import Workspace
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 from agent_memory.platform.processes.process import SupervisedProcess
@@ -54,7 +53,7 @@ class SupervisedPrograms:
     def run(
         self,
         words: Sequence[str],
-        folder: Workspace,
+        folder: int,
         /,
         *,
         seconds: float,
@@ -66,26 +65,25 @@ class SupervisedPrograms:
         if "/" not in words[0] and shutil.which(words[0], path=variables["PATH"]) is None:
             raise ToolFailed(f"there is no program {words[0]} on the PATH of the daemon")
         deadline = time.monotonic() + seconds
-        with folder.hold_descriptor() as descriptor:
+        try:
+            process = SupervisedProcess.start(
+                (*_WITH_UMASK, *words),
+                cwd=folder,
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+        except OSError as exc:
+            raise ToolFailed(f"{words[0]} cannot be run: {exc.strerror}") from exc
+        assert process.stdout is not None  # noqa: S101
+        output = HeadTailBuffer(most)
+        with process.stdout as stream:
             try:
-                process = SupervisedProcess.start(
-                    (*_WITH_UMASK, *words),
-                    cwd=descriptor,
-                    env=variables,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                )
-            except OSError as exc:
-                raise ToolFailed(f"{words[0]} cannot be run: {exc.strerror}") from exc
-            assert process.stdout is not None  # noqa: S101
-            output = HeadTailBuffer(most)
-            with process.stdout as stream:
-                try:
-                    code = _follow(process, stream, output, deadline, cancel)
-                finally:
-                    if process.returncode is None:
-                        process.stop(grace_seconds=0)
-                _drain(stream, output)
+                code = _follow(process, stream, output, deadline, cancel)
+            finally:
+                if process.returncode is None:
+                    process.stop(grace_seconds=0)
+            _drain(stream, output)
         return CommandResult(code=code, output=output.text())
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agent_memory.features.runs.model import profiles, skills
 from agent_memory.features.runs.model.profiles import AGENT_FILE, DEFAULT, PROMPT_FILE, Profile
 from agent_memory.features.runs.model.skills import SKILL_FILE, Skill
-from agent_memory.features.runs.ports import CatalogFiles
+from agent_memory.features.runs.services.agent_folder import AgentCatalogFolder
 from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import ConfigError, NotFound
 
@@ -26,7 +26,7 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class AgentCatalog:
-    files: CatalogFiles
+    files: AgentCatalogFolder
 
     def load_agent(self, name: str) -> Profile:
         """Load an agent. Raises NotFound, and ConfigError if its files are invalid."""

@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.runs.model import arguments, edits
-from agent_memory.features.runs.model.chats import ToolCall
+from agent_memory.features.runs.model.arguments import Arguments
+from agent_memory.features.runs.model.chats import ToolCall, ToolSpec
 from agent_memory.features.runs.model.workspaces import (
     escape_hidden,
     is_binary,
     quote_path,
     replace_surrogates,
 )
-from agent_memory.features.runs.ports import LinePatterns, Programs, WebPages, Workspace, Workspaces
+from agent_memory.features.runs.ports import CompilePattern, Programs, WebPages
 from agent_memory.features.runs.services.tools.changes import FileChanges
 from agent_memory.features.runs.services.tools.commands import RunCommand
 from agent_memory.features.runs.services.tools.files import (
@@ -25,9 +27,9 @@ from agent_memory.features.runs.services.tools.files import (
     WriteFile,
 )
 from agent_memory.features.runs.services.tools.memory import RecallMemory, Remember
-from agent_memory.features.runs.services.tools.parts import AgentTool
 from agent_memory.features.runs.services.tools.skills import RenderSkill, SkillTool
 from agent_memory.features.runs.services.tools.web import WebFetch
+from agent_memory.features.runs.services.workspaces.folders import GuardedFolder, GuardedFolders
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, ToolFailed
 from agent_memory.kernel.ids import SessionId
@@ -37,6 +39,18 @@ INSTRUCTIONS = "AGENTS.md"
 MAX_INSTRUCTIONS = 16 << 10  # bytes
 PREVIEW_CHARS = 20_000
 LEAST_CHARS = 1_000  # of a result: a shorter one would be useless
+
+
+class AgentTool(Protocol):
+    """A tool. Raises AgentMemoryError, whose message the model reads."""
+
+    spec: ClassVar[ToolSpec]
+
+    def preview(self, call: ToolCall, args: Arguments, /) -> str:
+        """Say what the call would do. Empty if its arguments say enough."""
+        ...
+
+    def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +72,8 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetBuilder:
-    workspaces: Workspaces
-    patterns: LinePatterns
+    workspaces: GuardedFolders
+    compile_pattern: CompilePattern
     pages: WebPages
     programs: Programs
     worker: Worker
@@ -80,7 +94,7 @@ class ToolsetBuilder:
         }
         return Toolset(folder, allowed, context.most)
 
-    def _file_tools(self, context: ToolContext, folder: Workspace | None) -> list[AgentTool]:
+    def _file_tools(self, context: ToolContext, folder: GuardedFolder | None) -> list[AgentTool]:
         if folder is None:
             return []
         changes = FileChanges(folder)
@@ -89,7 +103,7 @@ class ToolsetBuilder:
             WriteFile(changes, PREVIEW_CHARS),
             EditFile(changes, PREVIEW_CHARS),
             ListFiles(folder, self.seconds),
-            SearchFiles(folder, self.patterns, self.seconds, context.most),
+            SearchFiles(folder, self.compile_pattern, self.seconds, context.most),
         ]
         if context.commands:
             tools.append(
@@ -117,7 +131,9 @@ class ToolsetBuilder:
 class Toolset:
     """The tools of one run."""
 
-    def __init__(self, folder: Workspace | None, tools: Mapping[str, AgentTool], most: int) -> None:
+    def __init__(
+        self, folder: GuardedFolder | None, tools: Mapping[str, AgentTool], most: int
+    ) -> None:
         self._folder = folder
         self._tools = tools
         self._most = most

@@ -11,7 +11,7 @@ from agent_memory.features.runs.model.workspaces import (
     is_binary,
     quote_path,
 )
-from agent_memory.features.runs.ports import Workspace
+from agent_memory.features.runs.services.workspaces.folders import GuardedFolder
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 
@@ -55,7 +55,7 @@ class PlannedChange:
 class FileChanges:
     """The changes of one run. Each preview builds on the previewed changes before it."""
 
-    folder: Workspace
+    folder: GuardedFolder
     _shown: dict[ToolCall, PlannedChange] = field(default_factory=dict)
 
     def plan(self, call: ToolCall, path: str, make: Make) -> PlannedChange:

@@ -9,7 +9,8 @@ from agent_memory.features.runs.model import arguments, chats, commands
 from agent_memory.features.runs.model.arguments import Arguments
 from agent_memory.features.runs.model.chats import ToolCall
 from agent_memory.features.runs.model.workspaces import escape_hidden
-from agent_memory.features.runs.ports import Programs, Workspace
+from agent_memory.features.runs.ports import Programs
+from agent_memory.features.runs.services.workspaces.folders import GuardedFolder
 from agent_memory.kernel.cancellation import CancelToken
 
 _NOTE_CHARS = 200
@@ -17,7 +18,7 @@ _NOTE_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class RunCommand:
-    folder: Workspace
+    folder: GuardedFolder
     programs: Programs
     allowed: Sequence[str]
     seconds: float
@@ -38,5 +39,6 @@ class RunCommand:
     def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
         words = commands.split_command(args.text("command"), self.allowed)
         most = self.most - _NOTE_CHARS
-        ran = self.programs.run(words, self.folder, seconds=self.seconds, most=most, cancel=cancel)
+        with self.folder.hold_descriptor() as folder:
+            ran = self.programs.run(words, folder, seconds=self.seconds, most=most, cancel=cancel)
         return commands.format_result(ran, self.seconds)

@@ -18,8 +18,9 @@ from agent_memory.features.runs.model.workspaces import (
     is_binary,
     quote_path,
 )
-from agent_memory.features.runs.ports import LinePattern, LinePatterns, Workspace
+from agent_memory.features.runs.ports import CompilePattern, FindLines
 from agent_memory.features.runs.services.tools.changes import FileChanges
+from agent_memory.features.runs.services.workspaces.folders import GuardedFolder
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 from agent_memory.kernel.text.globs import Glob
@@ -42,7 +43,7 @@ _WHERE = arguments.define_text(
 class ReadFile:
     """Reads lines without numbers, so that the text can be passed to `edit_file` as it is."""
 
-    folder: Workspace
+    folder: GuardedFolder
     most: int
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "read_file",
@@ -118,7 +119,7 @@ class EditFile:
 
 @dataclass(frozen=True, slots=True)
 class ListFiles:
-    folder: Workspace
+    folder: GuardedFolder
     seconds: float
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "list_files",
@@ -153,8 +154,8 @@ class ListFiles:
 
 @dataclass(frozen=True, slots=True)
 class SearchFiles:
-    folder: Workspace
-    patterns: LinePatterns
+    folder: GuardedFolder
+    compile_pattern: CompilePattern
     seconds: float
     most: int
     spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
@@ -167,15 +168,15 @@ class SearchFiles:
     )
 
     def preview(self, call: ToolCall, args: Arguments, /) -> str:  # noqa: ARG002
-        self.patterns.compile_pattern(args.text("pattern"))
+        self.compile_pattern(args.text("pattern"))
         _glob(args.text("glob"))
         return _elsewhere(self.folder, args.text("path"))
 
     def run(self, call: ToolCall, args: Arguments, cancel: CancelToken, /) -> str:  # noqa: ARG002
-        pattern = self.patterns.compile_pattern(args.text("pattern"))
+        find_lines = self.compile_pattern(args.text("pattern"))
         lines: list[str] = []
         room = self.most - _NOTE_CHARS
-        for line in self._find_lines(pattern, args, cancel):
+        for line in self._find_lines(find_lines, args, cancel):
             room -= len(line) + 1
             if len(lines) == MAX_FOUND or room < 0:
                 lines.append("[cut: there are more matches; narrow the search]")
@@ -184,7 +185,7 @@ class SearchFiles:
         return "\n".join(lines) or "(nothing found)"
 
     def _find_lines(
-        self, pattern: LinePattern, args: Arguments, cancel: CancelToken
+        self, find_lines: FindLines, args: Arguments, cancel: CancelToken
     ) -> Iterator[str]:
         glob = _glob(args.text("glob"))
         left = MAX_SEARCHED
@@ -205,7 +206,7 @@ class SearchFiles:
             left -= len(data)
             if is_binary(data):
                 continue
-            for number, line in pattern.find_lines(data):
+            for number, line in find_lines(data):
                 yield f"{quote_path(found.entry.path)}:{number}: {line}"
             if not content.whole:
                 yield f"[cut: {quote_path(found.entry.path)} was searched only at its beginning]"
@@ -226,7 +227,7 @@ class _Below:
 
 
 def _below(
-    folder: Workspace, path: str, seconds: float, *, deep: bool, cancel: CancelToken
+    folder: GuardedFolder, path: str, seconds: float, *, deep: bool, cancel: CancelToken
 ) -> Iterator[_Below | Truncated]:
     start = folder.resolve(path or ".")
     for found in folder.walk(
@@ -249,7 +250,7 @@ def _apply_edit(content: FileContent, args: Arguments) -> str:
     )
 
 
-def _elsewhere(folder: Workspace, path: str) -> str:
+def _elsewhere(folder: GuardedFolder, path: str) -> str:
     """Return the target of a path that leads through a link, for the preview."""
     target = folder.resolve(path or ".")
     plain = "/".join(part for part in path.split("/") if part not in ("", "."))

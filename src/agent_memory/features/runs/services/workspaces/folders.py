@@ -10,13 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent_memory.features.runs.adapters.workspaces import excerpts, safe_paths
-from agent_memory.features.runs.adapters.workspaces.safe_paths import (
-    ResolvedPath,
-    RootFolder,
-    wrap_os_errors,
-)
-from agent_memory.features.runs.adapters.workspaces.walks import Walk
 from agent_memory.features.runs.model.workspaces import (
     CHANGED,
     MAX_FILE_BYTES,
@@ -28,6 +21,13 @@ from agent_memory.features.runs.model.workspaces import (
     Truncated,
     quote_path,
 )
+from agent_memory.features.runs.services.workspaces import excerpts, safe_paths
+from agent_memory.features.runs.services.workspaces.safe_paths import (
+    ResolvedPath,
+    RootFolder,
+    wrap_os_errors,
+)
+from agent_memory.features.runs.services.workspaces.walks import Walk
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 from agent_memory.kernel.text import gitignore
@@ -46,13 +46,17 @@ class GuardedFolders:
     barred: Sequence[str] = ()
 
     def open(self, folder: str, /) -> "GuardedFolder":
+        """Open a folder. Raises InvalidInput if it is not a folder or not allowed."""
         return GuardedFolder(RootFolder.open(folder, (*self.barred, _PROCESSES)))
 
 
 @dataclass(slots=True)
 class GuardedFolder:
-    """A working folder. Its descriptor is closed after the last use: the next opened file gets the
-    same number, and a tool that still runs would work in that one."""
+    """A working folder. Nothing outside is read or changed, even if links lead out or another
+    process changes them meanwhile. Paths are relative, or absolute and inside. Raises ToolFailed.
+
+    Its descriptor is closed after the last use: the next opened file gets the same number, and a
+    tool that still runs would work in that one."""
 
     _root: RootFolder
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -60,10 +64,12 @@ class GuardedFolder:
     _closed: bool = False
 
     def resolve(self, path: str, /) -> str:
+        """Follow links and return the path from the folder. The file need not exist."""
         with self._resolve_path(path) as spot:
             return spot.path
 
     def read(self, path: str, /, *, most: int) -> FileContent:
+        """Read at most this many bytes from the start of a file."""
         try:
             with self._resolve_path(path) as spot:
                 return _content(spot, most)
@@ -75,6 +81,7 @@ class GuardedFolder:
     def read_lines(
         self, path: str, /, *, first: int, lines: int, chars: int, cancel: CancelToken
     ) -> Excerpt:
+        """Read lines of a text file, at most this many characters."""
         with self._resolve_path(path) as spot:
             descriptor = safe_paths.open_file(spot)
             if descriptor is None:
@@ -90,6 +97,8 @@ class GuardedFolder:
                 )
 
     def replace(self, path: str, data: bytes, before: str, /) -> None:
+        """Replace a file atomically and durably, if its digest is still `before`. The path is the
+        one that `read` returned, so a link on it is new and refused."""
         with self._resolve_path(path, making=before == NOTHING, writing=True) as spot:
             if spot.path != path:
                 raise ToolFailed(f"{quote_path(path)}: {CHANGED}")
@@ -100,6 +109,8 @@ class GuardedFolder:
     def walk(
         self, path: str, /, *, deep: bool, most: int, seconds: float, cancel: CancelToken
     ) -> Iterator[FolderEntry | Truncated]:
+        """Yield the entries of a folder, sorted. If `deep`, include those of its folders, except
+        what git ignores. Do not follow links. Stop after `most` entries or `seconds`."""
         with self._resolve_path(path) as spot:
             if _is_file(spot):
                 yield FolderEntry(path=spot.path, kind=EntryKind.FILE)
@@ -120,6 +131,7 @@ class GuardedFolder:
 
     @contextmanager
     def hold_descriptor(self) -> Iterator[int]:
+        """Hold the descriptor of the folder open during the context."""
         with self._lock:
             if self._closed:
                 raise ToolFailed("the run has ended: its folder is closed")
@@ -132,6 +144,7 @@ class GuardedFolder:
                 self._release()
 
     def close(self) -> None:
+        """Release the folder after its last use."""
         with self._lock:
             if not self._closed:
                 self._closed = True

@@ -19,6 +19,7 @@ class AgentCatalogFolder:
         self.location = str(folder)
 
     def list_names(self, kind: str, /) -> list[str]:
+        """Return the names of the folders of `agents` or `skills`, sorted and unchecked."""
         try:
             with os.scandir(self._folder / kind) as entries:
                 names = sorted(entry.name for entry in entries if _is_shown(entry))
@@ -29,9 +30,11 @@ class AgentCatalogFolder:
         return [os.fsencode(name).decode("utf-8", "replace") for name in names[:MAX_NAMES]]
 
     def has(self, kind: str, name: str, /) -> bool:
+        """Return whether this folder exists. False for unsafe names."""
         return not profiles.check_name(name, kind) and (self._folder / kind / name).is_dir()
 
     def read(self, kind: str, name: str, file: str, /) -> str | None:
+        """Return the file, or None if it does not exist. Raises ConfigError if it is unreadable."""
         if profiles.check_name(name, kind):  # an unsafe name could lead to another folder
             return None
         shown = f"{kind}/{name}/{file}"

@@ -5,8 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent_memory.features.runs.adapters.workspaces import safe_paths
-from agent_memory.features.runs.adapters.workspaces.safe_paths import FOLDER, Identity, ResolvedPath
 from agent_memory.features.runs.model.workspaces import (
     GIT,
     EntryKind,
@@ -14,6 +12,8 @@ from agent_memory.features.runs.model.workspaces import (
     Truncated,
     quote_path,
 )
+from agent_memory.features.runs.services.workspaces import safe_paths
+from agent_memory.features.runs.services.workspaces.safe_paths import FOLDER, Identity, ResolvedPath
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 from agent_memory.kernel.text import gitignore
