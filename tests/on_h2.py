@@ -1,4 +1,4 @@
-"""Run our code unedited on h2, the library that jh2 began as (docs/decisions/0055).
+"""Run our code unedited on h2, the library that jh2 began as (docs/decisions/0002).
 
 pytest -p tests.on_h2 ...             tests
 python -m tests.on_h2 MODULE ...      a program

@@ -5,6 +5,7 @@
 - A link to a file that is not a page must exist; the site shows its text alone.
 - A list may follow a paragraph without a blank line, as on GitHub.
 - A page that loads something from another host is reported.
+- A decision says in its lines 2 and 3 what was decided and what it costs, or is reported.
 """
 
 import logging
@@ -28,6 +29,8 @@ LINK = re.compile(r"(!?)\[([^\[\]]*)\]\(([^()\s]+)\)")
 ITEM = re.compile(r"[-*+] |1\. ")  # what may interrupt a paragraph
 PARAGRAPH = re.compile(r"(?!\s|$|[-*+] |\d+\. )")
 FETCH = re.compile(r"""<(?:script|link|img)\b[^>]*(?:src|href)=["'](?:https?:)?//[^>]*>""")
+DECISION = re.compile(r"decisions/\d{4}-")
+SUMMARY = re.compile(r"# .+\n\*\*Decision:\*\* .+\n\*\*Cost:\*\* .+\n\n")
 log = logging.getLogger("mkdocs.hooks.docs_site")
 
 
@@ -55,6 +58,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     target = PurePosixPath(page.file.src_uri)
+    if DECISION.match(page.file.src_uri) and not SUMMARY.match(markdown):
+        log.warning("%s: **Decision:** and **Cost:** are not in lines 2 and 3", target)
     source = next((source for source, to in BESIDE.items() if to == target), DOCS / target)
     return "\n".join(_render_lines(markdown, source, target))
 

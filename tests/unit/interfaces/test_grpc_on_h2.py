@@ -1,4 +1,4 @@
-"""The way out: the gRPC server on h2, the library that jh2 began as (docs/decisions/0055)."""
+"""The way out: the gRPC server on h2, the library that jh2 began as (docs/decisions/0002)."""
 
 import subprocess
 import sys
