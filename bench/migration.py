@@ -24,7 +24,7 @@ from agent_memory import launch
 from agent_memory.bootstrap import build_migration
 from agent_memory.bootstrap.build_migration import Place, ServerPlace
 from agent_memory.client import MemoryClient
-from agent_memory.features.operations.services.migration import COPYING
+from agent_memory.features.maintenance.services.migration import COPYING
 from agent_memory.kernel.jobs import OUTBOX, ROLLUP, SEGMENTS
 from bench import conversation, disk, postgres_server, results, tables
 from bench.processes import Daemon, Process, at_home

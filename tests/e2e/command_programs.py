@@ -19,8 +19,8 @@ import click
 import uvloop
 
 from agent_memory import __version__
+from agent_memory.features.maintenance.services.admin import Admin
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.rich_console import build_console

@@ -23,12 +23,12 @@ from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
+from agent_memory.features.jobs.adapters import cron
+from agent_memory.features.jobs.adapters.cron import CronScheduler, ScheduledJob
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
 from agent_memory.features.memories.adapters.project_store import StoredProjects
-from agent_memory.features.operations.adapters import cron
-from agent_memory.features.operations.adapters.cron import CronScheduler, ScheduledJob
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 from agent_memory.kernel.jobs import BACKUP

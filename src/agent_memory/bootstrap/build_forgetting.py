@@ -18,6 +18,7 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingPlan,
     StoredForgettingReports,
 )
+from agent_memory.features.forgetting.adapters.purge_requests import StoredPurges
 from agent_memory.features.forgetting.adapters.traces import KeySpan, StoredTraces
 from agent_memory.features.forgetting.ports import ErasureQueue, ForgettingListener
 from agent_memory.features.forgetting.services.forgetting import Forgetting
@@ -25,7 +26,6 @@ from agent_memory.features.forgetting.services.memory_forgetting import MemoryFo
 from agent_memory.features.forgetting.services.purging import Purging
 from agent_memory.features.forgetting.services.review import ReviewInbox
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.features.operations.adapters.purge_requests import StoredPurges
 from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import damage, families
 
@@ -35,7 +35,7 @@ class ForgettingFeature:
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
     review: ReviewInbox
-    purges: StoredPurges | None  # None: no other daemon uses this memory
+    run_due_purge: Callable[[Callable[[], None]], None]  # that another daemon asks for
 
 
 def build_forgetting(
@@ -113,7 +113,7 @@ def build_forgetting(
             leadership=platform.leadership,
         ),
         memory_forgetting=memory_forgetting,
-        purges=purges,
+        run_due_purge=(lambda _: None) if purges is None else purges.run_due,
         review=ReviewInbox(
             editor=memories.editor,
             capture=memories.capture,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_memory import __version__
+from agent_memory.bootstrap.build_access import AccessFeature
 from agent_memory.bootstrap.build_answers import AnswersFeature
 from agent_memory.bootstrap.build_backups import BackupsFeature
 from agent_memory.bootstrap.build_forgetting import ForgettingFeature
@@ -14,16 +15,19 @@ from agent_memory.bootstrap.build_hooks import HooksFeature, build_installing
 from agent_memory.bootstrap.build_injections import InjectionsFeature
 from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
 from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_maintenance import MaintenanceFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
-from agent_memory.bootstrap.build_operations import OperationsFeature
+from agent_memory.bootstrap.build_monitoring import MonitoringFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.bootstrap.build_runs import GIT_ENVIRONMENT, RunsFeature
 from agent_memory.bootstrap.build_toc import TocFeature
 from agent_memory.bootstrap.build_upstream import UpstreamFeature
 from agent_memory.config import HttpSettings, Settings
+from agent_memory.features.access.adapters import socket_owners
 from agent_memory.features.checkpoints.services.graphs import Graphs
-from agent_memory.features.operations.adapters import socket_owners
+from agent_memory.features.jobs.services.jobs import Jobs
+from agent_memory.features.projects.services.projects import ProjectOverview
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
@@ -60,6 +64,7 @@ from agent_memory.kernel.status import DaemonStatus
 class Features:
     """Every feature, built."""
 
+    access: AccessFeature
     log: LogFeature
     toc: TocFeature
     memories: MemoriesFeature
@@ -74,7 +79,10 @@ class Features:
     changes: ChangeFeed
     upstream: UpstreamFeature
     runs: RunsFeature
-    operations: OperationsFeature
+    maintenance: MaintenanceFeature
+    monitoring: MonitoringFeature
+    projects: ProjectOverview
+    jobs: Jobs
 
 
 def build_services(platform: Platform, features: Features) -> Services:
@@ -82,14 +90,14 @@ def build_services(platform: Platform, features: Features) -> Services:
     return Services(
         ingest=features.log.ingest,
         timeline=features.log.timeline,
-        admin=features.operations.admin,
+        admin=features.maintenance.admin,
         backups=features.backups.backups,
         archiving=features.backups.archiving,
-        access=features.operations.access,
-        audit=features.operations.audit,
+        access=features.access.access,
+        audit=features.access.audit,
         contents=features.toc.contents,
         journal=features.toc.journal,
-        jobs=features.operations.jobs,
+        jobs=features.jobs,
         rebuild=features.toc.rebuild,
         background_rebuild=features.toc.background_rebuild,
         recall=features.recall.recall,
@@ -121,7 +129,7 @@ def build_services(platform: Platform, features: Features) -> Services:
         memory_forgetting=features.forgetting.memory_forgetting,
         review=features.forgetting.review,
         installing=build_installing(),
-        verification=features.operations.verification,
+        verification=features.maintenance.verification,
         worker=platform.worker,
         runs=features.runs.runs,
         run_memory=features.runs.memory,
@@ -132,9 +140,9 @@ def build_services(platform: Platform, features: Features) -> Services:
         knowledge=features.knowledge.knowledge,
         graphs=features.graphs,
         changes=features.changes,
-        metrics=features.operations.metrics,
-        failures=features.operations.failures,
-        projects=features.operations.projects,
+        metrics=features.monitoring.metrics,
+        failures=features.monitoring.failures,
+        projects=features.projects,
     )
 
 
@@ -243,7 +251,7 @@ class GrpcInterface:
             contents=features.toc.contents,
             recall=features.upstream.recall,
             opening=features.answers.opening,
-            jobs=features.operations.jobs,
+            jobs=features.jobs,
             bridge=bridge,
             guard=guard,
             observer=observer,

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_memory.bootstrap.build_store import ignore_health, loading_driver, open_store
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.features.index.adapters import index_folder
-from agent_memory.features.operations.services.migration import (
+from agent_memory.features.maintenance.services.migration import (
     MigrationReport,
     MigrationSide,
     StoreMigration,

@@ -20,7 +20,7 @@ from agent_memory.bootstrap.build_store import (
 )
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.features.index.adapters import index_folder
-from agent_memory.features.operations.services.migration import MigrationSide
+from agent_memory.features.maintenance.services.migration import MigrationSide
 from agent_memory.kernel.errors import StorageFailed, StorageLocked
 from agent_memory.kernel.status import StoreCheck, StoreHealth
 from agent_memory.platform import durable

@@ -12,8 +12,8 @@ from agent_memory import __version__
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.index.adapters import index_folder
-from agent_memory.features.operations.adapters import salvage
-from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.maintenance.adapters import salvage
+from agent_memory.features.maintenance.services.admin import Admin
 from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
 from agent_memory.platform.clock import SystemClock

@@ -2,7 +2,7 @@
 
 from agent_memory import __version__
 from agent_memory.config import Settings
-from agent_memory.features.operations.ports import SpanExporter
+from agent_memory.features.monitoring.ports import SpanExporter
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
 
 
@@ -16,7 +16,7 @@ def build_span_exporter(settings: Settings) -> SpanExporter | None:
             " http://localhost:4318/v1/traces"
         )
     try:
-        from agent_memory.features.operations.adapters.otel import OtelSpans
+        from agent_memory.features.monitoring.adapters.otel import OtelSpans
     except ImportError as exc:
         raise FeatureUnavailable(
             "telemetry.otlp_endpoint is set, and OpenTelemetry is not installed:"

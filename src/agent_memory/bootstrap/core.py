@@ -17,7 +17,7 @@ from agent_memory.bootstrap.build_tracing import build_span_exporter
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import Settings
-from agent_memory.features.operations.ports import SpanExporter
+from agent_memory.features.monitoring.ports import SpanExporter
 from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.ports import TocReader

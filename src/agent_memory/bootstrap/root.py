@@ -11,12 +11,12 @@ from pathlib import Path
 
 from agent_memory import __version__
 from agent_memory.bootstrap import build_secrets
+from agent_memory.bootstrap.build_access import build_access, build_guard
 from agent_memory.bootstrap.build_answers import build_answers
 from agent_memory.bootstrap.build_backups import build_backups
 from agent_memory.bootstrap.build_checkpoints import build_checkpoints
 from agent_memory.bootstrap.build_forgetting import build_forgetting
 from agent_memory.bootstrap.build_hooks import build_hooks
-from agent_memory.bootstrap.build_identity import build_guard
 from agent_memory.bootstrap.build_index import LEXICAL
 from agent_memory.bootstrap.build_interfaces import (
     Features,
@@ -27,10 +27,13 @@ from agent_memory.bootstrap.build_interfaces import (
     build_mcp_server,
     build_services,
 )
+from agent_memory.bootstrap.build_jobs import build_scheduler
 from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_maintenance import build_maintenance
 from agent_memory.bootstrap.build_memories import MemoriesFeature
-from agent_memory.bootstrap.build_operations import build_operations, build_scheduler
+from agent_memory.bootstrap.build_monitoring import build_monitoring
 from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.bootstrap.build_projects import build_projects
 from agent_memory.bootstrap.build_runs import build_runs
 from agent_memory.bootstrap.build_store import SharedStore, offline_admin
 from agent_memory.bootstrap.build_streaming import build_streaming
@@ -45,9 +48,10 @@ from agent_memory.bootstrap.core import Core, build_core
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import LoadedSettings, Settings
+from agent_memory.features.jobs.adapters.cron import CronScheduler
+from agent_memory.features.jobs.services.following import OutboxFollower
+from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.features.operations.adapters.cron import CronScheduler
-from agent_memory.features.operations.services.following import OutboxFollower
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli import completing
@@ -208,9 +212,11 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
         changes=changes,
         upstream=upstream,
         runs=build_runs(platform, log, memories, knowledge, recall),
-        operations=build_operations(
-            platform, scheduler, log, toc, index, memories, knowledge, recall, answers, hooks
-        ),
+        maintenance=build_maintenance(platform, toc, index, recall, answers),
+        monitoring=build_monitoring(platform, scheduler, log, memories, knowledge, recall, hooks),
+        projects=build_projects(platform, log, memories, knowledge, hooks),
+        access=build_access(platform),
+        jobs=Jobs(scheduler=scheduler, leadership=platform.leadership),
     )
     wake_ups.connect(scheduler, changes, hooks.handling)
     if platform.sharing is not None:
@@ -218,14 +224,14 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
     platform.watchers.append(wake_ups.on_store_health)
 
     services = build_services(platform, features)
-    audit = features.operations.audit
+    audit = features.access.audit
     auditor = None if audit is None else Auditor(audit, reads=settings.team.audit_reads)
     mcp_dependencies = build_mcp_dependencies(
         settings, services, core.bridge, core.observer, auditor
     )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
     http_dependencies = build_http_dependencies(settings, services, core.bridge, core.observer)
-    bearer = build_guard(features.operations.access, settings.team)
+    bearer = build_guard(features.access.access, settings.team)
     return App(
         core=core,
         features=features,

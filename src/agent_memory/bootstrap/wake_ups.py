@@ -1,7 +1,7 @@
 """What wakes which background job, and in which order."""
 
 from agent_memory.features.hooks.services.handling import HookHandling
-from agent_memory.features.operations.ports import Scheduler
+from agent_memory.features.jobs.ports import Scheduler
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.jobs import CRONS, EMBEDDING, OUTBOX, REBUILD, ROLLUP, SEGMENTS, TEAM
 from agent_memory.kernel.status import StoreHealth

@@ -8,6 +8,7 @@ from agent_memory import config
 from agent_memory.daemon import runtime_files
 from agent_memory.kernel.errors import ConfigError, InvalidInput, StorageFailed
 from agent_memory.kernel.text.addresses import hide_credentials
+from agent_memory.platform.files import measure_size
 from agent_memory.platform.removing import remove_tree
 
 
@@ -21,16 +22,8 @@ def list_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def measure(folders: list[Path]) -> int:
-    """Return the size of all files below the folders, in bytes."""
-    size = 0
-    for folder in folders:
-        for parent, _, names in os.walk(folder):
-            for name in names:
-                try:
-                    size += os.lstat(Path(parent) / name).st_size
-                except OSError:  # it has just been removed
-                    continue
-    return size
+    """Return the size of all files below the folders, in bytes. A folder may be a link."""
+    return sum(measure_size(path.resolve()) for path in folders)
 
 
 def check_deletable(environ: Mapping[str, str]) -> None:

@@ -38,7 +38,7 @@ from agent_memory.launcher.terminal import EditorFile, ask, ask_key, page
 if TYPE_CHECKING:
     from agent_memory.features.backups.model.backups import RestoreResult
     from agent_memory.features.hooks.services.installing import Installing
-    from agent_memory.features.operations.services.admin import Admin
+    from agent_memory.features.maintenance.services.admin import Admin
     from agent_memory.kernel.progress import OnProgress
     from agent_memory.kernel.status import CheckResult, StoreRepair
 

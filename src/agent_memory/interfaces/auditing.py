@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass
 
-from agent_memory.features.operations.model.audit import AuditEntry
-from agent_memory.features.operations.services.audit import AuditLog
+from agent_memory.features.access.model.audit import AuditEntry
+from agent_memory.features.access.services.audit import AuditLog
 from agent_memory.interfaces.permissions import MANAGE, Permission
 from agent_memory.kernel.access import Principal
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_memory.features.operations.services.access import Access
+from agent_memory.features.access.services.access import Access
 from agent_memory.kernel.access import OWNER, AccessKey, Principal
 from agent_memory.kernel.errors import Unauthorized
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent_memory.features.operations.ports import SpanExporter
+from agent_memory.features.monitoring.ports import SpanExporter
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.tracing import Interface, Span, TraceContext
 from agent_memory.platform.foreground import Foreground

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from agent_memory.features.access.services.access import Access
+from agent_memory.features.access.services.audit import AuditLog
 from agent_memory.features.backups.services.archiving import FullExport
 from agent_memory.features.backups.services.backups import Backups
 from agent_memory.features.checkpoints.services.graphs import Graphs
@@ -14,10 +16,13 @@ from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.injections.services.provenance import Provenance
+from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.log.services.timeline import Timeline
+from agent_memory.features.maintenance.services.admin import Admin
+from agent_memory.features.maintenance.services.verification import Verification
 from agent_memory.features.memories.services.bulk_editing import BulkEditor
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
@@ -27,14 +32,9 @@ from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.transfer import Transfer
 from agent_memory.features.memories.services.undo import ChangeHistory
 from agent_memory.features.memories.services.versions import MemoryVersions
-from agent_memory.features.operations.services.access import Access
-from agent_memory.features.operations.services.admin import Admin
-from agent_memory.features.operations.services.audit import AuditLog
-from agent_memory.features.operations.services.failures import RecentFailures
-from agent_memory.features.operations.services.jobs import Jobs
-from agent_memory.features.operations.services.metrics import Metrics
-from agent_memory.features.operations.services.projects import ProjectOverview
-from agent_memory.features.operations.services.verification import Verification
+from agent_memory.features.monitoring.services.failures import RecentFailures
+from agent_memory.features.monitoring.services.metrics import Metrics
+from agent_memory.features.projects.services.projects import ProjectOverview
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.memory_stats import MemoryStatistics

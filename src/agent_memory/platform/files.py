@@ -1,10 +1,11 @@
-"""Open and read regular files at paths that other programs may have changed."""
+"""Open, read and measure files at paths that other programs may have changed."""
 
 import errno
 import io
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 # Opening a FIFO would otherwise wait for a writer.
@@ -58,3 +59,15 @@ def read_regular(path: Path, limit: int, *, follow_link: bool = False) -> bytes:
     if len(data) > limit:
         raise FileTooLarge(errno.EFBIG, f"it is longer than {limit} bytes", str(path))
     return data
+
+
+def measure_size(path: Path) -> int:
+    """Return the bytes of all files below a folder, or of a file; 0 if it does not exist."""
+    files = [str(path)]
+    if path.is_dir() and not path.is_symlink():
+        files = [f"{folder}/{name}" for folder, _, names in os.walk(path) for name in names]
+    size = 0
+    for file in files:
+        with suppress(OSError):  # removed meanwhile
+            size += os.lstat(file).st_size
+    return size

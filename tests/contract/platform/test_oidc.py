@@ -10,7 +10,7 @@ from typing import Any
 import jwt
 import pytest
 
-from agent_memory.features.operations.model.token_claims import ClaimRules, parse_roles
+from agent_memory.features.access.model.token_claims import ClaimRules, parse_roles
 from agent_memory.features.upstream.adapters.oidc_login import OidcLogin
 from agent_memory.features.upstream.model.records import LoginMethod
 from agent_memory.kernel.access import Principal, Role

@@ -17,7 +17,7 @@ import rocksdict
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
-from agent_memory.features.operations.adapters import salvage
+from agent_memory.features.maintenance.adapters import salvage
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.status import Damage

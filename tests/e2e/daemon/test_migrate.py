@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_memory.bootstrap.build_server_store import open_migration_side
-from agent_memory.features.operations.services.migration import OUTBOX
+from agent_memory.features.maintenance.services.migration import OUTBOX
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store import codec, families, keys, migration_mark, schema
 from agent_memory.platform.store.batches import Batch, Put, SetCounter

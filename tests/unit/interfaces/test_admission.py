@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
-from agent_memory.features.operations.services.access import Access
+from agent_memory.features.access.adapters.key_ring import StoredKeyRing
+from agent_memory.features.access.services.access import Access
 from agent_memory.interfaces.grpc.admission import CallOrigin, GrpcCaller, SameUserGuard
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.kernel.access import Address, SocketOwner

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
-from agent_memory.features.operations.services.access import Access
+from agent_memory.features.access.adapters.key_ring import StoredKeyRing
+from agent_memory.features.access.services.access import Access
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http import origins, rates
 from agent_memory.interfaces.http.asgi import Message, Receive, Scope, Send, send_json

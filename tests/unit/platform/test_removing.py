@@ -32,7 +32,7 @@ SINGLE_USERS = {
     "features/memories/adapters/git/own.py": "the draft of our own repository",
     "features/memories/adapters/git/pruning.py": "our refs, their logs and objects",
     "features/memories/adapters/git/refs.py": "our lock on a ref",
-    "features/operations/adapters/salvage.py": "names beside the store",
+    "features/maintenance/adapters/salvage.py": "names beside the store",
     "features/runs/adapters/workspaces/folders.py": "the draft of a file, by its folder",
     "features/upstream/adapters/key_file.py": "the key of a server",
     "interfaces/cli/completion_scripts.py": "our script of completions",

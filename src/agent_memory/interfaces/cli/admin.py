@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.maintenance.services.admin import Admin
 from agent_memory.interfaces.cli import query_toc, rendering
 from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
 from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation, remember

@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # loading the services takes longer than a command without a 
     from agent_memory.features.hooks.services.installing import Installing
     from agent_memory.features.index.model.queries import Query, RecallResult
     from agent_memory.features.log.model.events import EventPage
-    from agent_memory.features.operations.services.admin import Admin
-    from agent_memory.features.operations.services.migration import MigrationReport
+    from agent_memory.features.maintenance.services.admin import Admin
+    from agent_memory.features.maintenance.services.migration import MigrationReport
     from agent_memory.features.runs.model.machine import Command
     from agent_memory.features.runs.services.runs import Listener
     from agent_memory.features.toc.model.toc import TocNode

@@ -10,7 +10,7 @@ from typing import Self
 import click
 
 from agent_memory import config
-from agent_memory.features.operations.services.migration import MigrationReport
+from agent_memory.features.maintenance.services.migration import MigrationReport
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import MigrateOptions, MigrateResult, StorePlace
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation

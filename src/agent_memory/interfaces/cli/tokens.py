@@ -3,7 +3,7 @@ did."""
 
 import click
 
-from agent_memory.features.operations.model.audit import AuditEntry, AuditFilter
+from agent_memory.features.access.model.audit import AuditEntry, AuditFilter
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import (
     Choice,

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from agent_memory.features.operations.services.verification import Verdict
+from agent_memory.features.maintenance.services.verification import Verdict
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.errors import ERRORS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 
-from agent_memory.features.operations.ports import SocketOwners
+from agent_memory.features.access.ports import SocketOwners
 from agent_memory.interfaces import permissions
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.guard import BearerGuard, Identity

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
 from agent_memory.features.log.services.timeline import Timeline
-from agent_memory.features.operations.services.jobs import Jobs
 from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.upstream.services.joint_recall import JointRecall

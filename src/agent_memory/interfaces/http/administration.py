@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from agent_memory.features.operations.model.audit import AuditFilter
-from agent_memory.features.operations.services.audit import AuditLog
+from agent_memory.features.access.model.audit import AuditFilter
+from agent_memory.features.access.services.audit import AuditLog
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING, UNAVAILABLE
 from agent_memory.interfaces.http.dependencies import HttpDependencies

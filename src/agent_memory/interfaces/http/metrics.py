@@ -12,7 +12,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from agent_memory.features.operations.services.metrics import Metrics
+from agent_memory.features.monitoring.services.metrics import Metrics
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.observing import BUCKETS, Observer
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from agent_memory.features.operations.services.access import Access
+from agent_memory.features.access.services.access import Access
 from agent_memory.kernel.access import hash_secret
 from agent_memory.kernel.errors import InvalidInput
 

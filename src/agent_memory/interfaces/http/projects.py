@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agent_memory import config
 from agent_memory.features.hooks.model.consent import Pause
-from agent_memory.features.operations.services.projects import ProjectSummary
+from agent_memory.features.projects.services.projects import ProjectSummary
 from agent_memory.interfaces import recording_settings
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING

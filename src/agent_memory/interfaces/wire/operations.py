@@ -4,7 +4,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from agent_memory.features.operations.model.audit import AuditEntry
+from agent_memory.features.access.model.audit import AuditEntry
 from agent_memory.kernel.access import AccessKey
 from agent_memory.kernel.jobs import JobStatus
 from agent_memory.kernel.status import DaemonStatus, Damage, StoreStats

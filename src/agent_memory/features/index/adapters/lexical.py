@@ -34,7 +34,6 @@ import structlog
 import tantivy
 from tantivy import Occur, Query
 
-from agent_memory.features.index.adapters import sizes
 from agent_memory.features.index.adapters.analysis_worker import AnalysisWorker
 from agent_memory.features.index.model import documents, impacts
 from agent_memory.features.index.model.documents import SEVERAL, Document, DocumentKind, Owner
@@ -49,6 +48,7 @@ from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import MAX_MILLIS, USER, Millis
 from agent_memory.kernel.status import IndexStats
 from agent_memory.kernel.text import analysis
+from agent_memory.platform.files import measure_size
 from agent_memory.platform.removing import remove_tree
 
 log = structlog.get_logger()
@@ -313,7 +313,7 @@ class TantivyIndex:
     def stats(self) -> IndexStats:
         searcher = self._guard(self._index.searcher)
         return IndexStats(
-            documents=max(0, searcher.num_docs - 1), size_bytes=sizes.measure_folder(self._path)
+            documents=max(0, searcher.num_docs - 1), size_bytes=measure_size(self._path)
         )
 
     def list_damaged_files(self) -> list[str]:

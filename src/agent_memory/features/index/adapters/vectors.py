@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
-from agent_memory.features.index.adapters import sizes
 from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import (
     Document,
@@ -44,6 +43,7 @@ from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.late_package import LatePackage
 from agent_memory.kernel.status import IndexStats
 from agent_memory.platform import durable
+from agent_memory.platform.files import measure_size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -416,7 +416,7 @@ class FlatVectors:
     def stats(self) -> IndexStats:
         return IndexStats(
             documents=len(self._rows.by_key),
-            size_bytes=sizes.measure_folder(self._folder),
+            size_bytes=measure_size(self._folder),
         )
 
     def list_damaged_files(self) -> list[str]:
