@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from agent_memory.features.memories.model import memories, name_changes, record_times
+from agent_memory.features.memories.model import memories, memory_fields, name_changes
 from agent_memory.features.memories.model.memories import (
     MAX_SUMMARY_CHARS,
     Draft,
@@ -685,29 +685,8 @@ def _unknown(name: str) -> InvalidInput:
 
 
 def _record(memory: Memory) -> dict[str, Any]:
-    record = {
-        "id": memory.id,
-        "uri": memory.urn,
-        "namespace": memory.namespace,
-        "domain": memory.domain,
-        "summary": memory.summary,
-        "content": memory.content,
-        "timestamp": record_times.format_time(memory.created_ms),
-        "updated_at": record_times.format_time(memory.updated_ms),
-        "spec": memory.spec,
-        "tags": sorted(memory.tags),
-        "relates_to": list(memory.relates_to),
-        "status": memory.status.value,
-        "commit": memory.commit,
-        "superseded_by": memory.superseded_by,
-        "event_id": memory.event_id,
-        "session_id": memory.session_id,
-        "author": memory.author,
-        "agent": memory.agent,
-        "interface": memory.interface,
-        "tag_changes": name_changes.format_changes(memory.tag_changes),
-        "relation_changes": name_changes.format_changes(memory.relation_changes),
-    }
+    record = memory_fields.to_fields(memory)
+    del record["timestamp_ms"]
     return {key: value for key, value in record.items() if value or key == "content"}
 
 

@@ -11,7 +11,7 @@ from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.review import PendingMemory, ReviewResult
 from agent_memory.features.index.model import documents
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.memories.model import differences
+from agent_memory.features.memories.model import differences, memory_fields
 from agent_memory.features.memories.model.changes import ChangeEntry
 from agent_memory.features.memories.model.consolidations import (
     ConsolidationPlan,
@@ -49,27 +49,11 @@ def capture_json(captured: CaptureResult, *, indexed: bool) -> dict[str, Any]:
 
 
 def memory_json(memory: Memory, *, content: bool = True) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "id": memory.id,
-        "uri": memory.urn,
-        "namespace": memory.namespace,
-        "domain": memory.domain,
-        "summary": memory.summary,
-        "content": memory.content,
-        "timestamp": documents.format_iso(memory.created_ms),
-        "timestamp_ms": memory.created_ms,
-        "updated_at": documents.format_iso(memory.updated_ms),
-        "spec": memory.spec or None,
-        "tags": sorted(memory.tags),
-        "relates_to": list(memory.relates_to),
-        "status": memory.status.value,
-        "commit": memory.commit or None,
-        "superseded_by": memory.superseded_by or None,
-        "event_id": memory.event_id or None,
-        "session_id": memory.session_id or None,
-        "author": memory.author or None,
-        "agent": memory.agent or None,
-        "interface": memory.interface or None,
+    fields = memory_fields.to_fields(memory, documents.format_iso)
+    shown = {
+        name: value if name in ("summary", "content") or value != "" else None
+        for name, value in fields.items()
+        if name not in ("tag_changes", "relation_changes")
     }
     if not content:
         del shown["content"]

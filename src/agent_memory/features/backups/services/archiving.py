@@ -205,32 +205,7 @@ class FullExport:
             raise InvalidInput("its domain holds a secret")
         if memory.status is MemoryStatus.TOMBSTONE:
             return memories.build_tombstone(memory, memory.updated_ms)
-        draft = self.capture.clean(
-            replace(
-                memories.to_draft(memory),
-                author=memory.author,
-                superseded_by=memory.superseded_by,
-                tag_changes=memory.tag_changes,
-                relation_changes=memory.relation_changes,
-            )
-        )
-        return replace(
-            memory,
-            digest=draft.digest,
-            summary=draft.summary,
-            content=draft.content,
-            spec=draft.spec,
-            tags=draft.tags,
-            relates_to=draft.relates_to,
-            event_id=draft.event_id,
-            session_id=draft.session_id,
-            superseded_by=draft.superseded_by,
-            author=draft.author or "",
-            agent=draft.agent,
-            interface=draft.interface,
-            tag_changes=draft.tag_changes,
-            relation_changes=draft.relation_changes,
-        )
+        return self.capture.clean_memory(memory)
 
     def _import_knowledge(self, record: Any) -> bool:
         clean = knowledge.clean(self._clean_fact(record), self.secrets)

@@ -42,6 +42,14 @@ MAX_TAG_CHARS = 64
 MAX_RELATED = 100
 MAX_NAME_CHARS = 300  # of a reference to another memory
 MAX_ORIGIN_CHARS = 200  # of the name of a person, an agent or an interface
+NAME_LIMITS = {  # fields of one line that name who captured it, from what, and what replaced it
+    "superseded_by": MAX_NAME_CHARS,
+    "event_id": MAX_EVENT_ID_CHARS,
+    "session_id": MAX_SESSION_ID_CHARS,
+    "author": MAX_ORIGIN_CHARS,
+    "agent": MAX_ORIGIN_CHARS,
+    "interface": MAX_ORIGIN_CHARS,
+}
 HEX_CHARS = 12  # of the digest, in an id
 AUTO_CAPTURED = "auto-captured"  # the tag of memories that were captured without asking
 OFTEN = 20  # further uses do not change a tier

@@ -1,7 +1,8 @@
 """Capture: remove secrets from a draft and store it as a memory."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
@@ -15,6 +16,7 @@ from agent_memory.features.memories.model.memories import (
     Draft,
     Memory,
     MemoryStatus,
+    compute_digest,
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import Memories, MemoryChange
@@ -71,29 +73,37 @@ class Capture:
 
     def clean(self, draft: Draft) -> Draft:
         """Remove the secrets and the private parts of a draft."""
-        return replace(
-            draft,
-            summary=self._clean_line(draft.summary, "summary", MAX_SUMMARY_CHARS),
-            content=self.secrets.clean(strip_private(draft.content), where="memory/content"),
-            spec=self._clean_line(draft.spec, "spec", memories.MAX_SPEC_CHARS),
-            tags=frozenset(map(self._clean_tag, draft.tags)),
-            relates_to=tuple(self.clean_name(name, MAX_NAME_CHARS) for name in draft.relates_to),
-            event_id=self.clean_name(draft.event_id, MAX_EVENT_ID_CHARS),
-            session_id=self.clean_name(draft.session_id, MAX_SESSION_ID_CHARS),
-            agent=self._clean_origin(draft.agent),
-            interface=self._clean_origin(draft.interface),
-            author=None if draft.author is None else self._clean_origin(draft.author),
-            superseded_by=self.clean_name(draft.superseded_by, MAX_NAME_CHARS),
-            tag_changes=tuple(
-                change._replace(name=self._clean_tag(change.name)) for change in draft.tag_changes
-            ),
-            relation_changes=tuple(
-                change._replace(name=self.clean_name(change.name, MAX_NAME_CHARS))
-                for change in draft.relation_changes
-            ),
-        )
+        return replace(draft, **self._clean_fields(draft))
 
-    def clean_name(self, name: str, limit: int) -> str:
+    def clean_memory(self, memory: Memory) -> Memory:
+        """Do the same for a memory, which then has the digest of what is left."""
+        cleaned = self._clean_fields(memory)
+        texts = (cleaned[name] for name in ("summary", "content", "spec"))
+        return replace(memory, digest=compute_digest(memory.namespace, *texts), **cleaned)
+
+    def _clean_fields(self, value: Draft | Memory) -> dict[str, Any]:
+        return {
+            "summary": self._clean_line(value.summary, "summary", MAX_SUMMARY_CHARS),
+            "content": self.secrets.clean(strip_private(value.content), where="memory/content"),
+            "spec": self._clean_line(value.spec, "spec", memories.MAX_SPEC_CHARS),
+            "tags": frozenset(map(self._clean_tag, value.tags)),
+            "relates_to": tuple(map(self._clean_name, value.relates_to)),
+            "event_id": self._clean_name(value.event_id, MAX_EVENT_ID_CHARS),
+            "session_id": self._clean_name(value.session_id, MAX_SESSION_ID_CHARS),
+            "agent": self._clean_origin(value.agent),
+            "interface": self._clean_origin(value.interface),
+            "author": None if value.author is None else self._clean_origin(value.author),
+            "superseded_by": self._clean_name(value.superseded_by),
+            "tag_changes": tuple(
+                change._replace(name=self._clean_tag(change.name)) for change in value.tag_changes
+            ),
+            "relation_changes": tuple(
+                change._replace(name=self._clean_name(change.name))
+                for change in value.relation_changes
+            ),
+        }
+
+    def _clean_name(self, name: str, limit: int = MAX_NAME_CHARS) -> str:
         return self.secrets.clean_name(name, limit=limit, where="memory/ids") if name else name
 
     def _clean_tag(self, tag: str) -> str:
@@ -117,28 +127,12 @@ class Capture:
                     f"no event {draft.event_id!r}: the memory cannot be linked to it"
                 )
             session_id = event.session_id
-        return Memory(
-            digest=draft.digest,
-            namespace=draft.namespace,
-            domain=location.domain,
-            summary=draft.summary,
-            content=draft.content,
-            created_ms=now if draft.created_ms is None else draft.created_ms,
-            updated_ms=now if draft.updated_ms is None else draft.updated_ms,
-            spec=draft.spec,
-            tags=draft.tags,
-            relates_to=draft.relates_to,
-            status=draft.status,
-            commit=location.commit if draft.commit is None else draft.commit,
-            superseded_by=draft.superseded_by,
-            event_id=draft.event_id,
-            session_id=session_id,
-            author=self._clean_origin(location.author) if draft.author is None else draft.author,
-            agent=draft.agent,
-            interface=draft.interface,
-            tag_changes=draft.tag_changes,
-            relation_changes=draft.relation_changes,
-        )
+        here: dict[str, Any] = {"created_ms": now, "updated_ms": now, "commit": location.commit}
+        if draft.author is None:
+            here["author"] = self._clean_origin(location.author)
+        stated = {field.name: getattr(draft, field.name) for field in fields(draft)}
+        stated |= {"digest": draft.digest, "domain": location.domain, "session_id": session_id}
+        return Memory(**here | {key: value for key, value in stated.items() if value is not None})
 
     def _decide(self, stored: Memory | None, new: Memory, *, by_user: bool) -> CaptureResult:
         if stored is None:

@@ -8,12 +8,17 @@ content. Text that is not a record is preserved byte for byte.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
-from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.adapters.git import front_matter
-from agent_memory.features.memories.model import memories, name_changes, record_times
+from agent_memory.features.memories.model import (
+    memories,
+    memory_fields,
+    name_changes,
+    record_times,
+)
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.kernel.errors import InvalidInput
@@ -23,6 +28,7 @@ MAX_FRONT_BYTES = 128 << 10
 MAX_TEXT_BYTES = 64 << 20  # of a note that is read: about 250 times what we write
 
 RULE = b"---\n"
+_NOT_IN_FRONT = ("uri", "content", "timestamp_ms")  # the content follows the front matter
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _ID = re.compile(r"(?P<namespace>[a-z]+):(?P<hex>[0-9a-f]{12}):(?P<index>[0-9]{1,4})", re.ASCII)
 _LENGTH = re.compile(r"[0-9]{1,6}", re.ASCII)
@@ -96,31 +102,13 @@ def build_record(memory: Memory) -> NoteRecord:
 
 def render(memory: Memory) -> bytes:
     body = memory.content.encode("utf-8")
-    gone = memory.status is MemoryStatus.TOMBSTONE
-    fields: dict[str, str | list[str]] = {
-        "id": memory.id,
-        "namespace": memory.namespace,
-        "domain": format_domain(memory.domain),
-        "summary": memory.summary,
-        "timestamp": record_times.format_time(memory.created_ms),
-        "updated_at": record_times.format_time(memory.updated_ms),
-        "spec": memory.spec,
-        "tags": sorted(memory.tags),
-        "relates_to": list(memory.relates_to),
-        "status": memory.status.value,
-        "commit": memory.commit,
-        "superseded_by": memory.superseded_by,
-        "event_id": memory.event_id,
-        "session_id": memory.session_id,
-        "author": memory.author,
-        "agent": memory.agent,
-        "interface": memory.interface,
-        "tag_changes": name_changes.format_changes(memory.tag_changes),
-        "relation_changes": name_changes.format_changes(memory.relation_changes),
-        "digest": memory.digest if gone else "",
-    }
-    front: dict[str, str | int | list[str]] = {
-        key: value for key, value in fields.items() if value or key == "summary"
+    fields = memory_fields.to_fields(memory) | {"domain": format_domain(memory.domain)}
+    if memory.status is MemoryStatus.TOMBSTONE:
+        fields["digest"] = memory.digest
+    front = {
+        key: value
+        for key, value in fields.items()
+        if key not in _NOT_IN_FRONT and (value or key == "summary")
     }
     front["length"] = len(body)
     text = yaml.dump(
@@ -291,48 +279,34 @@ def _memory(front: _Front, content: str, domain: Domain, namespace: str) -> Memo
     commit = front.text("commit")
     if (commit and not _COMMIT.fullmatch(commit)) or name["namespace"] != namespace:
         raise _NoRecord(WRONG)
-    created, updated = _millis(front.text("timestamp")), _millis(front.text("updated_at"))
+    known: dict[str, Any] = {
+        "namespace": namespace,
+        "domain": domain,
+        "created_ms": _millis(front.text("timestamp")),
+        "updated_ms": _millis(front.text("updated_at")),
+        "status": status,
+        "commit": commit,
+        "index": int(name["index"]),
+    }
     if status is MemoryStatus.TOMBSTONE:
         digest = front.text("digest")
         if content or not _DIGEST.fullmatch(digest) or not digest.startswith(name["hex"]):
             raise _NoRecord(WRONG)
-        return Memory(
-            digest=Digest(digest),
-            namespace=namespace,
-            domain=domain,
-            summary="",
-            created_ms=created,
-            updated_ms=updated,
-            status=status,
-            commit=commit,
-            index=int(name["index"]),
-        )
+        return Memory(digest=Digest(digest), summary="", **known)
     summary, spec = front.text("summary"), front.text("spec")
     digest = memories.compute_digest(namespace, summary, content, spec)
     if not digest.startswith(name["hex"]):
         return None
     return Memory(
         digest=digest,
-        namespace=namespace,
-        domain=domain,
         summary=summary,
         content=content,
-        created_ms=created,
-        updated_ms=updated,
         spec=spec,
         tags=frozenset(front.texts("tags")),
         relates_to=tuple(front.texts("relates_to")),
-        status=status,
-        commit=commit,
-        superseded_by=front.text("superseded_by", memories.MAX_NAME_CHARS),
-        event_id=front.text("event_id", MAX_EVENT_ID_CHARS),
-        session_id=front.text("session_id", MAX_SESSION_ID_CHARS),
-        author=front.text("author", memories.MAX_ORIGIN_CHARS),
-        agent=front.text("agent", memories.MAX_ORIGIN_CHARS),
-        interface=front.text("interface", memories.MAX_ORIGIN_CHARS),
         tag_changes=front.changes("tag_changes"),
         relation_changes=front.changes("relation_changes"),
-        index=int(name["index"]),
+        **known | {key: front.text(key, limit) for key, limit in memories.NAME_LIMITS.items()},
     )
 
 
