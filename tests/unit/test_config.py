@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_memory import config
+from agent_memory.bootstrap import hook_options
 from agent_memory.config import Key
 from agent_memory.interfaces import config_file
-from agent_memory.interfaces.hooks import preferences
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.launcher import environment
 
@@ -326,7 +326,7 @@ class TestProjectFile:
         with pytest.raises(ConfigError) as told:
             config.load(environ, project_dir=project)
         assert len(str(told.value)) < 1000
-        assert preferences.load_settings(environ, str(project)) == DEFAULTS
+        assert hook_options.load_settings(environ, str(project)) == DEFAULTS
 
     def test_the_users_own_file_is_read_within_bounds_too(
         self, environ: dict[str, str], user_file: Path

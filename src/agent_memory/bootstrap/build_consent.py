@@ -3,16 +3,16 @@ else."""
 
 from pathlib import Path
 
+from agent_memory.bootstrap.hook_options import load_options
 from agent_memory.features.hooks.adapters.pause_file import PauseFile
 from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
 from agent_memory.features.hooks.services.consent import RecordingConsent
-from agent_memory.interfaces.hooks import preferences
 from agent_memory.platform.clock import SystemClock
 
 
 def build_consent(data: Path) -> RecordingConsent:
     return RecordingConsent(
-        preferences=preferences,
+        load_options=load_options,
         pauses=PauseFile(data),
         folders=ProjectFolders(),
         clock=SystemClock(),

@@ -11,6 +11,7 @@ from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
+from agent_memory.bootstrap.hook_options import load_options
 from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
@@ -22,7 +23,6 @@ from agent_memory.features.hooks.services.draining import SpoolDrainer
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
-from agent_memory.interfaces.hooks import preferences
 
 logger = structlog.get_logger()
 
@@ -61,7 +61,8 @@ def build_handling(
                 spooling=Spooling(spool=spool, secrets=platform.secrets), log=logger
             ),
             keeping=ContextKeeping(contexts=last_contexts, secrets=platform.secrets),
-            preferences=preferences,
+            load_options=load_options,
+            folders=consent.folders,
             consent=consent,
             log=logger,
             environ=os.environ,

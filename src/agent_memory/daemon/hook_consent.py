@@ -9,8 +9,9 @@ import sys
 
 from agent_memory import config
 from agent_memory.bootstrap.build_consent import build_consent
+from agent_memory.bootstrap.hook_options import load_options
 from agent_memory.features.hooks.model.hooks import HookCall
-from agent_memory.interfaces.hooks import inputs, preferences
+from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.launcher import command_client, environment
@@ -31,11 +32,11 @@ def read_delivery(nonce: str, at_ms: int, arguments: list[str]) -> Delivery:
 def parse_allowed(delivery: Delivery) -> HookCall | None:
     """Parse the call, or return None if it may not be recorded. Raises InvalidInput."""
     call = inputs.parse_delivery(delivery).call
-    folder = preferences.find_folder(call, delivery.folder)
-    options = preferences.load_options(os.environ, folder)
+    consent = build_consent(config.folders(os.environ).data)
+    folder = consent.folders.find_existing(call.folder, delivery.folder)
+    options = load_options(os.environ, folder)
     if call.kind not in options.enabled:
         return None
-    consent = build_consent(config.folders(os.environ).data)
     given = consent.check_call(call, delivery.folder, os.environ, options.consent).is_given
     return call if given else None
 

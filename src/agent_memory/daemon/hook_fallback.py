@@ -10,11 +10,12 @@ import os
 import sys
 
 from agent_memory import config
+from agent_memory.bootstrap.hook_options import load_settings
 from agent_memory.daemon import hook_consent
+from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.secrets.adapters.factory import build_filter
-from agent_memory.interfaces.hooks import preferences
 from agent_memory.interfaces.hooks.inputs import DRAIN
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.launcher import command_client, environment, starting
@@ -27,8 +28,8 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
         call = hook_consent.parse_allowed(delivery)
         if call is None:
             return 0
-        folder = preferences.find_folder(call, delivery.folder)
-        security = preferences.load_settings(os.environ, folder).security
+        folder = ProjectFolders().find_existing(call.folder, delivery.folder)
+        security = load_settings(os.environ, folder).security
         secrets = build_filter(security.secrets, security.allow)
         spool = SpoolFolder(config.folders(os.environ).data / "spool")
         Spooling(spool=spool, secrets=secrets).keep(call)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.bootstrap.build_consent import build_consent
+from agent_memory.bootstrap.hook_options import load_options
 from agent_memory.features.hooks.adapters.pause_file import NAME, PauseFile
 from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
 from agent_memory.features.hooks.model import consent, tool_use
@@ -24,7 +25,6 @@ from agent_memory.features.hooks.model.consent import (
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.features.hooks.services.consent import PROJECT_VARIABLE, RecordingConsent
-from agent_memory.interfaces.hooks import preferences
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.json_fields import Fields
@@ -394,7 +394,7 @@ class TestService:
             folder=str(folder),
             use=use or ToolUse(name="Read"),
         )
-        rules = preferences.load_options(environ, str(folder)).consent
+        rules = load_options(environ, str(folder)).consent
         return service.check_call(call, str(folder), environ, rules).reason
 
     def test_a_pause_holds_for_everyone_who_reads_the_folder(

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from agent_memory import config
+from agent_memory.bootstrap.hook_options import build_options
 from agent_memory.features.hooks.model.consent import (
     GIVEN,
     MAX_WAIT_MS,
@@ -26,7 +27,6 @@ from agent_memory.features.injections.model.injections import Injection
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces.hooks.preferences import build_options
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded, StorageFailed
 from agent_memory.kernel.ids import Domain
 from tests.forgetting_parts import ManualClock
@@ -35,7 +35,7 @@ CALLER = Caller(folder="/home/ada/code", environ={})
 REPLY = ReplyFormat(max_tokens=1_000, is_simple=False, is_kept=True)
 LISTING = replace(REPLY, is_simple=True)
 PLACE = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"))
-OPTIONS = build_options(config.Settings())
+OPTIONS = build_options(config.Settings(), ignored=("a setting",))
 
 
 def make_call(kind: HookKind, **more: Any) -> HookCall:
@@ -62,15 +62,12 @@ class FakeParts:
 
     # Preferences.
 
-    def find_folder(self, call: HookCall, fallback: str, /) -> str:
-        return call.folder or fallback
+    def find_existing(self, *folders: str) -> str:
+        return next(filter(None, folders), "/")
 
     def load_options(self, _environ: Mapping[str, str], _folder: str, /) -> HookOptions:
         self.loads += 1
         return self.options
-
-    def list_ignored(self, _environ: Mapping[str, str], folder: str, /) -> tuple[str, ...]:
-        return (f"a setting in {folder}",)
 
     # Consent.
 
@@ -168,7 +165,8 @@ def handling(parts: FakeParts) -> Iterator[HookHandling]:
         remote_sync=fake,
         drainer=SpoolDrainer(spooling=fake, log=parts),
         keeping=fake,
-        preferences=parts,
+        load_options=parts.load_options,
+        folders=fake,
         consent=fake,
         log=parts,
         environ={},

@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory import config
+from agent_memory.bootstrap import hook_options
+from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
 from agent_memory.features.hooks.model import notices, transcripts
-from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.model.hooks import HookKind
 from agent_memory.features.hooks.model.signals import Signal
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit
@@ -22,7 +24,7 @@ from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import Context, ContextItem, ContextRequest
 from agent_memory.features.toc.model.segments import estimate_tokens
-from agent_memory.interfaces.hooks import inputs, outputs, preferences
+from agent_memory.interfaces.hooks import inputs, outputs
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
 from agent_memory.kernel.ids import Domain, Millis
 from agent_memory.launcher import command_client
@@ -319,40 +321,36 @@ class TestWhateverIsQuoted:
 class TestWanted:
     @pytest.mark.parametrize("kind", list(HookKind))
     def test_by_default_all_that_is_recorded(self, kind: HookKind) -> None:
-        assert preferences.is_enabled(kind, config.HooksSettings()) is (kind not in NOTHING)
+        assert hook_options.is_enabled(kind, config.HooksSettings()) is (kind not in NOTHING)
 
     @pytest.mark.parametrize("kind", list(HookKind))
     def test_nothing_where_hooks_are_off(self, kind: HookKind) -> None:
-        assert not preferences.is_enabled(kind, config.HooksSettings(enabled=False))
+        assert not hook_options.is_enabled(kind, config.HooksSettings(enabled=False))
 
     @pytest.mark.parametrize("kind", sorted(SECTIONS))
     def test_each_has_its_own_switch(self, kind: HookKind) -> None:
         name = f"hooks.{SECTIONS[kind]}.enabled".upper().replace(".", "__")
         chosen = config.load({f"MEMORY_{name}": "false"}).settings.hooks
-        off = {each for each in HookKind if not preferences.is_enabled(each, chosen)}
+        off = {each for each in HookKind if not hook_options.is_enabled(each, chosen)}
         same = {each for each, section in SECTIONS.items() if section == SECTIONS[kind]}
         assert off == same | NOTHING
 
     @pytest.mark.parametrize("kind", [HookKind.SUBAGENT_START, HookKind.SUBAGENT_STOP])
     def test_a_subagents_ends_are_wanted_with_the_rest(self, kind: HookKind) -> None:
         stopped = config.HooksSettings(stop=config.StopHookSettings(enabled=False))
-        assert preferences.is_enabled(kind, stopped)
-
-
-def make_call(folder: str) -> HookCall:
-    return HookCall(kind=HookKind.STOP, session="s", at_ms=0, nonce="n", folder=folder)
+        assert hook_options.is_enabled(kind, stopped)
 
 
 class TestFolders:
     def test_the_agents_else_the_callers_else_the_root(self, tmp_path: Path) -> None:
         here, gone = str(tmp_path), str(tmp_path / "gone")
-        assert preferences.find_folder(make_call(here), "/usr") == here
-        assert preferences.find_folder(make_call(gone), here) == here
-        assert preferences.find_folder(make_call(gone), gone) == "/"
+        assert ProjectFolders().find_existing(here, "/usr") == here
+        assert ProjectFolders().find_existing(gone, here) == here
+        assert ProjectFolders().find_existing(gone, gone) == "/"
 
     @pytest.mark.parametrize("name", ["/nul\0byte", "/\ud800", "/" + "x" * 10_000, ""])
     def test_strange_ones_are_not_there(self, name: str) -> None:
-        assert preferences.find_folder(make_call(name), "/") == "/"
+        assert ProjectFolders().find_existing(name) == "/"
 
 
 class TestSettings:
@@ -371,7 +369,7 @@ class TestSettings:
         return folder
 
     def enabled(self, environ: dict[str, str], folder: Path) -> bool:
-        return preferences.load_settings(environ, str(folder)).hooks.enabled
+        return hook_options.load_settings(environ, str(folder)).hooks.enabled
 
     def configure(self, environ: dict[str, str], text: str) -> None:
         file = config.folders(environ).config_file

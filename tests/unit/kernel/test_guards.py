@@ -37,7 +37,6 @@ CLOSED = "what uses it is for admins, or closed to teams"
 MACHINE = "it is of the machine of a person, which has one user"
 SENDER = "what uses it checks the person and the projects of each record"
 OPEN: Mapping[str, str] = {
-    "hooks.HookPreferences": COMPUTES,
     "hooks.HookLog": COMPUTES,
     "index.Embedder": COMPUTES,
     "memories.Reasoner": COMPUTES,

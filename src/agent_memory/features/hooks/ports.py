@@ -1,4 +1,4 @@
-"""Ports of hooks: the spool, the last contexts, preferences, the log, transcripts, and the agents'
+"""Ports of hooks: the spool, the last contexts, options, the log, transcripts, and the agents'
 config files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +21,7 @@ from agent_memory.features.hooks.model.transcripts import Chunk, TranscriptSourc
 from agent_memory.kernel.ids import Millis
 
 ReadText = Callable[[str], str | None]
+LoadOptions = Callable[[Mapping[str, str], str], HookOptions]  # for an environment and a folder
 
 
 class Spool(Protocol):
@@ -68,22 +69,6 @@ class LastContexts(Protocol):
         ...
 
 
-class HookPreferences(Protocol):
-    """The settings that apply to a hook call."""
-
-    def find_folder(self, call: HookCall, fallback: str, /) -> str:
-        """Return the agent's folder if it exists, else the fallback, else the root."""
-        ...
-
-    def load_options(self, environ: Mapping[str, str], folder: str, /) -> HookOptions:
-        """Load the options of hooks in a folder. Broken settings are left out."""
-        ...
-
-    def list_ignored(self, environ: Mapping[str, str], folder: str, /) -> tuple[str, ...]:
-        """List the settings that are not used, each with the reason."""
-        ...
-
-
 class PauseStore(Protocol):
     """Whether recording is paused on this machine. Every process sees a change at once."""
 
@@ -102,6 +87,10 @@ class PauseStore(Protocol):
 
 class ProjectPaths(Protocol):
     """The folders of projects. Nothing here raises, whatever path an agent sends."""
+
+    def find_existing(self, *folders: str) -> str:
+        """Return the first of these folders that exists, else the root."""
+        ...
 
     def list_names(self, folder: str, /) -> FolderNames: ...
 

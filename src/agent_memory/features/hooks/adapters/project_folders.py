@@ -26,6 +26,9 @@ class ProjectFolders:
     def __init__(self) -> None:
         self._read: dict[str, tuple[_Identity, IgnoreRules]] = {}
 
+    def find_existing(self, *folders: str) -> str:
+        return next(filter(os.path.isdir, folders), "/")
+
     def list_names(self, folder: str, /) -> FolderNames:
         given, real = _normalize(folder), _resolve(folder)
         own = {given: None, real: None}

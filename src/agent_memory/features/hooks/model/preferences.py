@@ -33,6 +33,7 @@ class HookOptions:
     analyze_session: bool
     push_remote: bool
     remote: str
+    ignored: tuple[str, ...]  # settings that are not used, each with the reason
 
     @property
     def capture_status(self) -> MemoryStatus:

@@ -16,7 +16,7 @@ from agent_memory.features.hooks.model.consent import (
 )
 from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.hooks.model.tool_use import ToolUse
-from agent_memory.features.hooks.ports import HookPreferences, PauseStore, ProjectPaths
+from agent_memory.features.hooks.ports import LoadOptions, PauseStore, ProjectPaths
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import globs
@@ -28,7 +28,7 @@ PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingConsent:
-    preferences: HookPreferences
+    load_options: LoadOptions
     pauses: PauseStore
     folders: ProjectPaths
     clock: Clock
@@ -59,7 +59,7 @@ class RecordingConsent:
         return self._decide(folder, set(), replace(rules, enabled=True), None)
 
     def load_rules(self, folder: str, environ: Mapping[str, str]) -> ConsentRules:
-        return self.preferences.load_options(environ, folder).consent
+        return self.load_options(environ, folder).consent
 
     def find_ignored(
         self, use: ToolUse, folder: str, environ: Mapping[str, str], rules: ConsentRules

@@ -11,13 +11,13 @@ from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import notices
-from agent_memory.features.hooks.model.consent import Consent, ConsentReason
+from agent_memory.features.hooks.model.consent import ConsentReason
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind, withhold_call
 from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
-from agent_memory.features.hooks.ports import HookLog, HookPreferences
+from agent_memory.features.hooks.ports import HookLog, LoadOptions, ProjectPaths
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
@@ -74,7 +74,8 @@ class HookHandling:
     remote_sync: RemoteSync
     drainer: SpoolDrainer
     keeping: ContextKeeping
-    preferences: HookPreferences
+    load_options: LoadOptions
+    folders: ProjectPaths
     consent: RecordingConsent
     log: HookLog
     environ: Mapping[str, str]  # of the daemon: the spool keeps none
@@ -94,18 +95,19 @@ class HookHandling:
 
         Raises InvalidInput, ContentBlocked, Overloaded and StorageFailed if it is not recorded.
         """
-        folder = self.preferences.find_folder(call, caller.folder)
+        folder = self.folders.find_existing(call.folder, caller.folder)
         if self._is_excluded(call, folder):
             return SILENCE
-        options = self.preferences.load_options(caller.environ, folder)
-        if not self._check_consent(call, caller, options).is_given:
+        options = self.load_options(caller.environ, folder)
+        consent = self.consent.check_call(call, caller.folder, caller.environ, options.consent)
+        if not consent.is_given:
             return SILENCE
         if self.held_by_pause.is_set():
             self.held_by_pause.clear()
             self.drain_soon()
         caller = Caller(folder=folder, environ=caller.environ)
         if call.kind is HookKind.SESSION_START:
-            for reason in self.preferences.list_ignored(caller.environ, folder):
+            for reason in options.ignored:
                 self.log.warning("hook.settings_ignored", reason=reason)
         if call.kind not in options.enabled:
             return SILENCE
@@ -146,10 +148,10 @@ class HookHandling:
 
     def _record_late(self, call: HookCall) -> bool:
         """Record a call from the spool, if it may be by now. Return whether it is done with."""
-        folder = self.preferences.find_folder(call, "/")
+        folder = self.folders.find_existing(call.folder)
         caller = Caller(folder=folder, environ=self.environ)
-        options = self.preferences.load_options(caller.environ, folder)
-        consent = self._check_consent(call, caller, options)
+        options = self.load_options(caller.environ, folder)
+        consent = self.consent.check_call(call, caller.folder, caller.environ, options.consent)
         if consent.reason is ConsentReason.PAUSED:
             self.held_by_pause.set()
         if not consent.is_given:
@@ -164,9 +166,6 @@ class HookHandling:
         """Return whether an agent that the daemon runs made this call. Its environment switches
         hooks off as well, but an agent need not pass it on to its hooks."""
         return self.excluded.contains(call.folder) or self.excluded.contains(folder)
-
-    def _check_consent(self, call: HookCall, caller: Caller, options: HookOptions) -> Consent:
-        return self.consent.check_call(call, caller.folder, caller.environ, options.consent)
 
     def _build_task(self, call: HookCall, caller: Caller, options: HookOptions) -> HookTask:
         place = self.recording.place(call, caller)

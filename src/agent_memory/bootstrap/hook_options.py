@@ -1,7 +1,4 @@
-"""Read the settings of hooks from the environment and the settings files of a folder.
-
-This module implements the port `HookPreferences`.
-"""
+"""Read the options of hooks from the environment and the settings files of a folder."""
 
 import os
 import re
@@ -11,7 +8,7 @@ from pathlib import Path
 
 from agent_memory import config
 from agent_memory.features.hooks.model.consent import ConsentRules
-from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.model.hooks import HookKind
 from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.text import globs
@@ -21,18 +18,10 @@ _CONSENT = re.compile(r"\b(?:enabled|mode|projects|exclude)[\"']?\s*=")
 _VARIABLES = f"{config.ENVIRONMENT_PREFIX}HOOKS__"
 
 
-def find_folder(call: HookCall, fallback: str) -> str:
-    """Return the agent's folder if it exists, else the fallback, else the root."""
-    for folder in (call.folder, fallback):
-        if os.path.isdir(folder):  # noqa: PTH112  raises nothing, whatever the agent sends
-            return folder
-    return "/"
-
-
 def load_options(environ: Mapping[str, str], folder: str) -> HookOptions:
-    """Load the options of hooks in a folder."""
-    settings, unreadable = _load(environ, folder)
-    return build_options(settings, environ.get("HOME") or "/", unreadable)
+    """Load the options of hooks in a folder. Broken settings are left out."""
+    settings, ignored, unreadable = _load(environ, folder)
+    return build_options(settings, environ.get("HOME") or "/", ignored, unreadable)
 
 
 def load_settings(environ: Mapping[str, str], folder: str) -> config.Settings:
@@ -40,8 +29,10 @@ def load_settings(environ: Mapping[str, str], folder: str) -> config.Settings:
     return _load(environ, folder)[0]
 
 
-def _load(environ: Mapping[str, str], folder: str) -> tuple[config.Settings, str]:
-    """Load the settings, and say why the user's consent cannot be read, if so."""
+def _load(environ: Mapping[str, str], folder: str) -> tuple[config.Settings, tuple[str, ...], str]:
+    """Load the settings. List those that are not used, each with the reason, and say why the
+    user's consent cannot be read, if so."""
+    ignored: tuple[str, ...] = ()
     silent = {
         name: value
         for name, value in environ.items()
@@ -50,12 +41,16 @@ def _load(environ: Mapping[str, str], folder: str) -> tuple[config.Settings, str
     files = (None, Path(os.devnull))  # the user's own, or none
     for variables, file, project in product((environ, silent), files, (Path(folder), None)):
         try:
-            settings = config.load(variables, file=file, project_dir=project).settings
-        except (ConfigError, OSError):
+            loaded = config.load(variables, file=file, project_dir=project)
+        except (ConfigError, OSError) as exc:
+            ignored = ignored or (str(exc),)
             continue
         lost = "" if file is None else _find_lost_consent(environ)
-        return settings, lost or (_find_lost_variables(environ) if variables is silent else "")
-    return config.Settings(), _find_lost_consent(environ) or _find_lost_variables(environ)
+        if not lost and variables is silent:
+            lost = _find_lost_variables(environ)
+        return loaded.settings, ignored or loaded.ignored, lost
+    lost = _find_lost_consent(environ) or _find_lost_variables(environ)
+    return config.Settings(), ignored, lost
 
 
 def _find_lost_variables(environ: Mapping[str, str]) -> str:
@@ -75,15 +70,12 @@ def _find_lost_consent(environ: Mapping[str, str]) -> str:
     return f"{file} has an error: `memory doctor` names it" if _CONSENT.search(text) else ""
 
 
-def list_ignored(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
-    """List the settings that are not used, each with the reason."""
-    try:
-        return config.load(environ, project_dir=Path(folder)).ignored
-    except (ConfigError, OSError) as exc:
-        return (str(exc),)
-
-
-def build_options(settings: config.Settings, home: str = "/", unreadable: str = "") -> HookOptions:
+def build_options(
+    settings: config.Settings,
+    home: str = "/",
+    ignored: tuple[str, ...] = (),
+    unreadable: str = "",
+) -> HookOptions:
     """Build the options of hooks from all settings."""
     hooks = settings.hooks
     start, prompt, tool = hooks.session_start, hooks.user_prompt, hooks.post_tool_use
@@ -109,6 +101,7 @@ def build_options(settings: config.Settings, home: str = "/", unreadable: str = 
         analyze_session=hooks.stop.session_analysis,
         push_remote=hooks.stop.push_remote,
         remote=settings.memories.remote,
+        ignored=ignored,
     )
 
 
