@@ -17,11 +17,11 @@ from agent_memory import config
 from agent_memory.bootstrap import root
 from agent_memory.bootstrap.core import build_core
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.errors import ERROR_KEY
 from agent_memory.interfaces.mcp.handlers import McpServerFactory
 from agent_memory.interfaces.mcp.request_context import ClientOrigin
+from agent_memory.kernel.callers import Caller
 from tests.command_runner import SECONDS
 from tests.git_repositories import Repository
 

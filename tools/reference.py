@@ -160,8 +160,14 @@ def permissions() -> str:
         ROLES,
     ]
     for title, rows in (
-        ("REST, streams and WebSocket", {" ".join(key): it for key, it in rights.HTTP.items()}),
-        ("gRPC", rights.GRPC),
+        (
+            "REST, streams and WebSocket",
+            {
+                " ".join(key): it
+                for key, it in sorted(rights.list_http().items(), key=lambda row: row[0][1])
+            },
+        ),
+        ("gRPC", rights.list_grpc()),
         ("MCP", rights.MCP),
     ):
         parts.append(f"## {title}\n")

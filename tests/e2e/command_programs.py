@@ -20,7 +20,6 @@ import uvloop
 
 from agent_memory import __version__
 from agent_memory.features.maintenance.services.admin import Admin
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.rich_console import build_console
@@ -29,6 +28,7 @@ from agent_memory.interfaces.command_socket.calls import CommandCall, HookAnswer
 from agent_memory.interfaces.command_socket.server import CommandServer, PipeHandler
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import Cancelled, FeatureUnavailable
 
 GRACE_SECONDS = 0.5

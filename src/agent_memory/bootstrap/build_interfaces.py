@@ -29,6 +29,7 @@ from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.projects.services.projects import ProjectOverview
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.interfaces import catalog
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import ServeOptions
@@ -57,6 +58,7 @@ from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.interfaces.shared_cleaning import SharedCleaning
+from agent_memory.kernel.operations import OperationCalls
 from agent_memory.kernel.status import DaemonStatus
 
 
@@ -147,11 +149,16 @@ def build_services(platform: Platform, features: Features) -> Services:
 
 
 def build_http_dependencies(
-    settings: Settings, services: Services, bridge: Bridge, observer: Observer
+    settings: Settings,
+    services: Services,
+    calls: OperationCalls,
+    bridge: Bridge,
+    observer: Observer,
 ) -> HttpDependencies:
     connections = settings.streaming.max_connections
     return HttpDependencies(
         services=services,
+        calls=calls,
         bridge=bridge,
         observer=observer,
         streaming=settings.streaming,
@@ -219,12 +226,13 @@ class GrpcInterface:
         self,
         platform: Platform,
         features: Features,
+        calls: OperationCalls,
         bridge: Bridge,
         observer: Observer,
         bearer: BearerGuard,
         auditor: Auditor | None,
     ) -> None:
-        self._platform, self._features = platform, features
+        self._platform, self._features, self._calls = platform, features, calls
         self._bridge, self._observer = bridge, observer
         self._bearer = bearer
         self._auditor = auditor
@@ -251,7 +259,8 @@ class GrpcInterface:
             contents=features.toc.contents,
             recall=features.upstream.recall,
             opening=features.answers.opening,
-            jobs=features.jobs,
+            operations=catalog.list_all(),
+            calls=self._calls,
             bridge=bridge,
             guard=guard,
             observer=observer,

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from agent_memory import __version__
@@ -51,7 +51,6 @@ from agent_memory.config import LoadedSettings, Settings
 from agent_memory.features.jobs.adapters.cron import CronScheduler
 from agent_memory.features.jobs.services.following import OutboxFollower
 from agent_memory.features.jobs.services.jobs import Jobs
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli import completing
@@ -65,12 +64,14 @@ from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.setting_list import SettingsReader
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import (
     EmbedderFailed,
     FeatureUnavailable,
     IndexFailed,
     StorageFailed,
 )
+from agent_memory.kernel.operations import OperationCalls
 from agent_memory.kernel.status import DaemonStatus, Damage
 from agent_memory.platform.linked_copy import link_files
 from agent_memory.platform.store.change_marks import PURGE
@@ -88,6 +89,7 @@ class App:
     features: Features
     scheduler: CronScheduler
     services: Services
+    calls: OperationCalls
     http: HttpInterface
     grpc: GrpcInterface
     mcp: LazyMcpServer
@@ -113,6 +115,7 @@ class App:
         backend = Backend(
             services=self.services,
             control=None,
+            calls=self.calls,
             open_offline=offline_admin,
             own_db=self.platform.folders.db_path.resolve() if in_files else None,
             status=status,
@@ -230,13 +233,17 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
         settings, services, core.bridge, core.observer, auditor
     )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
-    http_dependencies = build_http_dependencies(settings, services, core.bridge, core.observer)
+    calls = OperationCalls(getattr(services, each.name) for each in fields(services))
+    http_dependencies = build_http_dependencies(
+        settings, services, calls, core.bridge, core.observer
+    )
     bearer = build_guard(features.access.access, settings.team)
     return App(
         core=core,
         features=features,
         scheduler=scheduler,
         services=services,
+        calls=calls,
         http=HttpInterface(
             platform,
             http_dependencies,
@@ -245,7 +252,7 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
             PageSessions(services.access, time.monotonic),
             auditor,
         ),
-        grpc=GrpcInterface(platform, features, core.bridge, core.observer, bearer, auditor),
+        grpc=GrpcInterface(platform, features, calls, core.bridge, core.observer, bearer, auditor),
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )

@@ -23,10 +23,10 @@ from agent_memory.features.hooks.model.installations import (
     Launcher,
     ScopeState,
 )
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.cli.consent import describe_consent
 from agent_memory.interfaces.hooks.inputs import CHECK
 from agent_memory.interfaces.wire.operations import damage_text
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable, GitFailed, InvalidInput
 from agent_memory.kernel.status import CheckResult, Damage, Health
 from agent_memory.launcher import command_client, starting

@@ -27,7 +27,7 @@ class StartedCall(NamedTuple):
     began: float
 
 
-class Operation(NamedTuple):
+class ObservedCall(NamedTuple):
     interface: Interface
     name: str
     outcome: str
@@ -71,7 +71,7 @@ class Observer:
         self._spans = spans
         self._foreground = foreground or Foreground()
         self._counting = threading.Lock()
-        self._tallies: dict[Operation, OperationStats] = {}
+        self._tallies: dict[ObservedCall, OperationStats] = {}
         self._agents: dict[str, _AgentTally] = {}
 
     def record(
@@ -82,12 +82,12 @@ class Observer:
         seconds: float,
         trace: TraceContext | None = None,
     ) -> None:
-        operation = Operation(interface, name, outcome)
+        operation = ObservedCall(interface, name, outcome)
         with self._counting:
             tally = self._tallies.get(operation)
             if tally is None:
                 if len(self._tallies) >= MOST:
-                    operation = Operation(interface, OTHER, outcome)
+                    operation = ObservedCall(interface, OTHER, outcome)
                 tally = self._tallies.setdefault(operation, OperationStats())
             tally.count += 1
             tally.seconds += seconds
@@ -167,7 +167,7 @@ class Observer:
         finally:
             self.end(call, interface, name, outcome, trace)
 
-    def snapshot(self) -> dict[Operation, OperationStats]:
+    def snapshot(self) -> dict[ObservedCall, OperationStats]:
         with self._counting:
             return {
                 operation: OperationStats(tally.count, tally.seconds, list(tally.buckets))

@@ -8,10 +8,12 @@ what answers must ask `access.get_caller` for every record it reads, as the guar
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from agent_memory.interfaces import catalog
 from agent_memory.kernel.access import Principal, Role
 from agent_memory.kernel.errors import Forbidden
+from agent_memory.kernel.operations import Operation
 
 API = "/api/v1"
 WEBSOCKET = "WEBSOCKET"  # stands for the method of one
@@ -30,8 +32,8 @@ WRITE = Permission(Role.WRITER)
 WRITE_SCOPED = Permission(Role.WRITER, scoped=True)
 MANAGE = Permission(Role.ADMIN)
 
-# By method and the template of the path, as the application has it, in the order of its routes.
-HTTP: Mapping[tuple[str, str], Permission] = {
+# By method and the template of the path. Operations have theirs beside them.
+_HTTP: Mapping[tuple[str, str], Permission] = {
     ("GET", f"{API}/memories/facts/"): READ_SCOPED,
     ("POST", f"{API}/memories/facts/"): WRITE_SCOPED,
     ("GET", f"{API}/memories/facts/{{name}}/"): READ_SCOPED,
@@ -78,10 +80,6 @@ HTTP: Mapping[tuple[str, str], Permission] = {
     # Who may forget a memory is checked for each: one's own, or any for an admin.
     ("POST", f"{API}/memories/batch-forget/"): WRITE_SCOPED,
     ("DELETE", f"{API}/memories/{{namespace}}/{{name}}/"): WRITE_SCOPED,
-    ("GET", f"{API}/jobs/"): MANAGE,
-    ("POST", f"{API}/jobs/{{name}}/run/"): MANAGE,
-    ("POST", f"{API}/jobs/{{name}}/pause/"): MANAGE,
-    ("POST", f"{API}/jobs/{{name}}/resume/"): MANAGE,
     ("GET", f"{API}/projects/"): MANAGE,
     ("GET", f"{API}/projects/{{name}}/"): MANAGE,
     ("GET", f"{API}/errors/"): MANAGE,
@@ -116,7 +114,7 @@ HTTP: Mapping[tuple[str, str], Permission] = {
 }
 
 # By the full name of the method.
-GRPC: Mapping[str, Permission] = {
+_GRPC: Mapping[str, Permission] = {
     "memory.MemoryService.IngestEvent": WRITE_SCOPED,
     "memory.MemoryService.IngestEvents": WRITE_SCOPED,
     "memory.MemoryService.GetEvents": READ_SCOPED,
@@ -125,10 +123,6 @@ GRPC: Mapping[str, Permission] = {
     "memory.MemoryService.BrowseToc": READ,
     "memory.MemoryService.ExpandGrip": READ_SCOPED,
     "memory.MemoryService.Search": READ_SCOPED,
-    "memory.MemoryService.GetSchedulerStatus": MANAGE,
-    "memory.MemoryService.PauseJob": MANAGE,
-    "memory.MemoryService.ResumeJob": MANAGE,
-    "memory.MemoryService.RunJob": MANAGE,
     "memory.CheckpointService.PutCheckpoint": WRITE,
     "memory.CheckpointService.PutWrites": WRITE,
     "memory.CheckpointService.GetCheckpoint": READ,
@@ -159,6 +153,44 @@ MCP: Mapping[str, Permission] = {
 }
 
 
+@cache
+def list_http() -> Mapping[tuple[str, str], Permission]:
+    """Return the permissions of all routes, by method and template, in the order of the routes."""
+    of_operations = {
+        (method, path): permission
+        for operation, permission in _list_operations()
+        for method, _, path in [operation.http.partition(" ")]
+        if path
+    }
+    routes = {**of_operations, **_HTTP}
+    return {route: routes[route] for route in sorted(routes, key=lambda each: order_path(each[1]))}
+
+
+@cache
+def list_grpc() -> Mapping[str, Permission]:
+    """Return the permissions of all methods."""
+    return {
+        **{each.rpc: permission for each, permission in _list_operations() if each.rpc},
+        **_GRPC,
+    }
+
+
+def _list_operations() -> list[tuple[Operation[Any], Permission]]:
+    return [
+        (each, Permission(each.role, each.scoped))
+        for each in catalog.list_all()
+        if each.role is not None
+    ]
+
+
+def order_path(template: str) -> tuple[int, ...]:
+    """Return the place of a route: a word comes before a parameter, and a parameter of one segment
+    before one of several."""
+    segments = template.split("/")
+    kinds = [0 if "{" not in each else 2 if each.endswith(":path}") else 1 for each in segments]
+    return (*kinds, 3)
+
+
 def check_http(caller: Principal, method: str, path: str) -> Permission:
     """Return what a request needs. Raises Forbidden unless the caller may send it.
 
@@ -173,7 +205,7 @@ def check_http(caller: Principal, method: str, path: str) -> Permission:
 
 def check_grpc(caller: Principal, method: str) -> Permission:
     """Return what a call needs, by the full name of its method. Raises Forbidden."""
-    return _look_up(caller, GRPC, method)
+    return _look_up(caller, list_grpc(), method)
 
 
 def check_mcp(caller: Principal, name: str) -> Permission:
@@ -206,7 +238,7 @@ def _check(caller: Principal, permission: Permission, what: str) -> Permission:
 def _compile_routes() -> tuple[tuple[str, re.Pattern[str], Permission], ...]:
     return tuple(
         (method, compile_template(template), permission)
-        for (method, template), permission in HTTP.items()
+        for (method, template), permission in list_http().items()
     )
 
 

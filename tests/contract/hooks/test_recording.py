@@ -14,10 +14,10 @@ from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput
 from agent_memory.platform.store.committer import CommittedStore
 from tests import git_repositories

@@ -28,11 +28,11 @@ from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.knowledge.model.facts import Claim
 from agent_memory.features.memories.model.memories import NAMESPACES, Draft, MemoryStatus
 from agent_memory.features.memories.ports import MemoryChange
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.streaming.services import change_feed
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp.request_context import ClientOrigin
 from agent_memory.interfaces.mcp.tools import TOOLS
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.ids import USER
 from tests import git_repositories
 from tests.command_runner import SECONDS, wait_until

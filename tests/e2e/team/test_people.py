@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from agent_memory.interfaces.http.refusals import POLICY_VIOLATION
-from agent_memory.interfaces.permissions import HTTP
+from agent_memory.interfaces.permissions import list_http
 from agent_memory.proto import checkpoints_pb2 as graphs
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import SECONDS, Home, wait_until
@@ -232,7 +232,7 @@ class TestRoles:
         }
         known = {
             (method, path.replace(":path}", "}"))
-            for method, path in HTTP
+            for method, path in list_http()
             if path not in ("/mcp", "/ws")
         }
         assert routes == known | CLOSED

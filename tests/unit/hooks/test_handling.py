@@ -26,7 +26,7 @@ from agent_memory.features.hooks.services.handling import SILENCE, HookHandling
 from agent_memory.features.injections.model.injections import Injection
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import MemoryLocation
-from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded, StorageFailed
 from agent_memory.kernel.ids import Domain
 from tests.forgetting_parts import ManualClock

@@ -24,7 +24,7 @@ from agent_memory.features.hooks.model.installations import (
     ScopeState,
 )
 from agent_memory.features.hooks.services.installing import Installing
-from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 
 HERE = Launcher(python="/here/bin/python", script="/here/agent_memory/launch.py")

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from agent_memory.interfaces import observing
-from agent_memory.interfaces.observing import BUCKETS, Observer, Operation
+from agent_memory.interfaces.observing import BUCKETS, ObservedCall, Observer
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.tracing import Interface
 
@@ -16,13 +16,13 @@ def test_operations_are_told_apart_and_timed() -> None:
     observer.record(Interface.CLI, "memory recall", "ok", 20.0)
     observer.record(Interface.CLI, "memory recall", "exit_2", 0.001)
     found = observer.snapshot()
-    good = found[Operation(Interface.CLI, "memory recall", "ok")]
+    good = found[ObservedCall(Interface.CLI, "memory recall", "ok")]
     assert good.count == 2
     assert good.seconds == pytest.approx(20.003)
     assert sum(good.buckets) == 2
     assert good.buckets[BUCKETS.index(0.005)] == 1
     assert good.buckets[-1] == 1
-    assert found[Operation(Interface.CLI, "memory recall", "exit_2")].buckets[0] == 1
+    assert found[ObservedCall(Interface.CLI, "memory recall", "exit_2")].buckets[0] == 1
 
 
 def test_what_is_raised_is_how_it_ended() -> None:
@@ -42,7 +42,7 @@ def test_callers_cannot_make_up_any_number_of_operations() -> None:
         observer.record(Interface.HTTP, f"GET /{number}", "404", 0.0)
     found = observer.snapshot()
     assert len(found) == observing.MOST + 1
-    assert found[Operation(Interface.HTTP, "other", "404")].count == 50
+    assert found[ObservedCall(Interface.HTTP, "other", "404")].count == 50
 
 
 def test_nothing_is_lost_where_many_count_at_once() -> None:

@@ -11,7 +11,7 @@ from starlette.routing import compile_path
 
 from agent_memory.interfaces import permissions
 from agent_memory.interfaces.mcp.tools import TOOLS
-from agent_memory.interfaces.permissions import GRPC, HTTP, MCP, WEBSOCKET, check_http
+from agent_memory.interfaces.permissions import MCP, WEBSOCKET, check_http, list_grpc, list_http
 from agent_memory.kernel.access import NOBODY, OWNER, Principal, Role
 from agent_memory.kernel.errors import Forbidden
 from agent_memory.proto import checkpoints_pb2, kontekst_pb2, memory_pb2
@@ -27,15 +27,15 @@ def test_every_method_and_tool_is_known() -> None:
         for service in module.DESCRIPTOR.services_by_name.values()
         for method in service.methods
     }
-    assert GRPC.keys() <= methods
-    assert methods - GRPC.keys() == {"kontekst.AgentService.Run"}
+    assert list_grpc().keys() <= methods
+    assert methods - list_grpc().keys() == {"kontekst.AgentService.Run"}
     tools = {name for name in MCP if "/" not in name}
     assert tools <= TOOLS.keys()
     assert TOOLS.keys() - tools == {"memory_sync", "memory_configure"}
 
 
 def test_templates_mean_what_the_router_makes_of_them() -> None:
-    for _, template in HTTP:
+    for _, template in list_http():
         ours, theirs = permissions.compile_template(template), compile_path(template)[0]
         for path in (template, re.sub(r"\{[^}]+\}", "a", template), f"{template}/x", "/"):
             assert bool(ours.fullmatch(path)) == bool(theirs.match(path)), (template, path)

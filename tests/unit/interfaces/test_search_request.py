@@ -197,5 +197,5 @@ class TestQueries:
                 sent.append(request.to_query(moments))
                 return SearchResult()
 
-        RemoteDaemon(Recorder()).search(query)  # type: ignore[arg-type]
+        RemoteDaemon(None, Recorder()).search(query)  # type: ignore[arg-type]
         assert sent == [query]

@@ -12,13 +12,10 @@ from agent_memory.features.memories.adapters.git.repositories import GitReposito
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import MemoryLocation, split_mark
-from agent_memory.features.memories.services.project_resolver import (
-    Caller,
-    OrgRepository,
-    ProjectResolver,
-)
+from agent_memory.features.memories.services.project_resolver import OrgRepository, ProjectResolver
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput, NotConfigured
 from agent_memory.kernel.ids import USER, Domain
 from agent_memory.platform.store.committer import CommittedStore

@@ -25,14 +25,11 @@ from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.editing import MemoryEdit, MemoryEditor
 from agent_memory.features.memories.services.note_writer import NoteWriter
-from agent_memory.features.memories.services.project_resolver import (
-    Caller,
-    OrgRepository,
-    ProjectResolver,
-)
+from agent_memory.features.memories.services.project_resolver import OrgRepository, ProjectResolver
 from agent_memory.features.memories.services.sync import Sync, SyncOptions, SyncResult
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     GitFailed,

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.operations import Operation, OperationCalls
 
 if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
     from agent_memory.features.backups.model.backups import RestoreResult
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # loading the services takes longer than a command without a 
     from agent_memory.interfaces.services import Services
     from agent_memory.kernel.cancellation import CancelToken
     from agent_memory.kernel.ids import Millis, Position
-    from agent_memory.kernel.jobs import JobStatus
     from agent_memory.kernel.progress import OnProgress
     from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
 
@@ -49,18 +49,6 @@ class TocBrowser(Protocol):
     def expand(
         self, grip_id: str, /, *, before: int | None = None, after: int | None = None
     ) -> Expansion: ...
-
-
-class JobControl(Protocol):
-    """Controls the background jobs: `Jobs`, or the same over gRPC."""
-
-    def status(self) -> tuple[bool, list[JobStatus]]: ...
-
-    def pause(self, name: str, /) -> str | None: ...
-
-    def resume(self, name: str, /) -> str | None: ...
-
-    def run(self, name: str, /) -> JobStatus: ...
 
 
 class SearchBackend(Protocol):
@@ -89,8 +77,13 @@ class AgentRunner(Protocol):
     def open(self, listener: Listener, /) -> RunningAgent: ...
 
 
-class RemoteServices(EventReader, TocBrowser, JobControl, SearchBackend, Protocol):
+A = TypeVar("A")
+
+
+class RemoteServices(EventReader, TocBrowser, SearchBackend, Protocol):
     """A daemon over gRPC."""
+
+    def call(self, operation: Operation[A], request: object, /) -> A: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +250,7 @@ class Backend:
 
     services: Services | None
     control: Control | None
+    calls: OperationCalls | None = None  # None where `services` is
     open_offline: Callable[[Path], AbstractContextManager[Admin]]
     connect_remote: Callable[[str, str | None], AbstractContextManager[RemoteServices]] = (
         _connect_remote
@@ -274,6 +268,11 @@ class Backend:
         if self.services is None:
             raise FeatureUnavailable("this command needs a running daemon: `memory-daemon start`")
         return self.services
+
+    def require_calls(self) -> OperationCalls:
+        if self.calls is None:
+            raise FeatureUnavailable("this command needs a running daemon: `memory-daemon start`")
+        return self.calls
 
     def require_control(self) -> Control:
         if self.control is None:

@@ -20,7 +20,6 @@ from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.bulk_editing import BulkChange
 from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.cli import editing, filters, listing, rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, find_session, name_agent
 from agent_memory.interfaces.cli.commands import Choice, CommaList, Command, Invocation, invocation
@@ -31,6 +30,7 @@ from agent_memory.interfaces.wire.memories import (
     memory_details_json,
     memory_json,
 )
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import PROJECT, Domain
 from agent_memory.kernel.tracing import Interface

@@ -19,8 +19,11 @@ from agent_memory.interfaces.cli.agent_shells import find_agent, shows_memory
 from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.late_commands import LateCommands, Place
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.operations import Operation
 from agent_memory.kernel.spelling import find_same, suggest_nearest
+from agent_memory.kernel.tracing import Interface
 from agent_memory.launcher import environment
 from agent_memory.platform import time_zone
 
@@ -36,6 +39,7 @@ QUIET_PROMPT = "Print only the complete answer."  # of `kontekst`, and of its pr
 FORMATS = ("text", "json", "yaml", "markdown", "quiet")
 F = TypeVar("F", bound=Callable[..., Any])
 Service = TypeVar("Service")
+A = TypeVar("A")
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -198,6 +202,25 @@ class Invocation:
             return self.loaded.settings.cli.default_format
         except ConfigError:
             return "text"  # only commands that work with broken settings get here
+
+    @property
+    def caller(self) -> Caller:
+        """The caller, for operations."""
+        call = self.terminal.call
+        return Caller(
+            folder=str(call.cwd),
+            environ=call.environ,
+            interface=Interface.CLI,
+            is_person=not find_agent(call.environ),
+            zone=self.zone,
+        )
+
+    def call(self, operation: Operation[A], request: object = None) -> A:
+        """Ask this daemon, or the daemon at `--endpoint`."""
+        if self.endpoint is None:
+            return self.backend.require_calls().call(operation, self.caller, request)
+        with self.backend.connect_remote(self.endpoint, self.key) as remote:
+            return remote.call(operation, request)
 
     def confirm(self, question: str, *, yes: bool) -> bool:
         """Ask the user, unless `--yes` was given or standard input is not a terminal."""

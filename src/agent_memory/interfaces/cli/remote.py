@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from typing import TypeVar
 
 from agent_memory import client
 from agent_memory.client import (
@@ -12,7 +13,9 @@ from agent_memory.client import (
     MemoryClient,
     RpcError,
     SerializationError,
+    calls,
 )
+from agent_memory.client.connection import Connection
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit, Passage, Query, RecallResult
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
@@ -21,6 +24,7 @@ from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.features.toc.services.contents import Children, Expansion
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.wire import rpc
 from agent_memory.interfaces.wire.search import HIT_FIELDS
 from agent_memory.interfaces.wire.toc import parse_kind
 from agent_memory.interfaces.wire.tokens import format_token, parse_offset, parse_token
@@ -32,7 +36,7 @@ from agent_memory.kernel.errors import (
     Unauthorized,
 )
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
-from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
+from agent_memory.kernel.operations import Operation
 from agent_memory.kernel.text import time_expressions
 
 _ERRORS: Mapping[str, type[AgentMemoryError]] = {
@@ -44,11 +48,25 @@ _ERRORS: Mapping[str, type[AgentMemoryError]] = {
 }
 
 
+A = TypeVar("A")
+
+
 class RemoteDaemon:
     """The services of a daemon, called over gRPC."""
 
-    def __init__(self, client: MemoryClient) -> None:
-        self._client = client
+    def __init__(self, connection: Connection, client: MemoryClient) -> None:
+        self._connection, self._client = connection, client
+
+    def call(self, operation: Operation[A], request: object, /) -> A:
+        """Ask the other daemon. Raises AgentMemoryError."""
+        answer: A = self._connection.send(
+            calls.Unary(
+                path=rpc.find_path(operation),
+                request=rpc.pack_request(operation, request),
+                parse=lambda content: rpc.unpack_answer(operation, content),
+            )
+        )
+        return answer
 
     def list_events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
@@ -111,21 +129,6 @@ class RemoteDaemon:
             next=parse_offset(token) if token else None,
         )
 
-    def status(self) -> tuple[bool, list[JobStatus]]:
-        status = self._client.get_scheduler_status()
-        return status.scheduler_running, [_job(job) for job in status.jobs]
-
-    def pause(self, name: str, /) -> str | None:
-        self._client.pause_job(name)
-        return None
-
-    def resume(self, name: str, /) -> str | None:
-        self._client.resume_job(name)
-        return None
-
-    def run(self, name: str, /) -> JobStatus:
-        return _job(self._client.run_job(name))
-
     def expand(
         self, grip_id: str, /, *, before: int | None = None, after: int | None = None
     ) -> Expansion:
@@ -158,24 +161,6 @@ def _event(event: client.Event) -> Event:
         role=EventRole(event.role),
         text=event.text,
         metadata=event.metadata,
-    )
-
-
-def _job(job: client.Job) -> JobStatus:
-    return JobStatus(
-        name=job.job_name,
-        cron=job.cron_expr,
-        state=JobState(
-            last_run_ms=Millis(job.last_run_ms),
-            last_duration_ms=job.last_duration_ms,
-            last_result=JobOutcome(job.last_result),
-            last_error=job.last_error,
-            run_count=job.run_count,
-            error_count=job.error_count,
-            paused=job.is_paused,
-        ),
-        next_run_ms=Millis(job.next_run_ms),
-        running=job.is_running,
     )
 
 
@@ -213,8 +198,15 @@ def _node(node: client.TocNode) -> TocNode:
 
 @contextmanager
 def connect(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
-    with translate_errors(), MemoryClient.connect(endpoint, key=key) as connection:
-        yield RemoteDaemon(connection)
+    with translate_errors():
+        connection = Connection.open(
+            endpoint,
+            key=key,
+            timeout_seconds=calls.CALL_SECONDS,
+            connect_seconds=calls.CONNECT_SECONDS,
+        )
+        with closing(connection):
+            yield RemoteDaemon(connection, MemoryClient(connection))
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.upstream.model import scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import ServerProject
@@ -13,6 +12,7 @@ from agent_memory.features.upstream.services.preview import SharePreview
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.settings import CONVERSATIONS, PROJECTS
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import (
     Cancelled,
     InvalidInput,

@@ -1,11 +1,11 @@
 """memory.MemoryService: events, table of contents, search and jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
-from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
 from agent_memory.features.log.services.timeline import Timeline
@@ -13,17 +13,17 @@ from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.grpc import handlers
+from agent_memory.interfaces.grpc import handlers, operations
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.shared_cleaning import SharedCleaning
 from agent_memory.interfaces.wire.events import outcomes_to_proto, page_to_proto, parse_event
-from agent_memory.interfaces.wire.operations import job_to_proto
 from agent_memory.interfaces.wire.search import answer_to_proto, parse_request
 from agent_memory.interfaces.wire.toc import expansion_to_proto, node_to_proto
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset, parse_token
-from agent_memory.kernel.errors import ContentBlocked, InvalidInput, NotFound
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput
+from agent_memory.kernel.operations import Operation, OperationCalls
 from agent_memory.proto import memory_pb2 as pb
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
@@ -39,7 +39,8 @@ class MemoryService:
     contents: Contents
     recall: JointRecall
     opening: Opening
-    jobs: Jobs
+    operations: Iterable[Operation[Any]]
+    calls: OperationCalls
     bridge: Bridge
     guard: Guard | None
     observer: Observer
@@ -55,10 +56,7 @@ class MemoryService:
                 "BrowseToc": self.browse_toc,
                 "ExpandGrip": self.expand_grip,
                 "Search": self.search,
-                "GetSchedulerStatus": self.get_scheduler_status,
-                "PauseJob": self.pause_job,
-                "ResumeJob": self.resume_job,
-                "RunJob": self.run_job,
+                **operations.build_methods(DESCRIPTOR, self.operations, self.calls, self.bridge),
             },
             stream={"IngestEvents": self.ingest_events},
             guard=self.guard,
@@ -157,30 +155,6 @@ class MemoryService:
             return answer_to_proto(self.recall.search(query))
 
         return await self.bridge.run(answer)
-
-    async def get_scheduler_status(
-        self, _request: pb.GetSchedulerStatusRequest
-    ) -> pb.GetSchedulerStatusResponse:
-        running, jobs = await self.bridge.run(self.jobs.status)
-        return pb.GetSchedulerStatusResponse(
-            scheduler_running=running, jobs=[job_to_proto(job) for job in jobs]
-        )
-
-    async def pause_job(self, request: pb.PauseJobRequest) -> pb.PauseJobResponse:
-        error = await self.bridge.run(lambda: self.jobs.pause(request.job_name))
-        return pb.PauseJobResponse(success=error is None, error=error)
-
-    async def resume_job(self, request: pb.ResumeJobRequest) -> pb.ResumeJobResponse:
-        error = await self.bridge.run(lambda: self.jobs.resume(request.job_name))
-        return pb.ResumeJobResponse(success=error is None, error=error)
-
-    async def run_job(self, request: pb.RunJobRequest) -> pb.RunJobResponse:
-        try:
-            job = await self.bridge.run(lambda: self.jobs.run(request.job_name))
-        except NotFound as exc:
-            return pb.RunJobResponse(success=False, error=str(exc))
-        error = job.state.last_error
-        return pb.RunJobResponse(success=error is None, error=error, job=job_to_proto(job))
 
     async def _submit(self, request: pb.IngestEventsRequest) -> "_Submitted":
         if len(request.events) > MAX_EVENTS_PER_MESSAGE:

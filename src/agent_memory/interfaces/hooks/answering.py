@@ -7,12 +7,12 @@ import structlog
 
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.services.handling import HookHandling
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.command_socket.calls import CommandCall, HookAnswer
 from agent_memory.interfaces.hooks import inputs, outputs
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery
 from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
 from agent_memory.kernel import tracing
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
 from agent_memory.kernel.tracing import Interface
 

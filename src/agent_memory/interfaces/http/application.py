@@ -11,6 +11,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from agent_memory import __version__
+from agent_memory.interfaces import catalog, permissions
 from agent_memory.interfaces.http import (
     administration,
     answers,
@@ -18,7 +19,6 @@ from agent_memory.interfaces.http import (
     duplicates,
     health,
     inbox,
-    jobs,
     knowledge,
     memories,
     metrics,
@@ -36,6 +36,8 @@ from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.gate import KEYLESS_FOLDER
 from agent_memory.interfaces.http.headers import POLICY
 from agent_memory.interfaces.http.parameters import refuse_unknown
+from agent_memory.interfaces.http.rest import OperationRoute, describe_operations
+from agent_memory.interfaces.requests import InvalidRequest
 from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.interfaces.wire.errors import describe_error, get_codes
 from agent_memory.kernel.errors import AgentMemoryError
@@ -68,7 +70,6 @@ def build_app(
         duplicates.build_router(dependencies),
         memories.build_router(dependencies),
         inbox.build_router(dependencies),
-        jobs.build_router(dependencies),
         *projects.build_routers(dependencies),
         health.build_router(dependencies, settings),
         status.build_router(dependencies.bridge, read_status),
@@ -76,6 +77,12 @@ def build_app(
         upstream.build_router(dependencies),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS, dependencies=CHECKS)
+    api.router.routes += [
+        OperationRoute(each, dependencies.calls, dependencies.bridge, dependencies.environ)
+        for each in catalog.list_all()
+        if each.http
+    ]
+    api.router.routes.sort(key=lambda route: permissions.order_path(getattr(route, "path", "/")))
     api.include_router(
         metrics.build_router(
             dependencies.bridge, dependencies.observer, dependencies.services.metrics
@@ -108,6 +115,10 @@ def _build_openapi(api: FastAPI) -> dict[str, Any]:
         document = get_openapi(
             title=api.title, version=api.version, description=api.description, routes=api.routes
         )
+        described = describe_operations(catalog.list_all())
+        for path, methods in described["paths"].items():
+            document["paths"].setdefault(path, {}).update(methods)
+        document["components"]["schemas"].update(described["schemas"])
         document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"key": []}]
         api.openapi_schema = document
@@ -132,6 +143,11 @@ def _add_error_handlers(api: FastAPI) -> FastAPI:
 
 async def _on_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, AgentMemoryError)  # noqa: S101  # the handler is registered for it
+    if isinstance(error, InvalidRequest):
+        problems = [
+            {"loc": each.field, "msg": each.message, "type": each.kind} for each in error.problems
+        ]
+        return answers.render_json({"detail": problems}, 422)
     return answers.render_json({"detail": _plain(describe_error(error))}, get_codes(error).http)
 
 

@@ -1,5 +1,6 @@
 """Who calls: a session of the page stands for the person who opened it, a key for a program."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -7,6 +8,8 @@ from fastapi import Depends, HTTPException, Request, params
 
 from agent_memory.interfaces.http.page_sessions import PageSession
 from agent_memory.kernel.access import OWNER, Principal
+from agent_memory.kernel.callers import Caller
+from agent_memory.kernel.tracing import Interface
 
 ONLY_YOU = (
     "only you can {what}, and a key belongs to a program: use the page (`memory ui`) or `{command}`"
@@ -44,6 +47,18 @@ def read_rights(request: Request) -> CallerRights:
     session = find_page_session(request)
     return CallerRights(
         is_person=session is not None, may_accept=session is not None and session.may_accept
+    )
+
+
+def build_caller(request: Request, environ: Mapping[str, str]) -> Caller:
+    """Return who calls over HTTP: the page is a person's, everything else a program's."""
+    rights = read_rights(request)
+    return Caller(
+        folder="",
+        environ=environ,
+        interface=Interface.HTTP,
+        is_person=rights.is_person,
+        may_accept=rights.may_accept,
     )
 
 

@@ -8,11 +8,13 @@ from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
+from agent_memory.kernel.operations import OperationCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpDependencies:
     services: Services
+    calls: OperationCalls
     bridge: Bridge
     observer: Observer
     streaming: StreamingSettings

@@ -6,12 +6,12 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from agent_memory.features.hooks.model.installations import AgentState, InstallScope
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import ResponseModel
 from agent_memory.interfaces.observing import AgentHookStats
 from agent_memory.interfaces.setting_list import SettingsReader
+from agent_memory.kernel.callers import Caller
 
 
 class AgentHooksAnswer(ResponseModel):

@@ -14,7 +14,6 @@ from agent_memory.features.memories.model.changes import ChangeAction
 from agent_memory.features.memories.model.memories import Draft, Memory, MemoryStatus
 from agent_memory.features.memories.services.bulk_editing import BulkChange
 from agent_memory.features.memories.services.editing import MemoryEdit
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.callers import CallerRights, Rights
@@ -37,6 +36,7 @@ from agent_memory.interfaces.wire.memories import (
     refusals_json,
     version_json,
 )
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.tracing import Interface
 

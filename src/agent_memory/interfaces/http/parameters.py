@@ -1,5 +1,7 @@
 """Unknown query parameters are refused: a typo would otherwise select everything."""
 
+from collections.abc import Iterable, Sequence
+
 from fastapi import Request, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
@@ -13,8 +15,12 @@ async def refuse_unknown(request: Request) -> None:
     route = request.scope.get("route")
     if not request.query_params or not isinstance(route, APIRoute):
         return
-    known = _list_parameters(route)
-    for name in request.query_params:
+    check_known(request.query_params, _list_parameters(route))
+
+
+def check_known(names: Iterable[str], known: Sequence[str]) -> None:
+    """Raise InvalidInput if a name is not known."""
+    for name in names:
         if name in known:
             continue
         nearest = spelling.suggest_nearest(name, known) or _find_longer(name, known)
@@ -22,7 +28,7 @@ async def refuse_unknown(request: Request) -> None:
         raise InvalidInput(f"unknown parameter {name[:100]!r}{nearest or f'; {rest}'}")
 
 
-def _find_longer(name: str, known: tuple[str, ...]) -> str:
+def _find_longer(name: str, known: Sequence[str]) -> str:
     """Suggest the parameter that an abbreviation stands for, such as `q`."""
     longer = next((each for each in known if each.startswith(name)), None)
     return f"; did you mean {longer!r}?" if longer else ""

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.streaming.services.change_feed import EventFilter, FeedItem, Follower
 from agent_memory.interfaces import feed_follower
@@ -18,6 +17,7 @@ from agent_memory.interfaces.http.questions import RecallRequest
 from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.interfaces.wire.memories import plan_json, sync_outcomes_json
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 from agent_memory.kernel.ids import USER

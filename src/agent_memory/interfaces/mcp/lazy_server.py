@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.kernel.callers import Caller
 
 log = structlog.get_logger()
 

@@ -8,10 +8,10 @@ from agent_memory import config
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import SearchScope
 from agent_memory.features.memories.model.projects import MemoryLocation
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.services import Services
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 

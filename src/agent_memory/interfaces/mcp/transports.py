@@ -13,10 +13,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp.lazy_server import Receive, Scope, Send
 from agent_memory.interfaces.mcp.request_context import ClientOrigin
 from agent_memory.interfaces.mcp.stdio_lines import LineReader, LineWriter, PendingRequests
+from agent_memory.kernel.callers import Caller
 
 MAX_SESSIONS = 256
 IDLE_SECONDS = 5 * 60

@@ -8,11 +8,6 @@ from agent_memory.features.access.model.audit import AuditEntry
 from agent_memory.kernel.access import AccessKey
 from agent_memory.kernel.jobs import JobStatus
 from agent_memory.kernel.status import DaemonStatus, Damage, StoreStats
-from agent_memory.proto import memory_pb2 as pb
-
-
-def job_to_proto(job: JobStatus) -> pb.JobStatusProto:
-    return pb.JobStatusProto(**{**job_json(job), "last_result": int(job.state.last_result)})
 
 
 def job_json(job: JobStatus) -> dict[str, Any]:

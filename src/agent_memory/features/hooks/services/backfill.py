@@ -15,7 +15,8 @@ from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.services import paging
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model.projects import MemoryLocation
-from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, ContentBlocked, GitFailed, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.kernel.progress import OnCount

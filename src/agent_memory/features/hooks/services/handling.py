@@ -31,9 +31,9 @@ from agent_memory.features.log.model.events import check_session_id
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services import sync
-from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.recall.model.contexts import ContextRequest
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked
 from agent_memory.kernel.ids import PROJECT, SessionId
 

@@ -22,7 +22,7 @@ from agent_memory.features.hooks.model.installations import (
     ScopeState,
 )
 from agent_memory.features.hooks.ports import AgentSetup, ConfigFiles, InstallLedger
-from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 from agent_memory.launcher import environment
 

@@ -8,7 +8,8 @@ from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.model.projects import MemoryLocation
-from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.ids import EventId, Millis, Position
 
 _LAST_ID = EventId("\U0010ffff")

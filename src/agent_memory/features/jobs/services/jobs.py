@@ -21,7 +21,6 @@ from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
-    NotFound,
     Overloaded,
     StorageClosed,
     StorageFailed,
@@ -183,13 +182,13 @@ class Jobs:
         """Index and embed soon."""
         self.scheduler.wake(OUTBOX)
 
-    def pause(self, name: str) -> str | None:
-        """Pause a job. Return the reason where that fails."""
-        return self._try(self.scheduler.pause, name)
+    def pause(self, name: str) -> None:
+        """Pause a job. Raises NotFound."""
+        self.scheduler.pause(name)
 
-    def resume(self, name: str) -> str | None:
-        """Resume a job. Return the reason where that fails."""
-        return self._try(self.scheduler.resume, name)
+    def resume(self, name: str) -> None:
+        """Resume a job. Raises NotFound."""
+        self.scheduler.resume(name)
 
     def run(self, name: str) -> JobStatus:
         """Run a job now and wait for it, as the daemon that leads.
@@ -198,10 +197,3 @@ class Jobs:
         """
         with self.leadership.take_over():
             return self.scheduler.run(name)
-
-    def _try(self, action: Callable[[str], None], name: str) -> str | None:
-        try:
-            action(name)
-        except NotFound as exc:
-            return str(exc)
-        return None

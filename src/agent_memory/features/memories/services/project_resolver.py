@@ -2,7 +2,6 @@
 
 import hashlib
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -20,21 +19,13 @@ from agent_memory.features.memories.ports import Projects, Repositories
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel import access
 from agent_memory.kernel.access import OWNER
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput, NotConfigured
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
 USER_REPOSITORY = "user.git"
 PROJECT_REPOSITORIES, ORG_REPOSITORIES = "projects", "org"  # folders of them
 OWN_REPOSITORIES = (USER_REPOSITORY, PROJECT_REPOSITORIES, ORG_REPOSITORIES)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """The folder and environment of a request. A program that connects over a network has no
-    folder: it must name its project."""
-
-    folder: str
-    environ: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

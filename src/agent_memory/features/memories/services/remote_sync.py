@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.memories.model.memories import get_family
 from agent_memory.features.memories.model.projects import MemoryLocation
-from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.memories.services.sync import Sync, SyncOptions, SyncResult
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     ConfigError,

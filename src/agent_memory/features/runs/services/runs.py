@@ -16,7 +16,7 @@ from typing import Protocol
 
 from agent_memory.features.log.model.events import check_session_id
 from agent_memory.features.memories.model.projects import MemoryLocation
-from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.runs.model import machine
@@ -34,6 +34,7 @@ from agent_memory.features.runs.services.agent_catalog import AgentCatalog
 from agent_memory.features.runs.services.prompt_frame import PromptFrame, SamplingOptions
 from agent_memory.features.runs.services.recorder import Exchange, RunInfo, RunMemory, RunRecorder
 from agent_memory.features.runs.services.toolset import ToolContext, Toolset, ToolsetBuilder
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import (
     AgentMemoryError,

@@ -1,0 +1,221 @@
+"""REST: the routes of operations, and their part of the OpenAPI document."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
+
+from agent_memory.interfaces import requests
+from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.http import answers
+from agent_memory.interfaces.http.callers import build_caller
+from agent_memory.interfaces.http.parameters import check_known
+from agent_memory.interfaces.requests import FieldProblem, InvalidRequest
+from agent_memory.kernel.operations import Operation, OperationCalls
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_WITHOUT_BODY = frozenset({"GET", "DELETE"})
+_SCHEMAS = "#/components/schemas/"
+
+
+@dataclass(frozen=True)
+class RestRequest:
+    """How an operation is asked over REST: which fields of its request are where."""
+
+    operation: Operation[Any]
+
+    @cached_property
+    def method(self) -> str:
+        return self.operation.http.partition(" ")[0]
+
+    @cached_property
+    def path(self) -> str:
+        return self.operation.http.partition(" ")[2]
+
+    @cached_property
+    def in_path(self) -> tuple[str, ...]:
+        return tuple(_PARAMETER.findall(self.path))
+
+    @cached_property
+    def in_query(self) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name, field in self._fields.items()
+            if name not in self.in_path and (self.method in _WITHOUT_BODY or _is_marked(field.type))
+        )
+
+    @cached_property
+    def in_body(self) -> tuple[str, ...]:
+        return tuple(n for n in self._fields if n not in self.in_path and n not in self.in_query)
+
+    @cached_property
+    def _fields(self) -> Mapping[str, msgspec.structs.FieldInfo]:
+        return requests.list_fields(self.operation.request)
+
+    async def parse(self, request: Request) -> object:
+        """Return the request of the operation. Raises InvalidInput."""
+        check_known(request.query_params, self.in_query)
+        kind = self.operation.request
+        if kind is None:
+            return None
+        values = {
+            name: self._parse_text("path", name, request.path_params[name]) for name in self.in_path
+        }
+        for name in self.in_query:
+            if name in request.query_params:
+                texts = request.query_params.getlist(name)
+                value = texts if requests.is_list(self._fields[name].type) else texts[-1]
+                values[name] = self._parse_text("query", name, value)
+        if not self.in_body:
+            return _build(kind, values)
+        return self._parse_body(kind, await request.body(), values)
+
+    def _parse_text(self, where: str, name: str, value: object) -> object:
+        try:
+            return requests.parse_value(self._fields[name], value)
+        except InvalidRequest as exc:
+            raise _put(exc, where) from None
+
+    def _parse_body(self, kind: type[Any], body: bytes, values: Mapping[str, Any]) -> object:
+        try:
+            content = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise InvalidRequest(
+                FieldProblem(("body",), "not valid JSON", "json_invalid")
+            ) from None
+        if not isinstance(content, dict):
+            raise InvalidRequest(FieldProblem(("body",), "not an object", "model_attributes_type"))
+        if unknown := content.keys() - self.in_body:
+            raise InvalidRequest(*(requests.refuse_unknown("body", each) for each in unknown))
+        try:
+            return requests.parse(kind, {**content, **values})
+        except InvalidRequest as exc:
+            raise _put(exc, "body") from None
+
+    def describe(self, answer: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the operation's entry in the OpenAPI document, with these schemas."""
+        operation = self.operation
+        described: dict[str, Any] = {
+            "tags": [operation.tag],
+            "summary": operation.summary,
+            "operationId": operation.name.replace(".", "_"),
+        }
+        if operation.details:
+            described["description"] = operation.details
+        parameters = [
+            *(self._describe_parameter("path", name) for name in self.in_path),
+            *(self._describe_parameter("query", name) for name in self.in_query),
+        ]
+        if parameters:
+            described["parameters"] = parameters
+        if self.in_body:
+            schema = self._describe_body(body)
+            described["requestBody"] = {"required": True, "content": _as_json(schema)}
+        responses: dict[str, Any] = {}
+        for status in operation.statuses:
+            responses[str(status)] = {"description": HTTPStatus(status).phrase}
+            if operation.answer is not type(None):
+                responses[str(status)]["content"] = _as_json(answer)
+        problems = answers.PROBLEMS | (answers.MISSING if self.in_path else {})
+        described["responses"] = responses | {
+            str(status): {
+                "description": problem["description"],
+                "content": _as_json({"$ref": f"{_SCHEMAS}Problem"}),
+            }
+            for status, problem in problems.items()
+        }
+        return described
+
+    def _describe_parameter(self, where: str, name: str) -> dict[str, Any]:
+        field = self._fields[name]
+        schema = msgspec.json.schema(field.type)
+        described: dict[str, Any] = {"name": name, "in": where, "required": where == "path"}
+        if (text := schema.pop("description", None)) is not None:
+            described["description"] = text
+        if where == "query":
+            described["required"] = field.required
+            if isinstance(field.default, str | int | float | bool):
+                schema["default"] = field.default
+        return {**described, "schema": schema}
+
+    def _describe_body(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave out of a request's schema what is in the path or in the query."""
+        properties = {n: each for n, each in schema["properties"].items() if n in self.in_body}
+        required = [name for name in schema.get("required", ()) if name in self.in_body]
+        return {**schema, "properties": properties, "required": required}
+
+
+class OperationRoute(Route):
+    """The route of an operation."""
+
+    def __init__(
+        self, operation: Operation[Any], calls: OperationCalls, bridge: Bridge, environ: Any
+    ) -> None:
+        self.rest = RestRequest(operation)
+
+        async def answer(request: Request) -> Response:
+            asked = await self.rest.parse(request)
+            caller = build_caller(request, environ)
+
+            def call() -> Response:
+                result = calls.call(operation, caller, asked)
+                if result is None:
+                    return answers.render_empty()
+                return answers.render_json(result, operation.status(result))
+
+            return await bridge.run(call)
+
+        super().__init__(self.rest.path, answer, methods=[self.rest.method])
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Note the route for the counters, which are kept by route."""
+        match, found = super().matches(scope)
+        return match, {**found, "route": self}
+
+
+def describe_operations(operations: Iterable[Operation[Any]]) -> dict[str, Any]:
+    """Return the paths and the schemas of operations for the OpenAPI document."""
+    served = [RestRequest(each) for each in operations if each.http]
+    asked = [each.operation.request for each in served if each.in_body]
+    answered = [each.operation.answer for each in served]
+    kinds = list(dict.fromkeys((*answered, *asked)))
+    shown, components = msgspec.json.schema_components(kinds, ref_template=f"{_SCHEMAS}{{name}}")
+    schemas = dict(zip(kinds, shown, strict=True))
+    paths: dict[str, Any] = {}
+    for each in served:
+        answer, body = schemas[each.operation.answer], {}
+        if each.in_body:  # its own schema, without what is elsewhere in the request
+            body = components[schemas[each.operation.request]["$ref"].removeprefix(_SCHEMAS)]
+        path = _PARAMETER.sub(r"{\1}", each.path)
+        paths.setdefault(path, {})[each.method.lower()] = each.describe(answer, body)
+    return {"paths": paths, "schemas": components}
+
+
+def _as_json(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+def _build(kind: type[Any], values: Mapping[str, Any]) -> object:
+    try:
+        return requests.build(kind, values)
+    except InvalidRequest as exc:
+        raise _put(exc, "query") from None
+
+
+def _put(error: InvalidRequest, where: str) -> InvalidRequest:
+    """Say in which part of the HTTP request the fields are."""
+    return InvalidRequest(*(each._replace(field=(where, *each.field)) for each in error.problems))
+
+
+def _is_marked(kind: Any) -> bool:
+    described = msgspec.inspect.type_info(kind)
+    extra = getattr(described, "extra", None) or {}
+    return extra.get("in") == "query"

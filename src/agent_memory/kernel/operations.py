@@ -1,0 +1,117 @@
+"""Operations: what can be asked of a daemon, each defined once for every interface.
+
+An operation is a function that takes services, who calls, and a request, and returns an answer.
+Its name, permission and places on the interfaces stand beside it. REST, MCP, gRPC and the commands
+derive the rest from the types of the request and of the answer, and from the docstring.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
+
+from agent_memory.kernel.access import Role
+from agent_memory.kernel.callers import Caller
+
+A = TypeVar("A")
+
+REQUEST, CALLER = "request", "caller"  # the parameters of a function that are no services
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Generic[A]):
+    """An operation. `services` are what it uses, by the names of its parameters.
+
+    Without a `role` it is not served to the people of a team. Callers who see only some projects
+    may use it only if it is `scoped`: then what it answers must depend on `access.get_caller`, as
+    the guarded stores do.
+    """
+
+    name: str
+    function: Callable[..., A]
+    request: type[Any] | None
+    answer: Any
+    services: Mapping[str, Any]
+    takes_caller: bool
+    role: Role | None
+    scoped: bool
+    http: str  # the method and the path
+    status: Callable[[A], int]  # of an answer over HTTP
+    statuses: tuple[int, ...]  # all that `status` returns
+    tag: str  # the section of the reference of REST
+    rpc: str  # the full name of the method
+    summary: str
+    details: str
+
+
+def operation(
+    name: str,
+    *,
+    role: Role | None = None,
+    scoped: bool = False,
+    http: str = "",
+    status: int | Callable[[Any], int] = 200,
+    statuses: tuple[int, ...] = (),
+    tag: str = "",
+    rpc: str = "",
+) -> Callable[[Callable[..., A]], Operation[A]]:
+    """Define an operation by its function.
+
+    Of the function's parameters, `request` is the request, `caller` is who calls, and any other is
+    a service, which is found by its type.
+    """
+
+    def define(function: Callable[..., A]) -> Operation[A]:
+        hints = get_type_hints(function)
+        answer = hints.pop("return")
+        request = hints.pop(REQUEST, None)
+        takes_caller = hints.pop(CALLER, None) is not None
+        summary, _, details = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
+        return Operation(
+            name=name,
+            function=function,
+            request=request,
+            answer=answer,
+            services=hints,
+            takes_caller=takes_caller,
+            role=role,
+            scoped=scoped,
+            http=http,
+            status=status if callable(status) else lambda _answer: status,
+            statuses=statuses if callable(status) else (status,),
+            tag=tag or name.partition(".")[0],
+            rpc=rpc,
+            summary=summary.removesuffix(".").replace("\n", " "),
+            details=details,
+        )
+
+    return define
+
+
+def list_operations(module: ModuleType) -> list[Operation[Any]]:
+    """Return the operations that a module defines, in their order."""
+    return [value for value in vars(module).values() if isinstance(value, Operation)]
+
+
+class OperationCalls:
+    """Calls operations with the services of this daemon."""
+
+    def __init__(self, services: Iterable[object]) -> None:
+        self._services = {type(service): service for service in services}
+
+    def call(self, operation: Operation[A], caller: Caller, request: object = None) -> A:
+        """Return the answer to a request that is valid and allowed."""
+        arguments = {name: self._find(kind) for name, kind in operation.services.items()}
+        if operation.request is not None:
+            arguments[REQUEST] = request
+        if operation.takes_caller:
+            arguments[CALLER] = caller
+        return operation.function(**arguments)
+
+    def _find(self, kind: Any) -> object:
+        """Return the service of a type; None if the type is optional and there is none."""
+        choices = get_args(kind) or (kind,)
+        if type(None) in choices:
+            return next((self._services[each] for each in choices if each in self._services), None)
+        return self._services[kind]
