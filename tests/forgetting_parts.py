@@ -9,13 +9,12 @@ from pathlib import Path
 
 from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingPlan,
-    StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.traces import StoredTraces
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Selection
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.purging import Purging
-from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
+from agent_memory.features.hooks.services.last_contexts import LastContextFolder
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.injections.adapters.ledger_store import StoredLedger
 from agent_memory.features.injections.services.injections import Injections
@@ -106,8 +105,7 @@ def build_harness(
     forgetting = Forgetting(
         log=parts.log,
         remover=StoredEventLog(store),
-        plan=StoredForgettingPlan(store),
-        reports=StoredForgettingReports(store, clock),
+        plan=StoredForgettingPlan(store, clock),
         segmenting=segmenting,
         rollup=rollup,
         eraser=parts.toc,

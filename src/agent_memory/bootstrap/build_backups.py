@@ -14,15 +14,15 @@ from agent_memory.bootstrap.build_store import OpenStore
 from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.features.backups.adapters import restoring
-from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.backups.adapters.snapshots import DataSnapshots
 from agent_memory.features.backups.model.backups import RestoreResult, Retention
 from agent_memory.features.backups.services.archiving import FullExport, Stores
+from agent_memory.features.backups.services.backup_record import BackupRecord
 from agent_memory.features.backups.services.backups import BackupPlan, Backups
 from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.services.graphs import Graphs
-from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
+from agent_memory.features.hooks.services.last_contexts import LastContextFolder
 from agent_memory.features.jobs.adapters import cron
 from agent_memory.features.jobs.adapters.cron import CronScheduler, ScheduledJob
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge

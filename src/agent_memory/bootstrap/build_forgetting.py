@@ -16,7 +16,6 @@ from agent_memory.bootstrap.build_toc import TocFeature
 from agent_memory.features.checkpoints.adapters import graph_layout
 from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingPlan,
-    StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.purge_requests import StoredPurges
 from agent_memory.features.forgetting.adapters.traces import KeySpan, StoredTraces
@@ -99,8 +98,7 @@ def build_forgetting(
         forgetting=Forgetting(
             log=log.events,
             remover=log.remover,
-            plan=StoredForgettingPlan(store),
-            reports=StoredForgettingReports(store, platform.clock),
+            plan=StoredForgettingPlan(store, platform.clock),
             segmenting=toc.segmenting,
             rollup=toc.rollup,
             eraser=toc.store,

@@ -12,15 +12,14 @@ from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.bootstrap.hook_options import load_options
-from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
-from agent_memory.features.hooks.services.context_keeping import ContextKeeping
 from agent_memory.features.hooks.services.draining import SpoolDrainer
 from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.hooks.services.last_contexts import ContextKeeping, LastContextFolder
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
 

@@ -17,22 +17,22 @@ from agent_memory.features.hooks.adapters.agents.cline import ClineInstaller
 from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
 from agent_memory.features.hooks.adapters.agents.copilot import CopilotInstaller
 from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
-from agent_memory.features.hooks.adapters.agents.files import DiskFiles
 from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
-from agent_memory.features.hooks.adapters.agents.install_ledger import LedgerFile
 from agent_memory.features.hooks.adapters.agents.opencode import OpenCodeInstaller
 from agent_memory.features.hooks.adapters.agents.roo import RooInstaller
 from agent_memory.features.hooks.adapters.agents.vscode import VsCodeInstaller
 from agent_memory.features.hooks.adapters.agents.windsurf import WindsurfInstaller
 from agent_memory.features.hooks.adapters.agents.zed import ZedInstaller
-from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.adapters.transcripts.readers import build_readers
 from agent_memory.features.hooks.model import installations
 from agent_memory.features.hooks.services.backfill import Backfill
+from agent_memory.features.hooks.services.config_files import DiskFiles
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.hooks.services.install_ledger import LedgerFile
 from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.features.hooks.services.last_contexts import LastContextFolder
 from agent_memory.launcher import environment
 from agent_memory.platform.foreground import IMPORT_REST, Foreground, Pacer
 

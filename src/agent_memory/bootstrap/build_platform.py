@@ -21,7 +21,7 @@ from agent_memory.bootstrap.build_store import (
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.config import LlamaSettings, Settings, StorageSettings
 from agent_memory.features.backups.adapters import restore_journal
-from agent_memory.features.backups.adapters.record import BackupRecord
+from agent_memory.features.backups.services.backup_record import BackupRecord
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform import time_zone

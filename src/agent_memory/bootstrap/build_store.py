@@ -10,7 +10,7 @@ import structlog
 
 from agent_memory import __version__
 from agent_memory.bootstrap.folders import folder_beside
-from agent_memory.features.backups.adapters.record import BackupRecord
+from agent_memory.features.backups.services.backup_record import BackupRecord
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.maintenance.adapters import salvage
 from agent_memory.features.maintenance.services.admin import Admin

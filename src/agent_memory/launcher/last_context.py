@@ -1,7 +1,7 @@
 """The last known context of a project, for a session that starts while no daemon answers.
 
 The launcher loads this module only then. The daemon writes the files, through
-`features/hooks/adapters/last_contexts.py`, with the names and marks that are defined here.
+`features/hooks/services/last_contexts.py`, with the names and marks that are defined here.
 """
 
 import _json  # the parser of `json`, which would load `re` as well: 6 to 30 ms

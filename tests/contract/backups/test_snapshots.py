@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.backups.adapters import sources
-from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import BackupFile, Manifest, Retention, Snapshot
+from agent_memory.features.backups.services.backup_record import BackupRecord
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import BackupStatus

@@ -13,7 +13,6 @@ from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingPlan,
-    StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.traces import StoredTraces
 from agent_memory.features.forgetting.model.forgetting import (
@@ -66,7 +65,7 @@ def nothing(_: int) -> None:
 
 class TestPlan:
     def test_it_keeps_what_was_added_by_session_and_time(self, store: OrderedStore) -> None:
-        plan = StoredForgettingPlan(store)
+        plan = StoredForgettingPlan(store, ManualClock())
         added = [place("b", 9), place("a:b", 5), place("z", 7, session="r")]
         plan.add(added)
         plan.add(added[:1])
@@ -75,7 +74,7 @@ class TestPlan:
         assert plan.list_segments() == [place("first", 1)]
 
     def test_it_is_decided_only_when_all_is_listed(self, store: OrderedStore) -> None:
-        plan = StoredForgettingPlan(store)
+        plan = StoredForgettingPlan(store, ManualClock())
         plan.add([place("a")])
         assert plan.get_decision() is None
         plan.decide("chosen")
@@ -84,7 +83,7 @@ class TestPlan:
     def test_cleared_it_leaves_nothing_and_touches_nothing_else(self, store: OrderedStore) -> None:
         other = (b"checkpoint:job", b"\x01x")
         commit(store, Batch((Put(families.PROGRESS, *other),)))
-        plan = StoredForgettingPlan(store)
+        plan = StoredForgettingPlan(store, ManualClock())
         plan.add([place("a")])
         plan.add_segments([place("a")])
         plan.add_needles({b"the lantern"})
@@ -95,24 +94,24 @@ class TestPlan:
 
     def test_it_outlives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path)
-        plan = StoredForgettingPlan(store)
+        plan = StoredForgettingPlan(store, ManualClock())
         plan.add([place("a")])
         plan.add_needles({b"the lantern"})
         plan.add_needles({b"the attic", b"\x00\xff"})
         plan.decide("chosen")
         store.close()
         again = open_durable(tmp_path)
-        assert StoredForgettingPlan(again).get_decision() == "chosen"
-        assert StoredForgettingPlan(again).list_needles() == {
+        assert StoredForgettingPlan(again, ManualClock()).get_decision() == "chosen"
+        assert StoredForgettingPlan(again, ManualClock()).list_needles() == {
             b"the lantern",
             b"the attic",
             b"\x00\xff",
         }
-        assert StoredForgettingPlan(again).list_events() == [place("a")]
+        assert StoredForgettingPlan(again, ManualClock()).list_events() == [place("a")]
         again.close()
 
     def test_what_is_to_be_searched_for_is_not_found_in_it(self, store: OrderedStore) -> None:
-        plan = StoredForgettingPlan(store)
+        plan = StoredForgettingPlan(store, ManualClock())
         plan.add_needles({b"the lantern"})
         rows = everything(store, plan.family)
         assert not any(b"lantern" in part for row in rows for part in row)
@@ -121,21 +120,25 @@ class TestPlan:
 class TestReports:
     def test_the_newest_of_each_name_is_found(self, store: OrderedStore) -> None:
         clock = ManualClock()
-        reports = StoredForgettingReports(store, clock)
+        plan = StoredForgettingPlan(store, clock)
         proof = ErasureProof(needles=3, found_in=("events",))
         for count in (1, 2):
             clock.at_ms += 1
-            reports.save("a", ForgettingReport(events=count, proof=proof, unreachable=("copies",)))
-        assert reports.find("a") == ForgettingReport(events=2, proof=proof, unreachable=("copies",))
-        assert reports.find("b") is None
+            plan.save_report(
+                "a", ForgettingReport(events=count, proof=proof, unreachable=("copies",))
+            )
+        assert plan.find_report("a") == ForgettingReport(
+            events=2, proof=proof, unreachable=("copies",)
+        )
+        assert plan.find_report("b") is None
 
     def test_the_oldest_make_room(self, store: OrderedStore) -> None:
         clock = ManualClock()
-        reports = StoredForgettingReports(store, clock)
+        plan = StoredForgettingPlan(store, clock)
         for number in range(103):
             clock.at_ms += 1
-            reports.save(f"{number:03}", ForgettingReport(events=number))
-        left = [n for n in range(103) if reports.find(f"{n:03}") is not None]
+            plan.save_report(f"{number:03}", ForgettingReport(events=number))
+        left = [n for n in range(103) if plan.find_report(f"{n:03}") is not None]
         assert left == list(range(3, 103))
 
 

@@ -24,7 +24,6 @@ from agent_memory.features.hooks.adapters.agents import (
     rule_files,
     windsurf,
 )
-from agent_memory.features.hooks.adapters.agents.files import LIMIT, DiskFiles
 from agent_memory.features.hooks.adapters.agents.json_text import JsonDocument
 from agent_memory.features.hooks.model.installations import (
     Agent,
@@ -38,6 +37,7 @@ from agent_memory.features.hooks.model.installations import (
     is_our_command,
 )
 from agent_memory.features.hooks.ports import AgentSetup
+from agent_memory.features.hooks.services.config_files import LIMIT, DiskFiles
 from agent_memory.kernel.errors import ConfigError
 
 LAUNCHER = Launcher(python="/opt/our tools/bin/python", script="/opt/lib/agent_memory/launch.py")

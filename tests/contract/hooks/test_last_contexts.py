@@ -3,27 +3,21 @@
 import json
 import os
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from stat import S_IMODE
 
 import pytest
 
-from agent_memory.features.hooks.adapters import last_contexts
-from agent_memory.features.hooks.adapters.last_contexts import LastContextFolder
 from agent_memory.features.hooks.model.last_contexts import LastContext
-from agent_memory.features.hooks.ports import LastContexts
-from agent_memory.features.hooks.services.context_keeping import ContextKeeping
+from agent_memory.features.hooks.services import last_contexts
+from agent_memory.features.hooks.services.last_contexts import ContextKeeping, LastContextFolder
 from agent_memory.features.secrets.adapters.factory import build_filter
 from agent_memory.launcher import last_context
 from agent_memory.launcher.last_context import SessionPlace
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 TEXT = "<memory_context>\n  <project>lantern</project>\n</memory_context>"
-
-# A new implementation of the port is one line here. The launcher reads all of them.
-FOLDERS: dict[str, Callable[[Path], LastContexts]] = {"folder": LastContextFolder}
 
 
 @pytest.fixture
@@ -35,9 +29,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / ".local/share/agent-memory" / last_context.FOLDER
 
 
-@pytest.fixture(params=sorted(FOLDERS))
-def contexts(request: pytest.FixtureRequest, folder: Path) -> LastContexts:
-    return FOLDERS[request.param](folder)
+@pytest.fixture
+def contexts(folder: Path) -> LastContextFolder:
+    return LastContextFolder(folder)
 
 
 def build(project: Path, text: str = TEXT) -> LastContext:
@@ -58,7 +52,7 @@ def read(context: LastContext) -> str | None:
 
 
 def test_the_next_session_of_a_project_is_given_the_last_one(
-    contexts: LastContexts, folder: Path, tmp_path: Path
+    contexts: LastContextFolder, folder: Path, tmp_path: Path
 ) -> None:
     one, other = build(tmp_path / "one"), build(tmp_path / "other", TEXT.replace("lantern", "x"))
     for context in (one, other, replace(one, text=TEXT.replace("lantern", "newer"))):
@@ -73,7 +67,7 @@ def test_the_next_session_of_a_project_is_given_the_last_one(
 
 
 def test_an_empty_or_too_long_one_replaces_it_by_none(
-    contexts: LastContexts, tmp_path: Path
+    contexts: LastContextFolder, tmp_path: Path
 ) -> None:
     for text in ("", "x" * last_context.MAX_BYTES):
         contexts.keep(build(tmp_path / "one"), contexts.get_epoch())
@@ -82,7 +76,7 @@ def test_an_empty_or_too_long_one_replaces_it_by_none(
 
 
 def test_the_oldest_make_room(
-    contexts: LastContexts, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    contexts: LastContextFolder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(last_contexts, "MAX_FILES", 3)
     kept = [build(tmp_path / str(number)) for number in range(5)]
@@ -97,7 +91,7 @@ def test_the_oldest_make_room(
 
 
 def test_none_is_left_after_a_clear_not_even_one_that_is_being_built(
-    contexts: LastContexts, folder: Path, tmp_path: Path
+    contexts: LastContextFolder, folder: Path, tmp_path: Path
 ) -> None:
     context = build(tmp_path / "one")
     contexts.clear()  # nothing is there yet
@@ -113,7 +107,7 @@ def test_none_is_left_after_a_clear_not_even_one_that_is_being_built(
 
 
 def test_a_clear_is_on_disk(
-    contexts: LastContexts, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    contexts: LastContextFolder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contexts.keep(build(tmp_path / "one"), contexts.get_epoch())
     synced: list[bool] = []
@@ -131,7 +125,7 @@ def test_a_clear_is_on_disk(
 
 @pytest.mark.parametrize(("mode", "shown"), [("redact", "[REDACTED"), ("block", None)])
 def test_a_secret_is_not_kept(
-    contexts: LastContexts, folder: Path, tmp_path: Path, mode: str, shown: str | None
+    contexts: LastContextFolder, folder: Path, tmp_path: Path, mode: str, shown: str | None
 ) -> None:
     keeping = ContextKeeping(contexts=contexts, secrets=build_filter(mode, ()))
     context = build(tmp_path / "one", TEXT.replace("lantern", TOKEN))

@@ -1,4 +1,4 @@
-"""The Notebook and SharedNotebook ports, over real repositories and remotes."""
+"""The Notebook port, over real repositories and remotes."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ from agent_memory.features.memories.adapters.git.notebook import GitNotebook
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
-from agent_memory.features.memories.ports import Notebook, SharedNotebook
+from agent_memory.features.memories.ports import Notebook
 from agent_memory.kernel.errors import GitFailed, InvalidInput, RemoteUnavailable
 from agent_memory.kernel.ids import USER, Domain, Millis
 from agent_memory.platform.priority import ThreadPriority
@@ -834,7 +834,7 @@ def clones(remote: Repository, tmp_path: Path) -> tuple[Repository, Repository]:
     return clone_repository(remote, tmp_path / "one"), clone_repository(remote, tmp_path / "two")
 
 
-def synced(notebook: SharedNotebook, repository: Repository, remote: str = "origin") -> None:
+def synced(notebook: Notebook, repository: Repository, remote: str = "origin") -> None:
     for _ in range(20):
         notebook.fetch(remote, repository.environ)
         if notebook.push(remote, repository.environ) is not None:
@@ -842,7 +842,7 @@ def synced(notebook: SharedNotebook, repository: Repository, remote: str = "orig
     raise AssertionError("rejected again and again")
 
 
-def whole(notebook: SharedNotebook, repository: Repository) -> int:
+def whole(notebook: Notebook, repository: Repository) -> int:
     """Sync as the service does; return how many notes were moved."""
     notebook.fetch("origin", repository.environ)
     moved = notebook.rehome()

@@ -19,7 +19,7 @@ from tests.chosen_store import has_stored, open_left_store
 from tests.command_runner import wait_until
 from tests.contract.stores import everything, unexpected
 from tests.daemon_process import Daemon
-from tests.forgetting_parts import find_files
+from tests.forgetting_parts import ManualClock, find_files
 from tests.forgetting_program import open_forgetting
 from tests.search_client import Search
 from tests.toc_conversations import MINUTE, OUTBOX, Toc, make_event, millis
@@ -83,7 +83,7 @@ def _assert_gone(daemon: Daemon) -> None:
     for words in (WORDS, b"marigold", b"the vault"):
         assert find_files(daemon.data_dir, words) == []
     with closing(open_left_store(daemon.data_dir, unexpected)) as store:
-        assert not StoredForgettingPlan(store).get_decision()
+        assert not StoredForgettingPlan(store, ManualClock()).get_decision()
         for family in families.ALL:
             rows = everything(store, family)
             assert not any(b"vault opens" in part for row in rows for part in row), family

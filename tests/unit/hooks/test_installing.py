@@ -12,8 +12,6 @@ import pytest
 
 from agent_memory.bootstrap.build_hooks import INSTALLERS
 from agent_memory.features.hooks.adapters.agents import codex
-from agent_memory.features.hooks.adapters.agents.files import DiskFiles
-from agent_memory.features.hooks.adapters.agents.install_ledger import LedgerFile
 from agent_memory.features.hooks.model.installations import (
     Agent,
     InstallRecord,
@@ -23,6 +21,8 @@ from agent_memory.features.hooks.model.installations import (
     Launcher,
     ScopeState,
 )
+from agent_memory.features.hooks.services.config_files import DiskFiles
+from agent_memory.features.hooks.services.install_ledger import LedgerFile
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, InvalidInput

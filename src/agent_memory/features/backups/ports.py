@@ -1,10 +1,9 @@
-"""What backups need: snapshots of the data folder, and a record of the last ones."""
+"""What backups need: snapshots of the data folder."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 from agent_memory.features.backups.model.backups import Snapshot
-from agent_memory.kernel.status import BackupStatus
 
 
 class Snapshots(Protocol):
@@ -21,11 +20,3 @@ class Snapshots(Protocol):
         ...
 
     def remove(self, snapshot: Snapshot, /) -> None: ...
-
-
-class BackupHistory(Protocol):
-    """The status of the last backups, readable without the disk that they are on."""
-
-    def load(self) -> BackupStatus: ...
-
-    def save(self, status: BackupStatus, /) -> None: ...

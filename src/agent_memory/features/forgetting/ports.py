@@ -15,7 +15,8 @@ from agent_memory.kernel.ids import MemoryKey, Millis, Position
 
 
 class ForgettingPlan(Protocol):
-    """What is being forgotten, written before it starts so that it can be finished."""
+    """What is being forgotten, written before it starts so that it can be finished, and the
+    reports that stay."""
 
     family: str  # of the store that holds the plan
 
@@ -49,13 +50,11 @@ class ForgettingPlan(Protocol):
 
     def clear(self) -> None: ...
 
+    def save_report(self, name: str, report: ForgettingReport, /) -> None:
+        """Keep the report of a selection; only the newest are kept."""
+        ...
 
-class ForgettingReports(Protocol):
-    """Reports by the name of the selection; the newest are kept."""
-
-    def save(self, name: str, report: ForgettingReport, /) -> None: ...
-
-    def find(self, name: str, /) -> ForgettingReport | None: ...
+    def find_report(self, name: str, /) -> ForgettingReport | None: ...
 
 
 class ForgettingListener(Protocol):

@@ -1,5 +1,4 @@
-"""Ports of hooks: the spool, the last contexts, options, the log, transcripts, and the agents'
-config files."""
+"""Ports of hooks: the spool, options, the log, transcripts, and the setup of agents."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -7,15 +6,12 @@ from typing import Protocol
 from agent_memory.features.hooks.model.consent import FolderNames, IgnoreRules, Pause
 from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.hooks.model.installations import (
-    ConfigChange,
     ConfigFile,
     DesiredConfig,
     EditedConfig,
     InstalledEntries,
-    InstallRecord,
     InstallTarget,
 )
-from agent_memory.features.hooks.model.last_contexts import LastContext
 from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.features.hooks.model.transcripts import Chunk, TranscriptSource
 from agent_memory.kernel.ids import Millis
@@ -47,26 +43,6 @@ class Spool(Protocol):
         ...
 
     def remove(self, name: str, /) -> None: ...
-
-
-class LastContexts(Protocol):
-    """The last context of each project and agent, for sessions that start without a daemon."""
-
-    def get_epoch(self) -> int:
-        """Return a number that changes with every `clear`."""
-        ...
-
-    def keep(self, context: LastContext, epoch: int, /) -> None:
-        """Replace the context of its place; an empty one only removes it.
-
-        Do nothing if the epoch has ended: the context may hold what was forgotten meanwhile. Raises
-        StorageFailed.
-        """
-        ...
-
-    def clear(self) -> None:
-        """Remove all contexts, and end the epoch. Raises StorageFailed."""
-        ...
 
 
 class PauseStore(Protocol):
@@ -174,37 +150,4 @@ class AgentSetup(Protocol):
 
     def get_advice(self, target: InstallTarget, /) -> str:
         """Return what the user must do for a change to take effect."""
-        ...
-
-
-class InstallLedger(Protocol):
-    """Remembers what installing left behind. Raises ConfigError."""
-
-    def read(self) -> InstallRecord: ...
-
-    def write(self, record: InstallRecord, /) -> None: ...
-
-
-class ConfigFiles(Protocol):
-    """The config files of agents. Raises ConfigError."""
-
-    def read(self, path: str, /) -> str | None:
-        """Return the text of a file, or None if it does not exist."""
-        ...
-
-    def apply(self, change: ConfigChange, /) -> tuple[str, ...]:
-        """Write a change atomically, and only if the file is unchanged since it was read. Return
-        the folders that were made for it."""
-        ...
-
-    def remove_folder(self, path: str, /) -> bool:
-        """Remove a folder if it is empty, and return whether it is gone."""
-        ...
-
-    def is_folder(self, path: str, /) -> bool: ...
-
-    def is_file(self, path: str, /) -> bool: ...
-
-    def find_root(self, folder: str, /) -> str:
-        """Return the root of the repository around a folder, or the folder itself."""
         ...

@@ -164,14 +164,15 @@ class Repositories(Protocol):
         one of our own. Raises GitFailed."""
         ...
 
-    def open_notebook(self, home: Home, domain: Domain, /) -> "SharedNotebook":
+    def open_notebook(self, home: Home, domain: Domain, /) -> "Notebook":
         """Open the notes. Raises GitFailed if the repository no longer exists."""
         ...
 
 
 class Notebook(Protocol):
     """The memories of one domain as git notes of one repository. Writes merge memory by memory and
-    leave other text alone. Raises GitFailed."""
+    leave other text alone. A remote is used with the user's git and credentials. Raises
+    GitFailed."""
 
     def read_state(self) -> str:
         """Return a string that changes whenever the notes do."""
@@ -204,17 +205,14 @@ class Notebook(Protocol):
         """Remove these from the notes and their local history. Return how many refs changed."""
         ...
 
-
-class SharedNotebook(Notebook, Protocol):
-    """A notebook with a remote, used with the user's git and credentials. Raises
-    RemoteUnavailable."""
-
     def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
-        """Fetch the remote's notes and merge them into ours. Return whether ours changed."""
+        """Fetch the remote's notes and merge them into ours. Return whether ours changed. Raises
+        RemoteUnavailable."""
         ...
 
     def push(self, remote: str, environ: Mapping[str, str], /) -> bool | None:
-        """Return whether there was anything to push; None if a fetch is needed first."""
+        """Return whether there was anything to push; None if a fetch is needed first. Raises
+        RemoteUnavailable."""
         ...
 
 

@@ -7,7 +7,8 @@ from pathlib import PurePath
 
 from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import BackupResult, Retention, Snapshot
-from agent_memory.features.backups.ports import BackupHistory, Snapshots
+from agent_memory.features.backups.ports import Snapshots
+from agent_memory.features.backups.services.backup_record import BackupRecord
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import Overloaded
@@ -36,7 +37,7 @@ class Backups:
 
     snapshots: Snapshots
     notes: NoteWriter
-    history: BackupHistory
+    history: BackupRecord
     clock: Clock
     plan: BackupPlan
     check: Callable[[str], None]

@@ -35,8 +35,9 @@ _decode_report = msgspec.msgpack.Decoder(ForgettingReport).decode
 class StoredForgettingPlan:
     family = families.PROGRESS
 
-    def __init__(self, store: OrderedStore) -> None:
+    def __init__(self, store: OrderedStore, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
 
     def add(self, events: Sequence[SessionPosition], /) -> None:
         self._put(_EVENT, events)
@@ -89,13 +90,7 @@ class StoredForgettingPlan:
             key = row[len(prefix) :]
             yield SessionPosition(keys.parse_session(key), keys.parse_position(key))
 
-
-class StoredForgettingReports:
-    def __init__(self, store: OrderedStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-
-    def save(self, name: str, report: ForgettingReport, /) -> None:
+    def save_report(self, name: str, report: ForgettingReport, /) -> None:
         before = [key for key, _ in _rows(self._store, _REPORT)]
         same = [key for key in before if _is_report_of(key, name)]
         others = [key for key in before if not _is_report_of(key, name)]
@@ -105,7 +100,7 @@ class StoredForgettingReports:
         removals = (Delete(families.PROGRESS, each) for each in outdated)
         self._store.submit([Batch((*removals, Put(families.PROGRESS, key, value)))]).result()
 
-    def find(self, name: str, /) -> ForgettingReport | None:
+    def find_report(self, name: str, /) -> ForgettingReport | None:
         for key, value in _rows(self._store, _REPORT):
             if _is_report_of(key, name):
                 try:

@@ -18,7 +18,6 @@ from agent_memory.features.forgetting.ports import (
     ErasureQueue,
     ForgettingListener,
     ForgettingPlan,
-    ForgettingReports,
 )
 from agent_memory.features.forgetting.services.purging import (
     COMPACTING,
@@ -70,7 +69,6 @@ class Forgetting:
     log: EventLog
     remover: EventRemover
     plan: ForgettingPlan
-    reports: ForgettingReports
     segmenting: Segmenter
     rollup: Rollup
     eraser: TocEraser
@@ -149,7 +147,7 @@ class Forgetting:
         """Return the report of an earlier call with the same selection, finishing it first."""
         with self.running, self.leadership.take_over():
             self._finish(on_progress)
-            return self.reports.find(forgetting.name_selection(selection))
+            return self.plan.find_report(forgetting.name_selection(selection))
 
     def finish(self, check: Callable[[], None]) -> ForgettingReport | None:
         """Finish what a run left, unless one is under way."""
@@ -201,7 +199,7 @@ class Forgetting:
         self.purging.purge_files(on_progress)
         self.purging.announce()
         report = self._build_report(places, tally, on_progress)
-        self.reports.save(name, report)
+        self.plan.save_report(name, report)
         self.plan.clear()
         self.purging.store.compact(self.plan.family)  # so that no manifest has a removed key
         return report

@@ -21,8 +21,8 @@ from agent_memory.features.hooks.ports import HookLog, LoadOptions, ProjectPaths
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.context_injection import ContextInjection
-from agent_memory.features.hooks.services.context_keeping import ContextKeeping
 from agent_memory.features.hooks.services.draining import SpoolDrainer
+from agent_memory.features.hooks.services.last_contexts import ContextKeeping
 from agent_memory.features.hooks.services.recent_calls import RecentCalls
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.injections.model.injections import NOTHING, Injection

@@ -21,7 +21,9 @@ from agent_memory.features.hooks.model.installations import (
     Removal,
     ScopeState,
 )
-from agent_memory.features.hooks.ports import AgentSetup, ConfigFiles, InstallLedger
+from agent_memory.features.hooks.ports import AgentSetup
+from agent_memory.features.hooks.services.config_files import DiskFiles
+from agent_memory.features.hooks.services.install_ledger import LedgerFile
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 from agent_memory.launcher import environment
@@ -34,8 +36,8 @@ class Installing:
     """Edits the config files of agents. `launcher` is that of this installation."""
 
     agents: Mapping[Agent, AgentSetup]
-    files: ConfigFiles
-    ledger: InstallLedger
+    files: DiskFiles
+    ledger: LedgerFile
     launcher: Launcher
 
     def install(

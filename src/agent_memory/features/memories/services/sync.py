@@ -14,7 +14,6 @@ from agent_memory.features.memories.ports import (
     Notebook,
     Projects,
     Repositories,
-    SharedNotebook,
 )
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.secrets.ports import SecretsFilter
@@ -100,7 +99,7 @@ class Sync:
 
     def _push(
         self,
-        notebook: SharedNotebook,
+        notebook: Notebook,
         result: SyncResult,
         options: SyncOptions,
         on_progress: OnProgress,

@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 class GitNotebook:
-    """A SharedNotebook. Each call opens the repository: handles are for one thread and go stale."""
+    """A Notebook. Each call opens the repository: handles are for one thread and go stale."""
 
     def __init__(
         self,

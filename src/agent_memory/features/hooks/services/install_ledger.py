@@ -1,7 +1,6 @@
 """The ledger of installations: folders that we made, and projects that we installed into."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from agent_memory.features.hooks.model.installations import InstallRecord
@@ -30,13 +29,9 @@ class LedgerFile:
             return InstallRecord()
 
     def write(self, record: InstallRecord, /) -> None:
-        content = {"folders": _sort(record.folders), "projects": _sort(record.projects)}
+        content = {"folders": sorted(record.folders), "projects": sorted(record.projects)}
         try:
             make_folder(self._path.parent)
             write_atomic(self._path, json.dumps(content, indent=2).encode() + b"\n")
         except OSError as exc:
             raise ConfigError(f"cannot write {self._path}: {exc.strerror}") from exc
-
-
-def _sort(paths: Iterable[str]) -> list[str]:
-    return sorted(paths)

@@ -1,12 +1,15 @@
-"""The last contexts as a folder: one file for each project and agent, which the launcher reads."""
+"""The last contexts, without secrets, as a folder: one file for each project and agent, which the
+launcher reads."""
 
 import contextlib
 import json
 import threading
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_memory.features.hooks.model.last_contexts import LastContext
-from agent_memory.kernel.errors import StorageFailed
+from agent_memory.features.secrets.ports import SecretsFilter
+from agent_memory.kernel.errors import ContentBlocked, StorageFailed
 from agent_memory.launcher.last_context import MAX_BYTES, SessionPlace
 from agent_memory.platform.durable import make_folder, sync_folder, write_atomic
 
@@ -20,9 +23,15 @@ class LastContextFolder:
         self._epoch = 0
 
     def get_epoch(self) -> int:
+        """Return a number that changes with every `clear`."""
         return self._epoch
 
     def keep(self, context: LastContext, epoch: int, /) -> None:
+        """Replace the context of its place; an empty one only removes it.
+
+        Do nothing if the epoch has ended: the context may hold what was forgotten meanwhile. Raises
+        StorageFailed.
+        """
         place = SessionPlace(context.folder, context.agent, simple=context.simple)
         kept = {
             "key": place.build_key(),
@@ -45,6 +54,7 @@ class LastContextFolder:
             raise StorageFailed(f"cannot write to {self._folder}: {exc.strerror}") from exc
 
     def clear(self) -> None:
+        """Remove all contexts, and end the epoch. Raises StorageFailed."""
         with self._lock:
             self._epoch += 1
             try:
@@ -70,3 +80,21 @@ class LastContextFolder:
             return list(self._folder.iterdir())
         except FileNotFoundError:
             return []
+
+
+@dataclass(frozen=True, slots=True)
+class ContextKeeping:
+    contexts: LastContextFolder
+    secrets: SecretsFilter
+
+    def get_epoch(self) -> int:
+        """Return a number to pass to `keep`, before the context is built."""
+        return self.contexts.get_epoch()
+
+    def keep(self, context: LastContext, epoch: int) -> None:
+        """Keep a context in place of the one before. Raises StorageFailed."""
+        try:
+            text = self.secrets.clean(context.text, where="last context")
+        except ContentBlocked:
+            text = ""
+        self.contexts.keep(replace(context, text=text), epoch)

@@ -15,6 +15,7 @@ _GIT = ".git"
 
 class DiskFiles:
     def read(self, path: str, /) -> str | None:
+        """Return the text of a file, or None if it does not exist."""
         try:
             return read_regular(Path(path), LIMIT, follow_link=True).decode()
         except (FileNotFoundError, NotADirectoryError):
@@ -32,6 +33,8 @@ class DiskFiles:
             raise ConfigError(f"cannot read {path}: {reason}") from exc
 
     def apply(self, change: ConfigChange, /) -> tuple[str, ...]:
+        """Write a change atomically, and only if the file is unchanged since it was read. Return
+        the folders that were made for it."""
         path = Path(change.path)
         if self.read(change.path) != change.before:
             raise ConfigError(f"{path} was changed by another program just now: try again")
@@ -50,6 +53,7 @@ class DiskFiles:
         return ()
 
     def remove_folder(self, path: str, /) -> bool:
+        """Remove a folder if it is empty, and return whether it is gone."""
         try:
             Path(path).rmdir()  # never follows a link
         except FileNotFoundError:
@@ -65,6 +69,7 @@ class DiskFiles:
         return os.path.isfile(path)  # noqa: PTH113  # never raises
 
     def find_root(self, folder: str, /) -> str:
+        """Return the root of the repository around a folder, or the folder itself."""
         path = Path(folder)
         for parent in (path, *path.parents):
             try:
