@@ -36,12 +36,17 @@ def build_access(platform: Platform) -> AccessFeature:
     keys = StoredKeyRing(platform.store, RevokedKeyFile(platform.folders.data / REVOKED_KEYS))
     if platform.sharing is not None:
         platform.sharing.marks.listen(families.ACCESS_KEYS, keys.refresh_soon)
+
+    def note_change(action: str, name: str) -> None:
+        if audit is not None:
+            audit.note_acts("keys", action, {name: 200})
+
     access = Access(
         keys=keys,
         clock=platform.clock,
         new_secret=lambda: f"am_{secrets.token_urlsafe(32)}",
         team=platform.settings.team.enabled,
-        on_change=lambda action, name: None if audit is None else audit.note_key(action, name),
+        on_change=note_change,
     )
     return AccessFeature(access=access, audit=audit)
 

@@ -75,7 +75,7 @@ def build_scheduler(
             wake_ups.on_rebuild_due()
 
     def embed_backlog(check: Check) -> None:
-        if tasks.embed_backlog(check):
+        if recall.indexes.embed_backlog(check):
             wake_ups.on_backlog_left()
 
     def rebuild_contents(check: Check) -> None:
@@ -88,7 +88,7 @@ def build_scheduler(
         OUTBOX: process_outbox,
         REBUILD: rebuild_contents,
         EMBEDDING: embed_backlog,
-        TEAM: tasks.sync_team,
+        TEAM: upstream.exchange.run,
     }
     return CronScheduler(
         [ScheduledJob(name=name, cron=CRONS[name], work=task) for name, task in work.items()],

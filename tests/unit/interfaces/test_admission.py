@@ -9,6 +9,7 @@ import pytest
 import uvloop
 
 from agent_memory.features.access.adapters.key_ring import StoredKeyRing
+from agent_memory.features.access.adapters.revoked_keys import RevokedKeyFile
 from agent_memory.features.access.services.access import Access
 from agent_memory.interfaces.grpc.admission import CallOrigin, GrpcCaller, SameUserGuard
 from agent_memory.interfaces.guard import BearerGuard
@@ -18,7 +19,6 @@ from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.store.committer import CommittedStore
 from tests.memory_engine import MemoryEngine
-from tests.revoked_keys import RevokedInMemory
 
 OWN_UID, OTHER_UID = 1000, 1001
 SERVER = Address.parse("127.0.0.1", 50051)
@@ -44,10 +44,10 @@ def table() -> Table:
 
 
 @pytest.fixture
-def keys() -> BearerGuard:
+def keys(tmp_path: Path) -> BearerGuard:
     store = CommittedStore(MemoryEngine(), watch=_unexpected)
     access = Access(
-        keys=StoredKeyRing(store, RevokedInMemory()),
+        keys=StoredKeyRing(store, RevokedKeyFile(tmp_path / "revoked-keys")),
         clock=SystemClock(),
         new_secret=lambda: "am_right",
     )

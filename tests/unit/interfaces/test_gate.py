@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.access.adapters.key_ring import StoredKeyRing
+from agent_memory.features.access.adapters.revoked_keys import RevokedKeyFile
 from agent_memory.features.access.services.access import Access
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http import origins, rates
@@ -21,7 +23,6 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.store.committer import CommittedStore
 from tests.memory_engine import MemoryEngine
-from tests.revoked_keys import RevokedInMemory
 
 SECRET = "am_the-secret-of-alice"  # noqa: S105
 HOST = "localhost:8000"
@@ -88,13 +89,13 @@ class Reader:
 class Door:
     """A gate with one key and a stopped clock."""
 
-    def __init__(self, *, application: Any = None, **chosen: Any) -> None:
+    def __init__(self, revoked: Path, *, application: Any = None, **chosen: Any) -> None:
         self.clock = Clock()
         self.store = CommittedStore(MemoryEngine(), watch=_unexpected)
         secrets = count(2)
         names = iter([SECRET])
         self.access = Access(
-            keys=StoredKeyRing(self.store, RevokedInMemory()),
+            keys=StoredKeyRing(self.store, RevokedKeyFile(revoked)),
             clock=self.clock,
             new_secret=lambda: next(names, f"am_{next(secrets)}"),
         )
@@ -162,11 +163,11 @@ def _unexpected(health: StoreHealth) -> None:
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[..., Door]]:
+def opened(tmp_path: Path) -> Iterator[Callable[..., Door]]:
     doors: list[Door] = []
 
     def make(**chosen: Any) -> Door:
-        doors.append(Door(**chosen))
+        doors.append(Door(tmp_path / f"revoked-keys-{len(doors)}", **chosen))
         return doors[-1]
 
     yield make
@@ -557,8 +558,10 @@ class TestBodies:
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-def test_every_request_gets_one_answer_whatever_is_in_its_headers(*, trusted: bool) -> None:
-    door = Door(rate=0, origins=("https://dashboard.example",))
+def test_every_request_gets_one_answer_whatever_is_in_its_headers(
+    tmp_path: Path, *, trusted: bool
+) -> None:
+    door = Door(tmp_path / "revoked-keys", rate=0, origins=("https://dashboard.example",))
     names = ("host", "origin", "authorization", "content-length", "transfer-encoding", "x")
     words = ("localhost", "http://localhost", "https://dashboard.example", f"Bearer {SECRET}", "7")
     values = st.sampled_from(words) | st.binary(max_size=20).map(lambda raw: raw.decode("latin-1"))

@@ -74,7 +74,6 @@ OPEN: Mapping[str, str] = {
     "memories.ChangeLog": CLOSED,
     "jobs.Scheduler": CLOSED,
     "access.KeyRing": CLOSED,
-    "access.RevokedKeys": MACHINE,
     "access.AuditStore": CLOSED,
     "hooks.Spool": MACHINE,
     "hooks.PauseStore": MACHINE,

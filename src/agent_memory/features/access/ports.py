@@ -1,6 +1,6 @@
 """What access needs: keys, audit entries, the owners of sockets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from agent_memory.features.access.model.audit import AuditEntry
@@ -21,18 +21,6 @@ class KeyRing(Protocol):
 
     def remove(self, name: str, /) -> bool:
         """Remove a key. Return False if there is none of this name."""
-        ...
-
-
-class RevokedKeys(Protocol):
-    """The hashes of keys that were revoked, kept apart from the store."""
-
-    def list_digests(self) -> frozenset[bytes]:
-        """Return them. Raises StorageFailed."""
-        ...
-
-    def add(self, digests: Iterable[bytes], /) -> None:
-        """Note hashes, durably."""
         ...
 
 

@@ -45,7 +45,7 @@ class _Collector(Collector):
         writable = GaugeMetricFamily(
             "agent_memory_store_writable", "1 if the store takes writes, 0 if it is failing"
         )
-        writable.add_metric([], int(self._metrics.is_writable()))
+        writable.add_metric([], int(self._metrics.get_health().writable))
         yield writable
         yield _gauges(
             "queue_depth", "Items waiting in each queue", "queue", self._metrics.count_pending()
@@ -54,8 +54,8 @@ class _Collector(Collector):
         failures = CounterMetricFamily(
             "agent_memory_job_failures", "Failures of each background job", labels=["job"]
         )
-        for name, count in self._metrics.count_job_failures().items():
-            failures.add_metric([name], count)
+        for job in self._metrics.list_jobs():
+            failures.add_metric([job.name], job.state.error_count)
         yield failures
 
     def _operations(self) -> Iterator[Metric]:

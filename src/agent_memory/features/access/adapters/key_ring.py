@@ -6,7 +6,7 @@ import threading
 import msgspec
 import structlog
 
-from agent_memory.features.access.ports import RevokedKeys
+from agent_memory.features.access.adapters.revoked_keys import RevokedKeyFile
 from agent_memory.kernel.access import AccessKey, Role
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
@@ -62,7 +62,7 @@ class StoredKeyRing:
     What was revoked stays revoked, even if the store is restored from an older copy.
     """
 
-    def __init__(self, store: OrderedStore, revoked: RevokedKeys) -> None:
+    def __init__(self, store: OrderedStore, revoked: RevokedKeyFile) -> None:
         self._store = store
         self._revoked = revoked
         self._changing = threading.Lock()

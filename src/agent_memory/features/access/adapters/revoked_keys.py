@@ -17,7 +17,7 @@ _MAX_BYTES = MOST * 65
 
 
 class RevokedKeyFile:
-    """A RevokedKeys: one hash in a line, the newest last."""
+    """One hash in a line, the newest last. The methods raise StorageFailed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

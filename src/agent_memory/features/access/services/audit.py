@@ -67,10 +67,6 @@ class AuditLog:
                 self._dropped += entry.count
             return None
 
-    def note_key(self, action: str, name: str) -> None:
-        """Enter durably that a key was created or revoked."""
-        self.note_acts("keys", action, {name: 200})
-
     def note_acts(self, interface: str, method: str, targets: Mapping[str, int]) -> None:
         """Enter durably what the caller did to each target, with its status."""
         caller = access.get_caller()

@@ -129,14 +129,6 @@ class JobTasks:
         self.run_due_purge(lambda: self._purge(check))
         return more
 
-    def embed_backlog(self, check: Check) -> bool:
-        """Embed records of the past. Return whether more is waiting."""
-        return self.indexes.embed_backlog(check)
-
-    def sync_team(self, check: Check) -> None:
-        """Exchange records with a team's server, or with the machines of people."""
-        self.exchange.run(check)
-
     def _learn(self, check: Check) -> None:
         """Learn from new events. A learning failure must not block indexing."""
         try:

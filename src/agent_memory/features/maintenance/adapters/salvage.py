@@ -14,7 +14,7 @@ from agent_memory.features.log.adapters import event_codec
 from agent_memory.kernel.errors import FeatureUnavailable, StorageDamaged, StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.progress import OnCount
-from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
+from agent_memory.kernel.status import Damage, StoreCheck, StoreRepair
 from agent_memory.platform import durable
 from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import (
@@ -315,12 +315,8 @@ def _pages(store: CommittedStore, family: str) -> Iterator[list[Row]]:
 
 @contextmanager
 def _open_store(path: Path) -> Iterator[CommittedStore]:
-    store = CommittedStore(RocksEngine(path), _ignore_health)
+    store = CommittedStore(RocksEngine(path), lambda _health: None)  # a failed write raises
     try:
         yield store
     finally:
         store.close()
-
-
-def _ignore_health(health: StoreHealth) -> None:
-    """Ignore health reports: a failed write raises by itself."""

@@ -27,10 +27,6 @@ class Metrics:
     list_jobs: Callable[[], Sequence[JobStatus]]
     measure_disk: Callable[[], Mapping[str, int]]  # bytes of what the daemon keeps, by kind
 
-    def is_writable(self) -> bool:
-        """Tell whether the store takes writes."""
-        return self.get_health().writable
-
     def count_pending(self) -> Mapping[str, int]:
         """Count what is pending, by consumer; empty while the store cannot be read."""
         if not self.get_health().readable:
@@ -58,7 +54,3 @@ class Metrics:
             "words": status.words.documents,
             "vectors": 0 if status.vectors is None else status.vectors.documents,
         }
-
-    def count_job_failures(self) -> Mapping[str, int]:
-        """Count the failures of each job."""
-        return {job.name: job.state.error_count for job in self.list_jobs()}

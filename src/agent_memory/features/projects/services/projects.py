@@ -57,6 +57,10 @@ class _Activity:
     events: int = 0
     last: Session | None = None
 
+    @property
+    def last_ms(self) -> Millis | None:
+        return None if self.last is None else self.last.last_ms
+
     def add(self, session: Session) -> "_Activity":
         is_later = self.last is None or session.last_ms > self.last.last_ms
         return _Activity(
@@ -64,6 +68,9 @@ class _Activity:
             events=self.events + session.events,
             last=session if is_later else self.last,
         )
+
+
+_NO_ACTIVITY = _Activity()
 
 
 @dataclass(slots=True)
@@ -95,10 +102,10 @@ class ProjectOverview:
         known = {project.id: project for project in self.projects.list_all()}
         names = sorted(
             known.keys() | activities.keys(),
-            key=lambda name: (-_get_last(activities.get(name)), name),
+            key=lambda name: (-(activities.get(name, _NO_ACTIVITY).last_ms or 0), name),
         )
         page = [
-            self._summarize(name, known.get(name), activities.get(name), environ)
+            self._summarize(name, known.get(name), activities.get(name, _NO_ACTIVITY), environ)
             for name in names[offset : offset + limit]
         ]
         return self._count_memories(page), len(names)
@@ -122,9 +129,7 @@ class ProjectOverview:
 
     def read(self, name: str, environ: Mapping[str, str]) -> ProjectSummary:
         """Return one project. Raises NotFound."""
-        project, activity = self.projects.get(name), self._count_sessions().get(name)
-        if project is None and activity is None:
-            raise NotFound(f"no project {name!r}; {self.resolver.describe_known()}")
+        project, activity = self._find(name)
         (summary,) = self._count_memories([self._summarize(name, project, activity, environ)])
         return summary
 
@@ -133,9 +138,7 @@ class ProjectOverview:
 
         Raises NotFound, and InvalidInput if no folder of it is known.
         """
-        project, activity = self.projects.get(name), self._count_sessions().get(name)
-        if project is None and activity is None:
-            raise NotFound(f"no project {name!r}; {self.resolver.describe_known()}")
+        project, activity = self._find(name)
         homes = [] if project is None else self.resolver.list_homes(project.domain)
         folders = self._list_folders(project, self._find_clones(homes), activity)
         if not folders:
@@ -145,11 +148,17 @@ class ProjectOverview:
             )
         return folders
 
+    def _find(self, name: str) -> tuple[Project | None, _Activity]:
+        project, activity = self.projects.get(name), self._count_sessions().get(name, _NO_ACTIVITY)
+        if project is None and activity.last is None:
+            raise NotFound(f"no project {name!r}; {self.resolver.describe_known()}")
+        return project, activity
+
     def _summarize(
         self,
         name: str,
         project: Project | None,
-        activity: _Activity | None,
+        activity: _Activity,
         environ: Mapping[str, str],
     ) -> ProjectSummary:
         domain = Domain(f"{PROJECT}:{name}")
@@ -165,14 +174,10 @@ class ProjectOverview:
             origin="" if project is None else project.origin,
             is_shared=bool(clones),
             remote=self.remote if has_remote else "",
+            sessions=activity.sessions,
+            events=activity.events,
+            last_ms=activity.last_ms,
         )
-        if activity is not None and activity.last is not None:
-            summary = replace(
-                summary,
-                sessions=activity.sessions,
-                events=activity.events,
-                last_ms=activity.last.last_ms,
-            )
         return self._add_sync(summary, homes)
 
     def _add_sync(self, summary: ProjectSummary, homes: Sequence[Home]) -> ProjectSummary:
@@ -205,14 +210,14 @@ class ProjectOverview:
             return CloneInfo()
 
     def _list_folders(
-        self, project: Project | None, clones: Iterable[CloneInfo], activity: _Activity | None
+        self, project: Project | None, clones: Iterable[CloneInfo], activity: _Activity
     ) -> tuple[str, ...]:
         """Return the folders of a project, and of no other one that has its name."""
         folders = tuple(clone.folder for clone in clones if clone.folder)
         identity = "" if project is None else project.repository
         if not folders and project is not None and project.folder:
             folders = (self.consent.folders.find_root(project.folder),)
-        if folders or activity is None or activity.last is None:
+        if folders or activity.last is None:
             return folders
         event = self.log.get(EventId(activity.last.last_event_id))
         if event is not None and event.metadata.get(REPOSITORY, "") != identity:
@@ -241,7 +246,7 @@ class ProjectOverview:
                 counted: dict[str, _Activity] = {}
                 for session in self._iter_sessions():
                     if session.project:
-                        before = counted.get(session.project, _Activity())
+                        before = counted.get(session.project, _NO_ACTIVITY)
                         counted[session.project] = before.add(session)
                 self.cache.by_project, self.cache.version = counted, version
             return self.cache.by_project
@@ -251,7 +256,3 @@ class ProjectOverview:
         while page := self.knowledge.list_after(Session, last, limit=_PAGE):
             yield from page
             last = page[-1].id
-
-
-def _get_last(activity: _Activity | None) -> int:
-    return 0 if activity is None or activity.last is None else activity.last.last_ms
