@@ -1,7 +1,6 @@
 """Build what finds out who calls, by keys or the tokens of an issuer, and the audit log."""
 
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -17,7 +16,7 @@ from agent_memory.features.access.model.audit import AuditEntry
 from agent_memory.features.access.model.token_claims import ClaimRules, parse_roles
 from agent_memory.features.access.services.access import Access
 from agent_memory.features.access.services.audit import AuditLog
-from agent_memory.interfaces.guard import BearerGuard, Identity, TokenVerifier
+from agent_memory.interfaces.guard import BearerGuard, Identity, VerifyToken
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import AgentMemoryError, ConfigError, FeatureUnavailable
 from agent_memory.platform.store import families
@@ -83,10 +82,10 @@ def build_guard(access: Access, settings: TeamSettings) -> BearerGuard:
         default_role=Role(settings.oidc_default_role) if settings.oidc_default_role else None,
         projects=settings.oidc_project_claim,
     )
-    return BearerGuard(access, _build_tokens(settings, rules))
+    return BearerGuard(access, _build_verifier(settings, rules))
 
 
-def _build_tokens(settings: TeamSettings, rules: ClaimRules) -> TokenVerifier:
+def _build_verifier(settings: TeamSettings, rules: ClaimRules) -> VerifyToken:
     try:  # late: few servers need it, and it loads a library of cryptography
         from agent_memory.platform.oidc import TokenChecker
     except ImportError as exc:
@@ -94,22 +93,13 @@ def _build_tokens(settings: TeamSettings, rules: ClaimRules) -> TokenVerifier:
             "team.oidc_issuer needs a library: pip install 'agent-memory[team]'"
         ) from exc
 
-    class IssuedTokens:
-        """The tokens of the issuer that the settings name."""
+    checker = TokenChecker(settings.oidc_issuer, settings.oidc_audience)
 
-        def __init__(self) -> None:
-            self._checker = TokenChecker(settings.oidc_issuer, settings.oidc_audience)
+    async def verify(token: str) -> Identity:
+        claims = await checker.check(token)
+        principal = rules.read(claims)
+        return Identity(
+            name=f"{principal.person} (token)", principal=principal, until=float(claims["exp"])
+        )
 
-        async def verify(self, token: str, /) -> Identity:
-            claims = await self._checker.check(token)
-            principal = rules.read(claims)
-            return Identity(
-                name=f"{principal.person} (token)",
-                principal=principal,
-                until=float(claims["exp"]),
-            )
-
-        def is_over(self, identity: Identity, /) -> bool:
-            return identity.until is not None and time.time() > identity.until
-
-    return IssuedTokens()
+    return verify

@@ -1,12 +1,16 @@
 """Build the exporter of trace spans, if one is set."""
 
+from typing import TYPE_CHECKING
+
 from agent_memory import __version__
 from agent_memory.config import Settings
-from agent_memory.features.monitoring.ports import SpanExporter
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
 
+if TYPE_CHECKING:
+    from agent_memory.features.monitoring.adapters.otel import OtelSpans
 
-def build_span_exporter(settings: Settings) -> SpanExporter | None:
+
+def build_span_exporter(settings: Settings) -> "OtelSpans | None":
     endpoint = settings.telemetry.otlp_endpoint
     if not endpoint:
         return None

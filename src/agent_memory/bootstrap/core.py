@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_memory import __version__
 from agent_memory.bootstrap.build_handling import HandlingFeature, build_handling
@@ -17,13 +18,15 @@ from agent_memory.bootstrap.build_tracing import build_span_exporter
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import Settings
-from agent_memory.features.monitoring.ports import SpanExporter
 from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.ports import TocReader
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.hooks.answering import HookAnswerer
 from agent_memory.interfaces.observing import Observer
+
+if TYPE_CHECKING:
+    from agent_memory.features.monitoring.adapters.otel import OtelSpans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,7 @@ class Core:
     injections: InjectionsFeature
     hooks: HandlingFeature
     bridge: Bridge
-    spans: SpanExporter | None
+    spans: "OtelSpans | None"
     observer: Observer
     hook_answerer: HookAnswerer
 
@@ -79,7 +82,7 @@ def build_core(
     folders = DaemonFolders(db_path=db_path, data=data, own_files=own_files, private=tuple(private))
     platform = build_platform(settings, folders, read_only=read_only)
     wake_ups, spans = WakeUps(), build_span_exporter(settings)
-    observer = Observer(spans, platform.foreground)
+    observer = Observer(None if spans is None else spans.record, platform.foreground)
 
     log = build_log(platform, wake_ups)
     toc = StoredToc(platform.store)

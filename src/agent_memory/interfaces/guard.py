@@ -1,7 +1,8 @@
 """The check of bearer keys and tokens, for gRPC and HTTP."""
 
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from agent_memory.features.access.services.access import Access
 from agent_memory.kernel.access import OWNER, AccessKey, Principal
@@ -24,16 +25,8 @@ class Identity:
     until: float | None = None
 
 
-class TokenVerifier(Protocol):
-    """Checks tokens that another server has issued."""
-
-    async def verify(self, token: str, /) -> Identity:
-        """Return whose token it is. Raises Unauthorized."""
-        ...
-
-    def is_over(self, identity: Identity, /) -> bool:
-        """Tell whether the token has ended."""
-        ...
+VerifyToken = Callable[[str], Awaitable[Identity]]
+"""Returns whose token it is that another server has issued. Raises Unauthorized."""
 
 
 def read_bearer(authorization: str | None) -> str:
@@ -45,11 +38,11 @@ def read_bearer(authorization: str | None) -> str:
 
 
 class BearerGuard:
-    """Checks keys. On a team server they belong to people, and `tokens` may stand for one."""
+    """Checks keys. On a team server they belong to people, as do the tokens of an issuer."""
 
-    def __init__(self, access: Access, tokens: TokenVerifier | None = None) -> None:
+    def __init__(self, access: Access, verify_token: VerifyToken | None = None) -> None:
         self._access = access
-        self._tokens = tokens
+        self._verify_token = verify_token
 
     def find_key(self, name: str) -> AccessKey | None:
         return next((key for key in self._access.list() if key.name == name), None)
@@ -58,7 +51,7 @@ class BearerGuard:
         """Tell whether the key of an open connection still exists, and its token has not ended."""
         if identity.key is not None:
             return self._access.knows(identity.key)
-        return self._tokens is None or not self._tokens.is_over(identity)
+        return identity.until is None or time.time() <= identity.until
 
     def check_valid(self, identity: Identity) -> None:
         """Raise Unauthorized unless `is_valid`."""
@@ -68,8 +61,9 @@ class BearerGuard:
     async def identify(self, authorization: str | None) -> Identity:
         """Return who sends an authorization header. Raises Unauthorized."""
         secret = self._require_bearer(authorization)
-        if self._tokens is not None and secret.count(".") == 2 and not secret.startswith("am_"):
-            return await self._tokens.verify(secret)
+        is_token = secret.count(".") == 2 and not secret.startswith("am_")
+        if self._verify_token is not None and is_token:
+            return await self._verify_token(secret)
         key = self(authorization)
         return Identity(name=key.name, principal=key.principal, key=key)
 

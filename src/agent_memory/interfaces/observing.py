@@ -5,12 +5,11 @@ import threading
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent_memory.features.monitoring.ports import SpanExporter
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.tracing import Interface, Span, TraceContext
 from agent_memory.platform.foreground import Foreground
@@ -66,9 +65,11 @@ class Observer:
     to the calls between `begin` and `end`."""
 
     def __init__(
-        self, spans: SpanExporter | None = None, foreground: Foreground | None = None
+        self,
+        export_span: Callable[[Span], None] | None = None,
+        foreground: Foreground | None = None,
     ) -> None:
-        self._spans = spans
+        self._export_span = export_span
         self._foreground = foreground or Foreground()
         self._counting = threading.Lock()
         self._tallies: dict[ObservedCall, OperationStats] = {}
@@ -92,9 +93,9 @@ class Observer:
             tally.count += 1
             tally.seconds += seconds
             tally.buckets[bisect_left(BUCKETS, seconds)] += 1
-        if self._spans is not None:
+        if self._export_span is not None:
             ended = time.time_ns()
-            self._spans.record(
+            self._export_span(
                 Span(
                     interface=interface,
                     operation=name,

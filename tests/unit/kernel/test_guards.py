@@ -40,7 +40,6 @@ OPEN: Mapping[str, str] = {
     "hooks.HookLog": COMPUTES,
     "index.Embedder": COMPUTES,
     "memories.Reasoner": COMPUTES,
-    "monitoring.SpanExporter": COMPUTES,
     "access.SocketOwners": COMPUTES,
     "runs.ChatModel": COMPUTES,
     "runs.WebPages": COMPUTES,
