@@ -33,6 +33,7 @@ from agent_memory.interfaces import catalog
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import ServeOptions
+from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.interfaces.grpc.admission import Guard, KeyGuard, SameUserGuard, TeamGuard
 from agent_memory.interfaces.grpc.agent_service import DESCRIPTOR as AGENT_SERVICE
 from agent_memory.interfaces.grpc.agent_service import AgentService
@@ -57,7 +58,6 @@ from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServ
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.setting_list import SettingsReader
-from agent_memory.interfaces.shared_cleaning import SharedCleaning
 from agent_memory.kernel.operations import OperationCalls
 from agent_memory.kernel.status import DaemonStatus
 
@@ -253,8 +253,7 @@ class GrpcInterface:
         elif self._platform.settings.grpc.require_key:
             guard = self._same_user
         memory = MemoryService(
-            ingest=features.log.ingest,
-            cleaning=SharedCleaning(features.log.ingest, bridge),
+            recording=EventRecording(features.log.ingest, bridge),
             timeline=features.log.timeline,
             contents=features.toc.contents,
             recall=features.upstream.recall,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.ports import EventLog
-from agent_memory.features.log.services.ingest import Ingest
+from agent_memory.features.log.services.ingest import Ingest, Refusal
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.scanner import Scanner
 from agent_memory.features.secrets.model import secrets
@@ -135,7 +135,7 @@ class Ingesting:
         """Clean them together."""
         self._told.clear()
         results = [
-            str(result) if isinstance(result, ContentBlocked) else result
+            str(result) if isinstance(result, Refusal) else result
             for result in self._ingest.clean_all(events)
         ]
         return list(results), list(self._told)

@@ -159,7 +159,7 @@ class TestPages:
         assert parse_token(sent.continuation_token) == at
 
     def test_outcomes_keep_their_order_and_say_new_known_or_why_not(self) -> None:
-        sent = outcomes_to_proto([("a", True), ("b", False), ("c", "too long")])
+        sent = outcomes_to_proto(["a", "b", "c"], [True, False, InvalidInput("too long")])
         assert [(o.event_id, o.created, o.error, o.HasField("error")) for o in sent.outcomes] == [
             ("a", True, "", False),
             ("b", False, "", False),

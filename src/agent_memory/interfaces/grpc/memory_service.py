@@ -1,28 +1,26 @@
 """memory.MemoryService: events, table of contents, search and jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
+from agent_memory.features.log.services.ingest import Recording
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.interfaces.grpc import handlers, operations
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
-from agent_memory.interfaces.shared_cleaning import SharedCleaning
 from agent_memory.interfaces.wire.events import outcomes_to_proto, page_to_proto, parse_event
 from agent_memory.interfaces.wire.search import answer_to_proto, parse_request
 from agent_memory.interfaces.wire.toc import expansion_to_proto, node_to_proto
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset, parse_token
-from agent_memory.kernel.errors import ContentBlocked, InvalidInput
+from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.operations import Operation, OperationCalls
 from agent_memory.proto import memory_pb2 as pb
 
@@ -33,8 +31,7 @@ MESSAGES_IN_FLIGHT = 8  # of one stream: enough to keep the committer busy, and 
 
 @dataclass(frozen=True, slots=True)
 class MemoryService:
-    ingest: Ingest
-    cleaning: SharedCleaning
+    recording: EventRecording
     timeline: Timeline
     contents: Contents
     recall: JointRecall
@@ -66,15 +63,14 @@ class MemoryService:
     async def ingest_event(self, request: pb.IngestEventRequest) -> pb.IngestEventResponse:
         if not request.HasField("event"):
             raise InvalidInput("event is required")
-        clean = await self.cleaning.clean(parse_event(request.event))
-        (created,) = await self.bridge.wait(self.ingest.submit([clean]))
-        return pb.IngestEventResponse(event_id=clean.event_id, created=created)
+        event_id, created = await self.recording.record(parse_event(request.event))
+        return pb.IngestEventResponse(event_id=event_id, created=created)
 
     async def ingest_events(
         self, requests: AsyncIterator[pb.IngestEventsRequest]
     ) -> AsyncIterator[pb.IngestEventsResponse]:
         """Read ahead while earlier messages are written, and answer in order."""
-        answers: asyncio.Queue[_Submitted | BaseException | None] = asyncio.Queue(
+        answers: asyncio.Queue[tuple[list[str], Recording] | Exception | None] = asyncio.Queue(
             MESSAGES_IN_FLIGHT
         )
 
@@ -89,13 +85,11 @@ class MemoryService:
         reader = asyncio.create_task(read())
         try:
             while (answer := await answers.get()) is not None:
-                if isinstance(answer, BaseException):
+                if isinstance(answer, Exception):
                     raise answer
-                outcomes = await self.bridge.wait(answer.created)
-                created = iter(outcomes)
-                yield outcomes_to_proto(
-                    [(name, error or next(created)) for name, error in answer.events]
-                )
+                names, recording = answer
+                stored = await self.bridge.wait(recording.stored)
+                yield outcomes_to_proto(names, recording.list_results(stored))
         finally:
             reader.cancel()
 
@@ -156,43 +150,12 @@ class MemoryService:
 
         return await self.bridge.run(answer)
 
-    async def _submit(self, request: pb.IngestEventsRequest) -> "_Submitted":
+    async def _submit(self, request: pb.IngestEventsRequest) -> tuple[list[str], Recording]:
+        """Return the ids of a message's events, and how they are stored."""
         if len(request.events) > MAX_EVENTS_PER_MESSAGE:
             raise InvalidInput(
                 f"a message holds {len(request.events)} events; the limit is"
                 f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
             )
-        results = await self.bridge.run_if_long(
-            lambda: self._read(request.events),
-            sum(count_scanned(each.text, each.metadata) for each in request.events),
-        )
-        events = [result for result in results if not isinstance(result, str)]
-        names = [
-            (message.event_id, result if isinstance(result, str) else None)
-            for message, result in zip(request.events, results, strict=True)
-        ]
-        return _Submitted(events=names, created=self.ingest.submit(events))
-
-    def _read(self, messages: Sequence[pb.Event]) -> list[Clean | str]:
-        """Return each event, or the reason for refusing it."""
-        parsed = [_try_parse(message) for message in messages]
-        cleaned = iter(
-            self.ingest.clean_all([event for event in parsed if not isinstance(event, str)])
-        )
-        results = [event if isinstance(event, str) else next(cleaned) for event in parsed]
-        return [str(result) if isinstance(result, ContentBlocked) else result for result in results]
-
-
-def _try_parse(message: pb.Event) -> Event | str:
-    try:
-        return parse_event(message)
-    except InvalidInput as exc:
-        return str(exc)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Submitted:
-    """One message of a stream: for each event its id, and why it was refused, if it was."""
-
-    events: list[tuple[str, str | None]]
-    created: "Future[list[bool]]"
+        recording = await self.recording.record_each(request.events, parse_event)
+        return [each.event_id for each in request.events], recording

@@ -7,15 +7,14 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
+from agent_memory.features.log.services.ingest import Refusal
+from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import RequestModel, ResponseModel, show_example
 from agent_memory.interfaces.wire.events import parse_role, parse_type
-from agent_memory.kernel.errors import ContentBlocked, InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.ulids import derive_ulid
-from agent_memory.platform.ports import Clock
 
 MAX_EVENTS = 1_000  # of one request, as of one message over gRPC
 
@@ -62,8 +61,8 @@ class BatchOutcome(ResponseModel):
 
 def build_router(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/events", tags=["events"])
-    recorder = _Recorder(dependencies.services.ingest, dependencies.services.clock)
-    bridge = dependencies.bridge
+    bridge, clock = dependencies.bridge, dependencies.services.clock
+    recording = EventRecording(dependencies.services.ingest, bridge)
 
     @routes.post(
         "/",
@@ -73,58 +72,35 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         responses={200: {"model": EventOutcome, "description": "It was stored before"}},
     )
     async def record_event(event: EventCreate) -> Response:
-        clean = await bridge.run_if_long(lambda: recorder.clean(event), _count(event))
-        (created,) = await bridge.wait(recorder.ingest.submit([clean]))
-        outcome = {"event_id": clean.event_id, "created": created, "error": None}
+        event_id, created = await recording.record(_build_event(event, clock.now()))
+        outcome = {"event_id": event_id, "created": created, "error": None}
         return answers.render_json(outcome, 201 if created else 200)
 
     @routes.post("/batch/", summary="Record events", response_model=BatchOutcome)
     async def record_events(batch: EventBatch) -> Response:
-        results = await bridge.run_if_long(
-            lambda: [recorder.try_clean(each) for each in batch.events],
-            sum(_count(each) for each in batch.events),
+        recorded = await recording.record_each(
+            batch.events, lambda each: _build_event(each, clock.now())
         )
-        accepted = [result for result in results if not isinstance(result, str)]
-        stored = await bridge.wait(recorder.ingest.submit(accepted))
-        created = iter(stored)
+        results = recorded.list_results(await bridge.wait(recorded.stored))
         outcomes = [
-            {"event_id": event.event_id, "created": False, "error": result}
-            if isinstance(result, str)
-            else {"event_id": result.event_id, "created": next(created), "error": None}
-            for event, result in zip(batch.events, results, strict=True)
+            {"event_id": event.event_id, "created": False, "error": str(outcome)}
+            if isinstance(outcome, Refusal)
+            else {"event_id": outcome.event_id, "created": result, "error": None}
+            for event, outcome, result in zip(batch.events, recorded.outcomes, results, strict=True)
         ]
         return answers.render_json({"outcomes": outcomes})
 
     return routes
 
 
-def _count(event: EventCreate) -> int:
-    return count_scanned(event.text, event.metadata)
-
-
-class _Recorder:
-    def __init__(self, ingest: Ingest, clock: Clock) -> None:
-        self.ingest = ingest
-        self._clock = clock
-
-    def clean(self, event: EventCreate) -> Clean:
-        """Return the event without its secrets. Raises InvalidInput and ContentBlocked."""
-        now = self._clock.now()
-        return self.ingest.clean(
-            Event(
-                event_id=EventId(event.event_id or derive_ulid(now, uuid.uuid4().hex)),
-                session_id=SessionId(event.session_id),
-                at_ms=now if event.timestamp_ms is None else Millis(event.timestamp_ms),
-                type=parse_type(event.event_type),
-                role=parse_role(event.role),
-                text=event.text,
-                metadata=event.metadata,
-            )
-        )
-
-    def try_clean(self, event: EventCreate) -> Clean | str:
-        """Return the event, or the reason for refusing it."""
-        try:
-            return self.clean(event)
-        except (InvalidInput, ContentBlocked) as exc:
-            return str(exc)
+def _build_event(event: EventCreate, now: Millis) -> Event:
+    """Build the event. Raises InvalidInput."""
+    return Event(
+        event_id=EventId(event.event_id or derive_ulid(now, uuid.uuid4().hex)),
+        session_id=SessionId(event.session_id),
+        at_ms=now if event.timestamp_ms is None else Millis(event.timestamp_ms),
+        type=parse_type(event.event_type),
+        role=parse_role(event.role),
+        text=event.text,
+        metadata=event.metadata,
+    )

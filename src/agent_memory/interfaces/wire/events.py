@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
+from agent_memory.features.log.services.ingest import Refusal
 from agent_memory.interfaces.wire.tokens import format_token
 from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import InvalidInput
@@ -83,14 +84,16 @@ def page_to_proto(page: EventPage) -> pb.GetEventsResponse:
     )
 
 
-def outcomes_to_proto(outcomes: Sequence[tuple[str, bool | str]]) -> pb.IngestEventsResponse:
-    """Convert pairs of an event's id and whether it is new, or why it was refused."""
+def outcomes_to_proto(
+    names: Sequence[str], results: Sequence[bool | Refusal]
+) -> pb.IngestEventsResponse:
+    """Convert the ids of events, and whether each is new or why it was refused."""
     return pb.IngestEventsResponse(
         outcomes=[
-            pb.IngestOutcome(event_id=event_id, error=outcome)
-            if isinstance(outcome, str)
-            else pb.IngestOutcome(event_id=event_id, created=outcome)
-            for event_id, outcome in outcomes
+            pb.IngestOutcome(event_id=name, error=str(result))
+            if isinstance(result, Refusal)
+            else pb.IngestOutcome(event_id=name, created=result)
+            for name, result in zip(names, results, strict=True)
         ]
     )
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,7 +24,7 @@ from agent_memory.features.knowledge.services import facts, knowledge
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.log.services import paging
-from agent_memory.features.log.services.ingest import Ingest
+from agent_memory.features.log.services.ingest import Ingest, Refusal
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Home, Memory, MemoryStatus
 from agent_memory.features.memories.model.projects import Project
@@ -161,14 +162,14 @@ class FullExport:
         self.on_change()
         return ImportResult(taken=taken, known=known, derived=derived, refused=tuple(refused))
 
-    def _import_events(self, events: Iterable[tuple[str, Event]]) -> tuple[list[bool], list[str]]:
-        clean, refused = [], []
-        for place, event in events:
-            try:
-                clean.append(self.ingest.clean(event))
-            except (InvalidInput, ContentBlocked) as exc:
-                refused.append(f"{place}: {exc}")
-        return (self.ingest.submit(clean).result() if clean else []), refused
+    def _import_events(self, events: list[tuple[str, Event]]) -> tuple[list[bool], list[str]]:
+        recording = self.ingest.record_each(events, itemgetter(1))
+        refused = [
+            f"{place}: {outcome}"
+            for (place, _), outcome in zip(events, recording.outcomes, strict=True)
+            if isinstance(outcome, Refusal)
+        ]
+        return recording.stored.result(), refused
 
     def _import_record(self, record: ArchiveRecord) -> bool:
         """Import a record. Return whether it is new."""

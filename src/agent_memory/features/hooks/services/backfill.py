@@ -13,11 +13,11 @@ from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.services import paging
-from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.features.log.services.ingest import Clean, Ingest, Refusal
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.kernel.callers import Caller
-from agent_memory.kernel.errors import ConfigError, ContentBlocked, GitFailed, InvalidInput
+from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.kernel.progress import OnCount
 
@@ -240,7 +240,7 @@ class _BackfillRun:
     sessions: set[str] = field(default_factory=set)
     _batch: list[tuple[TranscriptSource, TranscriptEntry]] = field(default_factory=list)
     _chars: int = 0
-    _live: dict[str, _LiveEvents] = field(default_factory=dict)
+    _live: defaultdict[str, _LiveEvents] = field(default_factory=lambda: defaultdict(_LiveEvents))
     _attached: Counter[str] = field(default_factory=Counter)
     _places: dict[str, MemoryLocation | None] = field(default_factory=dict)
     _first: dict[str, str] = field(default_factory=dict)  # the first project of each session
@@ -262,39 +262,31 @@ class _BackfillRun:
 
     def flush(self) -> None:
         batch, self._batch, self._chars = self._batch, [], 0
-        new: list[Clean] = []
-        twins: list[tuple[EventId, Millis]] = []
-        caught_up: set[str] = set()
+        unknown: list[tuple[TranscriptSource, TranscriptEntry]] = []
         for source, read in batch:
             entry = self._attach(read)
             if entry is None:
                 self.noise += 1
                 continue
             self.sessions.add(entry.session)
-            live = self._live.setdefault(entry.session, _LiveEvents())
             stored = self.ingest.log.get(EventId(entry.event_id))
             if stored is not None:
                 self.known += 1
                 if not transcripts.is_imported(stored):
-                    live.exclude(stored)
+                    self._live[stored.session_id].exclude(stored)
                 continue
-            try:
-                event = transcripts.build_event(entry, self._build_metadata(entry))
-                clean = self.ingest.clean(event)
-            except (InvalidInput, ContentBlocked) as exc:
-                self.refuse(source, entry.line, str(exc))
-                continue
-            if entry.session not in caught_up:
-                caught_up.add(entry.session)
-                self._catch_up(clean.session_id, live)
-            if live.claim(clean):
-                self.known += 1
-                twins.append((clean.event_id, clean.at_ms))
-            else:
-                new.append(clean)
-        if twins and not self.dry_run:  # else forgetting a twin would bring the line back
-            self.ingest.log.add_aliases(twins).result()
-        fresh = [True] * len(new) if self.dry_run else self.ingest.submit(new).result()
+            unknown.append((source, entry))
+        new: list[Clean] = []
+
+        def select(clean: list[Clean]) -> list[Clean]:
+            new.extend(self._leave_out_live(clean))
+            return [] if self.dry_run else new
+
+        recording = self.ingest.record_each(unknown, self._build, select)
+        for (source, entry), outcome in zip(unknown, recording.outcomes, strict=True):
+            if isinstance(outcome, Refusal):
+                self.refuse(source, entry.line, str(outcome))
+        fresh = [True] * len(new) if self.dry_run else recording.stored.result()
         for event, is_new in zip(new, fresh, strict=True):
             if not is_new:
                 self.known += 1
@@ -302,6 +294,25 @@ class _BackfillRun:
                 self.described += 1
             else:
                 self.created += 1
+
+    def _build(self, item: tuple[TranscriptSource, TranscriptEntry]) -> Event:
+        return transcripts.build_event(item[1], self._build_metadata(item[1]))
+
+    def _leave_out_live(self, events: list[Clean]) -> list[Clean]:
+        """Return the events that no hook has recorded."""
+        for session in dict.fromkeys(event.session_id for event in events):
+            self._catch_up(session, self._live[session])
+        new: list[Clean] = []
+        twins: list[tuple[EventId, Millis]] = []
+        for event in events:
+            if self._live[event.session_id].claim(event):
+                twins.append((event.event_id, event.at_ms))
+            else:
+                new.append(event)
+        self.known += len(twins)
+        if twins and not self.dry_run:  # else forgetting a twin would bring the line back
+            self.ingest.log.add_aliases(twins).result()
+        return new
 
     def result(self, files: int, skipped: int) -> BackfillResult:
         return BackfillResult(

@@ -1,12 +1,13 @@
 """Recording: turn hook calls into events of the project they happened in."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from agent_memory.features.hooks.model import hooks, transcripts
 from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.log.model.events import Event, EventType
-from agent_memory.features.log.services.ingest import Ingest
+from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.kernel.callers import Caller
@@ -42,14 +43,12 @@ class HookRecorder:
         events = hooks.build_events(
             call, project=place.name, branch=place.branch, repository=place.repository
         )
-        clean = [self.ingest.clean(event) for event in events]
-        return self.ingest.submit(
-            [
-                event
-                for event in clean
-                if not self._is_imported(event) and not self._has_ended(event)
-            ]
-        )
+        return self.ingest.record(events, self._leave_out_known)
+
+    def _leave_out_known(self, events: Sequence[Clean]) -> list[Clean]:
+        return [
+            event for event in events if not self._is_imported(event) and not self._has_ended(event)
+        ]
 
     def _has_ended(self, event: Event) -> bool:
         """Return whether this is the end of a session that has ended already, and not gone on:

@@ -8,7 +8,7 @@ from agent_memory.features.knowledge.model.run_sessions import RunSession
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
-from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.runs.model import history, run_events
 from agent_memory.features.runs.model.history import Exchange
 from agent_memory.features.runs.model.machine import Answered, Recorded
@@ -50,7 +50,7 @@ class RunRecorder:
         self._last = at_ms
         self._pending = [stored for stored in self._pending if not _is_done(stored)]
         try:
-            self._pending.append(self._ingest.submit([self._clean(event)]))
+            self._pending.append(self._submit(event))
         except AgentMemoryError as exc:
             self._failure = self._failure or exc
 
@@ -66,15 +66,15 @@ class RunRecorder:
         if failure is not None:
             raise failure
 
-    def _clean(self, event: Event) -> Clean:
+    def _submit(self, event: Event) -> "Future[list[bool]]":
         """Redact blocked content instead of failing the run."""
         bare = run_events.withhold_event(event)
         for candidate in (event, run_events.restore_names(event, bare)):
             try:
-                return self._ingest.clean(candidate)
+                return self._ingest.record([candidate])
             except ContentBlocked:
                 continue
-        return self._ingest.clean(bare)
+        return self._ingest.record([bare])
 
 
 @dataclass(frozen=True, slots=True)

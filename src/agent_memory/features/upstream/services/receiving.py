@@ -10,7 +10,7 @@ from agent_memory.features.log.model.metadata import PERSON
 from agent_memory.features.log.model.outbox import FactChanged, MemoryChanged
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services import paging
-from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.features.log.services.ingest import Clean, Ingest, Refusal
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus, get_family
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.upstream.model import clocks, merging, names, scopes
@@ -40,7 +40,7 @@ from agent_memory.features.upstream.ports import (
 from agent_memory.features.upstream.services.merging import FactMerger, MemoryMerger
 from agent_memory.kernel import access
 from agent_memory.kernel.access import Role
-from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
+from agent_memory.kernel.errors import InvalidInput, Overloaded
 from agent_memory.kernel.ids import ORG, USER, Domain, EventId, KnowledgeId, MemoryKey, Millis
 from agent_memory.platform.ports import Clock
 
@@ -293,24 +293,30 @@ class Receiving:
     def _take_events(
         self, events: Sequence[Event], sender: Sender, origin: Origin, tally: _BatchTally
     ) -> None:
-        clean: list[Clean] = []
-        for event in events:
-            if not sender.may_see(event.metadata.get("project", "")):
-                tally.refuse("event", event.event_id, "it is of no project that you may write to")
-                continue
-            try:
-                stamped = clocks.lower_event(_stamp(event, origin), self.clock.now())
-                clean.append(self.ingest.clean(stamped))
-            except (InvalidInput, ContentBlocked) as exc:
-                tally.refuse("event", event.event_id, str(exc))
-        coming = self._leave_out_forgotten(clean)
-        tally.known += len(clean) - len(coming)
-        if not coming:
-            return
-        self.taken.note_taken(origin, [event.session_id for event in coming], [], {})
-        for created in self.ingest.submit(coming).result():
+        coming: list[Clean] = []
+
+        def select(clean: list[Clean]) -> list[Clean]:
+            coming.extend(self._leave_out_forgotten(clean))
+            tally.known += len(clean) - len(coming)
+            if coming:
+                self.taken.note_taken(origin, [event.session_id for event in coming], [], {})
+            return coming
+
+        recording = self.ingest.record_each(
+            events, lambda event: self._admit_event(event, sender, origin), select
+        )
+        for event, outcome in zip(events, recording.outcomes, strict=True):
+            if isinstance(outcome, Refusal):
+                tally.refuse("event", event.event_id, str(outcome))
+        for created in recording.stored.result():
             tally.add(created)
-        self._leave_out_forgotten(coming)  # one may have been forgotten as it came
+        if coming:
+            self._leave_out_forgotten(coming)  # one may have been forgotten as it came
+
+    def _admit_event(self, event: Event, sender: Sender, origin: Origin) -> Event:
+        if not sender.may_see(event.metadata.get("project", "")):
+            raise InvalidInput("it is of no project that you may write to")
+        return clocks.lower_event(_stamp(event, origin), self.clock.now())
 
     def _leave_out_forgotten(self, events: Sequence[Clean]) -> list[Clean]:
         """Return the events whose forgetting did not come first. The others show their project

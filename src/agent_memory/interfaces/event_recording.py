@@ -1,18 +1,26 @@
-"""Removing secrets from events that arrive at the same time, together."""
+"""Record events from the event loop: those that arrive at the same time are cleaned together."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.services.ingest import Clean, Ingest, count_scanned
+from agent_memory.features.log.services.ingest import (
+    Clean,
+    Ingest,
+    Recording,
+    count_scanned,
+)
 from agent_memory.interfaces.bridge import MAX_INLINE_SCAN_CHARS, Bridge
+from agent_memory.kernel.ids import EventId
 
 
-class SharedCleaning:
-    """Cleans the events that arrive in one turn of the event loop with one quick check.
+class EventRecording:
+    """Records events on the loop, and long ones in a thread.
 
-    A check gives up the GIL several times, which costs more than the check itself while other
-    threads want it. The first event of a turn is checked at once: it may be the only one.
+    The events of one turn of the loop are cleaned with one quick check. A check gives up the GIL
+    several times, which costs more than the check itself while other threads want it. The first
+    event of a turn is checked at once: it may be the only one.
     """
 
     def __init__(self, ingest: Ingest, bridge: Bridge) -> None:
@@ -21,7 +29,23 @@ class SharedCleaning:
         self._waiting: list[tuple[Event, asyncio.Future[Clean]]] = []
         self._turn = 0.0
 
-    async def clean(self, event: Event) -> Clean:
+    async def record(self, event: Event) -> tuple[EventId, bool]:
+        """Record an event durably. Return its id, and whether it is new. Raises ContentBlocked."""
+        clean = await self._clean(event)
+        (created,) = await self._bridge.wait(self._ingest.submit([clean]))
+        return clean.event_id, created
+
+    async def record_each(
+        self, messages: Sequence[Any], build: Callable[[Any], Event]
+    ) -> Recording:
+        """Record an event of each message, which has its text and metadata, without waiting until
+        they are durable. Each is refused by itself."""
+        return await self._bridge.run_if_long(
+            lambda: self._ingest.record_each(messages, build),
+            sum(count_scanned(each.text, each.metadata) for each in messages),
+        )
+
+    async def _clean(self, event: Event) -> Clean:
         """Return the event without its secrets. Raises ContentBlocked."""
         if count_scanned(event.text, event.metadata) > MAX_INLINE_SCAN_CHARS:
             return await self._bridge.run(lambda: self._ingest.clean(event))

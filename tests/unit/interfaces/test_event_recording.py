@@ -9,10 +9,10 @@ import uvloop
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event, EventRole, EventType
-from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.interfaces.bridge import MAX_INLINE_SCAN_CHARS, Bridge
-from agent_memory.interfaces.shared_cleaning import SharedCleaning
+from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.kernel.errors import ContentBlocked
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
@@ -52,41 +52,48 @@ def event(text: str, number: int = 0) -> Event:
     )
 
 
-def clean(secrets: CountingFilter, texts: Sequence[str]) -> list[str | BaseException]:
-    """Clean texts that arrive in one turn of the loop."""
+def record(secrets: CountingFilter, texts: Sequence[str]) -> list[str | BaseException]:
+    """Record texts that arrive in one turn of the loop. Return them as they are stored."""
     store = CommittedStore(MemoryEngine(), watch=lambda _: None)
     bridge = Bridge(2)
-    ingest = Ingest(log=StoredEventLog(store), secrets=secrets, on_record=lambda: None)
+    log = StoredEventLog(store)
+    ingest = Ingest(log=log, secrets=secrets, on_record=lambda: None)
 
-    async def run() -> list[Clean | BaseException]:
-        cleaning = SharedCleaning(ingest, bridge)
+    async def record_one(recording: EventRecording, event: Event) -> str:
+        event_id, created = await recording.record(event)
+        assert created
+        stored = log.get(event_id)
+        assert stored is not None
+        return stored.text
+
+    async def run() -> list[str | BaseException]:
+        recording = EventRecording(ingest, bridge)
         return await asyncio.gather(
-            *(cleaning.clean(event(text, number)) for number, text in enumerate(texts)),
+            *(record_one(recording, event(text, number)) for number, text in enumerate(texts)),
             return_exceptions=True,
         )
 
     try:
-        results = uvloop.run(run())
+        return uvloop.run(run())
     finally:
         bridge.close()
         store.close()
-    return [each if isinstance(each, BaseException) else each.text for each in results]
 
 
 def test_a_crowd_takes_few_checks(secrets: CountingFilter) -> None:
     texts = [f"the build of part {number} is green" for number in range(64)]
-    assert clean(secrets, texts) == texts
+    assert record(secrets, texts) == texts
     assert secrets.checks < 16
 
 
 def test_one_alone_is_checked_at_once(secrets: CountingFilter) -> None:
-    assert clean(secrets, ["hello"]) == ["hello"]
+    assert record(secrets, ["hello"]) == ["hello"]
     assert secrets.checks == 1
 
 
 def test_a_secret_is_removed_and_its_neighbours_stay(secrets: CountingFilter) -> None:
     texts = ["before", f"use {TOKEN} for it", "after", PRIVATE_KEY, "last"]
-    before, token, after, key, last = clean(secrets, texts)
+    before, token, after, key, last = record(secrets, texts)
     assert (before, after, last) == ("before", "after", "last")
     assert "[REDACTED:" in str(token)
     assert TOKEN not in str(token)
@@ -95,7 +102,7 @@ def test_a_secret_is_removed_and_its_neighbours_stay(secrets: CountingFilter) ->
 
 def test_a_long_text_is_cleaned_off_the_loop(secrets: CountingFilter) -> None:
     long = "word " * MAX_INLINE_SCAN_CHARS
-    assert clean(secrets, [long]) == [long]
+    assert record(secrets, [long]) == [long]
     assert threading.current_thread().name not in secrets.threads
 
 
@@ -106,5 +113,5 @@ def test_a_filter_that_fails_fails_each_of_them(
         raise RuntimeError("broken")
 
     monkeypatch.setattr(secrets, "suspects", fail)
-    results = clean(secrets, ["one", "two", "three"])
+    results = record(secrets, ["one", "two", "three"])
     assert [type(each) for each in results] == [ContentBlocked] * 3
