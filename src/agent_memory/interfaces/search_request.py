@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from enum import StrEnum
 from typing import TypeVar
 
@@ -71,6 +72,7 @@ class SearchRequest:
         resolve_domain: Callable[[str], str] = check_domain,
         *,
         resolve_session: Callable[[str], str] = str,
+        zone: tzinfo | None = None,
     ) -> Query:
         """Build the query. Raises InvalidInput."""
         domains = frozenset(map(resolve_domain, _split_domains(self.domain)))
@@ -84,6 +86,7 @@ class SearchRequest:
             limit=self.limit,
             offset=self.offset,
             min_score=self.min_similarity,
+            zone=zone,
             scope=SearchScope(
                 kinds=kinds,
                 project=self.project,

@@ -79,8 +79,7 @@ def parts(tmp_path: Path) -> Iterator[RecallHarness]:
 
 
 def ask_in(parts: RecallHarness, zone: str, text: str, scope: SearchScope) -> RecallResult:
-    recall = replace(parts.recall, zone=ZoneInfo(zone))
-    return recall.search(Query(text=text, scope=scope))
+    return parts.recall.search(Query(text=text, scope=scope, zone=ZoneInfo(zone)))
 
 
 def list_kinds(answer: RecallResult) -> list[str]:

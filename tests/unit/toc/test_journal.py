@@ -70,8 +70,12 @@ class TestDays:
             "2026-03-04": ["early", "next"],
             "2026-03-03": ["late"],
         }
-        behind = open_journal(store, timezone(timedelta(hours=-5)))
-        assert list_days(behind) == {"2026-03-04": ["next"], "2026-03-03": ["late", "early"]}
+        behind = JournalScope(zone=timezone(timedelta(hours=-5)))
+        for journal in (open_journal(store), kolkata):  # the caller's zone counts
+            assert list_days(journal, behind) == {
+                "2026-03-04": ["next"],
+                "2026-03-03": ["late", "early"],
+            }
 
     def test_part_of_a_day_means_the_whole_day(self, store: OrderedStore) -> None:
         write_segment(store, "early", "2026-03-04 04:00", [])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # loading the services takes longer than a command without a 
     from agent_memory.features.toc.services.contents import Children, Expansion
     from agent_memory.interfaces.services import Services
     from agent_memory.kernel.cancellation import CancelToken
-    from agent_memory.kernel.ids import Millis, Position
+    from agent_memory.kernel.ids import Position
     from agent_memory.kernel.progress import OnProgress
     from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
 
@@ -52,13 +52,9 @@ class TocBrowser(Protocol):
 
 
 class SearchBackend(Protocol):
-    """Searches: `Recall`, or the same over gRPC."""
+    """Searches: `JointRecall`, or the same over gRPC."""
 
     def search(self, query: Query, /) -> RecallResult: ...
-
-    def resolve_time(self, words: str, /) -> tuple[Millis, Millis]:
-        """Return the first and last moment of a time expression."""
-        ...
 
 
 class RunningAgent(Protocol):

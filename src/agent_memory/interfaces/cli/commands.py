@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
@@ -29,9 +29,6 @@ from agent_memory.platform import time_zone
 
 if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
     from agent_memory.features.hooks.services.installing import Installing
-    from agent_memory.features.recall.services.recall import Recall
-    from agent_memory.features.toc.services.journal import WorkJournal
-    from agent_memory.features.upstream.services.joint_recall import JointRecall
     from agent_memory.interfaces.agent_answers import AgentReader
     from agent_memory.interfaces.services import Services
 
@@ -66,21 +63,6 @@ class Invocation:
     def services(self) -> "Services":
         """The services of this daemon. Raises FeatureUnavailable in a process without one."""
         return self.backend.require_services()
-
-    @property
-    def recall(self) -> "Recall":
-        """Recall on this machine that reads dates in the zone of the caller."""
-        return replace(self.services.recall, zone=self.zone)
-
-    @property
-    def joint_recall(self) -> "JointRecall":
-        """Recall that also asks the team's server."""
-        return replace(self.services.joint_recall, local=self.recall)
-
-    @property
-    def journal(self) -> "WorkJournal":
-        """The journal, by the days of the caller."""
-        return replace(self.services.journal, zone=self.zone)
 
     @property
     def installing(self) -> "Installing":

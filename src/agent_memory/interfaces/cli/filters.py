@@ -109,7 +109,7 @@ def kinds_option(default: str) -> Callable[[F], F]:
     )
 
 
-def resolve_time(run: Invocation, written: str) -> tuple[int, int]:
+def resolve_time(run: Invocation, written: str) -> tuple[Millis, Millis]:
     """Return the first and the last moment of a time in words, or in numbers."""
     return time_expressions.parse_moments(written, SystemClock().now(), run.zone)
 

@@ -19,7 +19,6 @@ from agent_memory.interfaces.cli.filters import (
     resolve_time,
 )
 from agent_memory.interfaces.wire.journal import day_json, session_json
-from agent_memory.kernel.ids import Millis
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,10 +71,10 @@ def today(run: Invocation, project: str, day: str) -> None:
     Each line has an id that `memory show` opens. Days are those of `cli.timezone`, by default
     your system's.
     """
-    journal = run.journal
+    journal = run.services.journal
     project = resolve_project(run, project)
     since, until = resolve_time(run, day)
-    scope = JournalScope(since=Millis(since), until=Millis(until), project=project)
+    scope = JournalScope(since=since, until=until, project=project, zone=run.zone)
     page = journal.list_days(scope, limit=MOST_DAYS)
     last = None
     if not page.days:
@@ -174,8 +173,7 @@ def _list_sessions(
     project = resolve_project(run, project)
     start, end = resolve_range(run, since, until)
     scope = JournalScope(since=start, until=end, project=project, agent=agent)
-    journal = run.journal
-    page = journal.list_sessions(scope, limit=limit)
+    page = run.services.journal.list_sessions(scope, limit=limit)
     if not page.sessions:
         check_project(run, project)
     if page.more:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 import click
@@ -34,6 +35,7 @@ from agent_memory.interfaces.cli.filters import (
     project_option,
     range_options,
     resolve_project,
+    resolve_time,
     session_option,
 )
 from agent_memory.interfaces.cli.hits import format_hits, format_markdown
@@ -147,16 +149,17 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
         return services.resolver.resolve_domain(name, get_caller(run))
 
     query = request.to_query(
-        run.recall.resolve_time,
+        partial(resolve_time, run),
         resolve_domain,
         resolve_session=services.opening.resolve_session,
+        zone=run.zone,
     )
     if reason is None:
-        answer = run_search(run.joint_recall, query)
+        answer = run_search(services.joint_recall, query)
         hint = "" if answer.hits else _explain_nothing(run, query)
         show_answer(run, answer, query.scope.kinds, detail, hint)
         return
-    conclusion = replace(services.reasoning, recall=run.recall).conclude(query)
+    conclusion = services.reasoning.conclude(query)
     _warn(run, conclusion.found)
     run.show(
         reasoning_json(conclusion, detail),
@@ -212,9 +215,10 @@ def search(run: Invocation, /, detail: str, **filters: Any) -> None:
     with _open_search(run) as backend:
         local = run.endpoint is None
         query = build_request(run, **filters).to_query(
-            backend.resolve_time,
+            partial(resolve_time, run),
             # Another daemon resolves names itself.
             resolve_session=run.services.opening.resolve_session if local else str,
+            zone=run.zone,
         )
         answer = run_search(backend, query)
     hint = _explain_nothing(run, query) if local and not answer.hits else ""
@@ -263,7 +267,7 @@ def context(
 
 
 def _open_search(run: Invocation) -> AbstractContextManager[SearchBackend]:
-    return run.open_service(lambda _: run.joint_recall)
+    return run.open_service(lambda services: services.joint_recall)
 
 
 def run_search(backend: SearchBackend, query: Query) -> RecallResult:

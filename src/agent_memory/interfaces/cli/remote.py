@@ -1,6 +1,5 @@
 """The services of another daemon over gRPC, for commands with `--endpoint`."""
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TypeVar
@@ -23,7 +22,6 @@ from agent_memory.features.toc.model.highlights import Work
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.features.toc.services.contents import Children, Expansion
-from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.wire import rpc
 from agent_memory.interfaces.wire.search import HIT_FIELDS
 from agent_memory.interfaces.wire.toc import parse_kind
@@ -37,7 +35,6 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.operations import Operation
-from agent_memory.kernel.text import time_expressions
 
 _ERRORS: Mapping[str, type[AgentMemoryError]] = {
     "INVALID_ARGUMENT": InvalidInput,
@@ -107,11 +104,6 @@ class RemoteDaemon:
             next=None if token is None else parse_offset(token),
             warning=page.warning,
             certain=page.certain,
-        )
-
-    def resolve_time(self, words: str, /) -> tuple[Millis, Millis]:
-        return time_expressions.parse_moments(
-            words, Millis(time.time_ns() // 1_000_000), rendering.zone.get()
         )
 
     def list_years(self) -> list[TocNode]:

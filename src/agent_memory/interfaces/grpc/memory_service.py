@@ -144,7 +144,7 @@ class MemoryService:
     async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
         def answer() -> pb.SearchResponse:
             query = parse_request(request).to_query(
-                self.recall.resolve_time, resolve_session=self.opening.resolve_session
+                self.recall.local.resolve_time, resolve_session=self.opening.resolve_session
             )
             return answer_to_proto(self.recall.search(query))
 

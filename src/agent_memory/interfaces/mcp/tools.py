@@ -126,13 +126,12 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
     offset = parse_offset(token) if token else 0
     filters = tool_input.model_dump(exclude={"detail", "continuation_token"})
     search = SearchRequest(**filters, offset=offset)
-    service = request.services.joint_recall
     query = search.to_query(
-        service.resolve_time,
+        request.services.recall.resolve_time,
         request.resolve_domain,
         resolve_session=request.services.opening.resolve_session,
     )
-    answer = service.search(query)
+    answer = request.services.joint_recall.search(query)
     rows = [render_hit(hit, tool_input.detail) for hit in answer.hits]
     result: dict[str, Any] = {
         "notice": build_notice(answer.hits),

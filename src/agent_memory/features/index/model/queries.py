@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -125,6 +126,7 @@ class Query:
     offset: int = 0
     min_score: float = 0.0
     candidates: int = CANDIDATES  # of each index; fewer are faster
+    zone: tzinfo | None = None  # in which its dates are read; None is that of this machine
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_QUERY_CHARS:

@@ -45,10 +45,11 @@ class Reasoning:
                 " or command, and restart the daemon; or leave --reason out to search"
             )
         found = self.recall.search(replace(query, limit=query.limit or EVIDENCE))
-        dates = resolve_dates(query.text, self.clock.now(), self.recall.zone)
+        zone = query.zone or self.recall.zone
+        dates = resolve_dates(query.text, self.clock.now(), zone)
         if not found.hits:
             return Conclusion(answer=NOTHING, sources=(), dates=dates, found=found)
-        evidence = [_evidence(hit, self.recall.zone) for hit in found.hits]
+        evidence = [_evidence(hit, zone) for hit in found.hits]
         reasoned = self.reasoner.answer(query.text, dates, evidence, self.clock.now())
         by_name = {each.name: hit for each, hit in zip(evidence, found.hits, strict=True)}
         sources = tuple(by_name[name] for name in reasoned.sources if name in by_name)

@@ -110,7 +110,7 @@ class Recall:
 
     def _search(self, query: Query) -> RecallResult:
         warnings: list[str] = []
-        question = questions.parse_question(query.text, self.clock.now(), self.zone)
+        question = questions.parse_question(query.text, self.clock.now(), query.zone or self.zone)
         intent = intents.read_intent(query.text, question.windows)
         if intent is not None and (answer := self._answer_intent(intent, query)) is not None:
             return answer

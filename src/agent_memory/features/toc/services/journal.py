@@ -50,12 +50,14 @@ _BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalScope:
-    """What to list: the sessions with something in this time, of a project, of an agent."""
+    """What to list: the sessions with something in this time, of a project, of an agent. Days are
+    those of the zone; None is that of this machine."""
 
     since: Millis = NEVER
     until: Millis = _FOREVER
     project: str = ""
     agent: str = ""
+    zone: tzinfo | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +97,8 @@ class WorkJournal:
         """Return the user's days with a session in this time, whole and newest first."""
         scope = replace(
             scope,
-            since=self._get_bounds(self._find_user_day(scope.since))[0],
-            until=self._get_bounds(self._find_user_day(scope.until))[1],
+            since=self._get_bounds(self._find_user_day(scope.since, scope), scope)[0],
+            until=self._get_bounds(self._find_user_day(scope.until, scope), scope)[1],
         )
         by_day: dict[date, list[TocNode]] = defaultdict(list)
         for node in self._walk(scope):
@@ -156,7 +158,7 @@ class WorkJournal:
         return sorted({node.project for node in recent if node.project})
 
     def _read_day(self, day: date, nodes: Sequence[TocNode], scope: JournalScope) -> DayEntry:
-        start, end = self._get_bounds(day)
+        start, end = self._get_bounds(day, scope)
         by_session: dict[SessionId, list[TocNode]] = defaultdict(list)
         for node in sorted(nodes, key=lambda node: node.start_ms):
             by_session[SessionId(get_main_session(node.session))].append(node)
@@ -304,17 +306,17 @@ class WorkJournal:
                 yield node
 
     def _list_user_days(self, node: TocNode, scope: JournalScope) -> Iterator[date]:
-        day = self._find_user_day(max(node.start_ms, scope.since))
-        last = self._find_user_day(min(node.end_ms, scope.until))
+        day = self._find_user_day(max(node.start_ms, scope.since), scope)
+        last = self._find_user_day(min(node.end_ms, scope.until), scope)
         while day <= last:
             yield day
             day += timedelta(days=1)
 
-    def _find_user_day(self, at_ms: int) -> date:
-        return datetime.fromtimestamp(at_ms / 1000, self.zone).date()
+    def _find_user_day(self, at_ms: int, scope: JournalScope) -> date:
+        return datetime.fromtimestamp(at_ms / 1000, scope.zone or self.zone).date()
 
-    def _get_bounds(self, day: date) -> tuple[Millis, Millis]:
-        present = Present(self.clock.now(), self.zone)
+    def _get_bounds(self, day: date, scope: JournalScope) -> tuple[Millis, Millis]:
+        present = Present(self.clock.now(), scope.zone or self.zone)
         return Millis(present.to_ms(day)), Millis(present.to_ms(day, 24) - 1)
 
 

@@ -31,7 +31,7 @@ from agent_memory.kernel.errors import (
     NotFound,
     RemoteUnavailable,
 )
-from agent_memory.kernel.ids import USER, EventId, Millis
+from agent_memory.kernel.ids import USER, EventId
 
 BUDGET_SECONDS = 0.15  # from the beginning of the question
 AWAY_SECONDS = 10.0  # for which a server that was slow or away is not asked
@@ -81,9 +81,6 @@ class JointRecall:
     connect: Callable[[RemoteSettings], TeamServer]
     state: ExchangeState
     watch: ServerWatch
-
-    def resolve_time(self, words: str) -> tuple[Millis, Millis]:
-        return self.local.resolve_time(words)
 
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:
         """Return the hits of both, best first. What this machine has is not shown twice."""
