@@ -25,7 +25,6 @@ from agent_memory.features.hooks.model.installations import (
 )
 from agent_memory.interfaces.cli.consent import describe_consent
 from agent_memory.interfaces.hooks.inputs import CHECK
-from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable, GitFailed, InvalidInput
 from agent_memory.kernel.status import CheckResult, Damage, Health
@@ -205,7 +204,7 @@ def _check_status(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         advice = "memory-daemon stop && memory-daemon admin verify --repair"
         if damage.kept:
             advice = "import the missing data or restore a backup, then remove the folder"
-        yield _problem("store", damage_text(damage), advice)
+        yield _problem("store", damage.description, advice)
     indexes = status.get("indexes") or {}
     if trouble := indexes.get("trouble"):
         yield _warning("indexes", str(trouble), "memory-daemon admin rebuild-index")

@@ -29,7 +29,6 @@ from agent_memory.interfaces.http.connections import build_bounds
 from agent_memory.interfaces.http.extra_listeners import REFUSAL, ExtraListeners
 from agent_memory.interfaces.http.page_sessions import CODE_SECONDS
 from agent_memory.interfaces.http.server import HttpServer
-from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import (
     ConfigError,
@@ -195,7 +194,7 @@ class Serving:
         began = self._app.platform.clock.now() - int(self._get_uptime() * 1000)
         for damage in self._app.list_damages():
             if damage.noticed_ms is not None and damage.noticed_ms >= began:
-                sys.stderr.write(f"warning: {damage_text(damage)}\n")
+                sys.stderr.write(f"warning: {damage.description}\n")
 
     def _warn_of_role(self) -> None:
         if self._settings.team.enabled and self._app.platform.opened.sees_other_tenants():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from agent_memory.kernel.ids import Millis
@@ -54,6 +55,26 @@ class Damage:
     last_ms: Millis | None = None
     kept: str = ""
     final: bool = False
+
+    @property
+    def description(self) -> str:
+        """What is damaged, and the time, in UTC, of the events that are lost."""
+        text = self.what
+        if self.noticed_ms is not None:
+            text += f", noticed {_format_utc(self.noticed_ms)}"
+        if self.first_ms is not None and self.last_ms is not None:
+            count = "" if self.events is None else f"{self.events:,} "
+            first, last = _format_utc(self.first_ms), _format_utc(self.last_ms)
+            text += f"; {count}events from {first} to {last} cannot be read"
+        elif self.events == 0:
+            text += "; no lost events are known"
+        if self.kept:
+            text += f"; the damaged files are in {self.kept} (remove it to dismiss this)"
+        return text
+
+
+def _format_utc(at_ms: Millis) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

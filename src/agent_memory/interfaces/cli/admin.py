@@ -14,7 +14,6 @@ from agent_memory.interfaces.cli.filters import SINCE, resolve_range, time_optio
 from agent_memory.interfaces.cli.index_status import index_lines
 from agent_memory.interfaces.cli.migrate import migrate
 from agent_memory.interfaces.cli.verify import verify
-from agent_memory.interfaces.wire.operations import stats_json
 from agent_memory.kernel.status import IndexesStatus, StoreStats
 
 
@@ -45,7 +44,7 @@ def stats(run: Invocation) -> None:
     """Show the size of the database, by column family."""
     with _open_admin(run) as opened:
         store = opened.stats()
-    run.show(stats_json(store), lambda: _stats_text(store))
+    run.show(asdict(store), lambda: _stats_text(store))
 
 
 @admin.command(examples=("memory-daemon admin compact", "memory-daemon admin compact --cf events"))

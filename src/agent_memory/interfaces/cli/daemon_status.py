@@ -1,6 +1,7 @@
 """`memory-daemon status`: whether the daemon is running, and what it stores."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import click
 
@@ -8,7 +9,6 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.index_status import describe_contents, index_lines
 from agent_memory.interfaces.wire.errors import ERRORS
-from agent_memory.interfaces.wire.operations import damage_text, status_json
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.status import BackupStatus, DaemonStatus
 
@@ -37,7 +37,7 @@ def status(run: Invocation, verbose: bool) -> int:
         )
         return NOT_RUNNING
     daemon = run.backend.status()
-    run.show(status_json(daemon), lambda: _status_text(daemon, verbose=verbose))
+    run.show({"running": True, **asdict(daemon)}, lambda: _status_text(daemon, verbose=verbose))
     return 0 if daemon.store.writable else FAILING
 
 
@@ -102,7 +102,7 @@ def _store_lines(daemon: DaemonStatus) -> Iterator[str]:
             f" be written. The daemon keeps trying. Cause: {rendering.plain(health.reason)}"
         )
     for damage in daemon.damages:
-        yield f"{rendering.paint('DAMAGE:', rendering.BAD)} {rendering.plain(damage_text(damage))}"
+        yield f"{rendering.paint('DAMAGE:', rendering.BAD)} {rendering.plain(damage.description)}"
 
 
 def _backup_lines(backup: BackupStatus) -> Iterator[str]:

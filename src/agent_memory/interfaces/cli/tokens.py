@@ -14,7 +14,7 @@ from agent_memory.interfaces.cli.commands import (
     yes_option,
 )
 from agent_memory.interfaces.cli.filters import limit_option, range_options, resolve_range
-from agent_memory.interfaces.wire.operations import audit_json, key_json
+from agent_memory.interfaces.wire.access import audit_json, key_json
 from agent_memory.kernel.access import OWNER, AccessKey, Principal, Role
 from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput
 

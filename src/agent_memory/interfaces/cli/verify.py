@@ -8,7 +8,6 @@ from agent_memory.features.maintenance.services.verification import Verdict
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.errors import ERRORS
-from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
 from agent_memory.kernel.status import StoreRepair
 
@@ -68,8 +67,8 @@ def _lines(verdict: Verdict, rebuilt: tuple[str, ...]) -> list[str]:
     lines = [f"Read {rows}, {memories} and {rendering.count(verdict.notes, 'note')}."]
     words = ("Damaged:", "Lost:", "Problem:")
     damaged, gone, problem = (rendering.paint(word, rendering.BAD) for word in words)
-    lines += [f"{damaged} {rendering.plain(damage_text(it))}" for it in verdict.damages]
-    lines += [f"{gone} {rendering.plain(damage_text(it))}" for it in verdict.lost]
+    lines += [f"{damaged} {rendering.plain(it.description)}" for it in verdict.damages]
+    lines += [f"{gone} {rendering.plain(it.description)}" for it in verdict.lost]
     lines += [f"{damaged} {name} ({files})" for name, files in verdict.indexes.items()]
     lines += [f"{problem} {rendering.plain(it)}" for it in verdict.problems]
     lines += [f"Rebuilt {name}" for name in rebuilt]
@@ -84,7 +83,7 @@ def _lines(verdict: Verdict, rebuilt: tuple[str, ...]) -> list[str]:
 
 def _repair_lines(repair: StoreRepair) -> list[str]:
     lines = [f"Read {rendering.count(repair.rows, 'row')}."]
-    lines += [f"Repaired: {rendering.plain(damage_text(it))}" for it in repair.damages]
+    lines += [f"Repaired: {rendering.plain(it.description)}" for it in repair.damages]
     if not repair.damages:
         lines.append("The database is not damaged.")
     else:
