@@ -10,14 +10,13 @@ from agent_memory.bootstrap.build_index import IndexFeature
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_platform import Platform
 from agent_memory.bootstrap.wake_ups import WakeUps
-from agent_memory.features.memories.adapters.change_log import StoredChangeLog
 from agent_memory.features.memories.adapters.git import programs as git_programs
 from agent_memory.features.memories.adapters.git.repositories import TORN, GitRepositories
 from agent_memory.features.memories.adapters.guarded_memories import (
     GuardedMemories,
     GuardedOutlines,
 )
-from agent_memory.features.memories.adapters.journal import StoredJournal
+from agent_memory.features.memories.adapters.journal import StoredChangeLog, StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
     MemoryOutlines,
     StoredMemories,

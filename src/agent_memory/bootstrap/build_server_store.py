@@ -27,7 +27,7 @@ from agent_memory.platform import durable
 from agent_memory.platform.leadership import LeasedLeadership
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.removing import remove_tree
-from agent_memory.platform.store import anchors, families, keys, leases, schema
+from agent_memory.platform.store import anchors, families, keys, leases, rows, schema
 from agent_memory.platform.store.change_marks import ChangeMarks
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.leases import JOBS, MIGRATION, StoreLease
@@ -198,11 +198,9 @@ def _count_rows(store: OrderedStore, on_progress: OnProgress) -> int:
     """Read every row: the server checks its pages as it reads them."""
     count = 0
     for family in families.ALL:
-        start = b""
-        while rows := store.scan(family, start, keys.LAST, limit=_PAGE):
-            count += len(rows)
+        for page in rows.iter_pages(store, family, b"", keys.LAST, limit=_PAGE):
+            count += len(page)
             on_progress(count)
-            start = keys.after(rows[-1][0])
     return count
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.outbox import MemoryChanged
-from agent_memory.features.memories.adapters.change_log import StoredChangeLog
-from agent_memory.features.memories.adapters.journal import StoredJournal
+from agent_memory.features.memories.adapters.journal import StoredChangeLog, StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
     MemoryOutlines,
     StoredMemories,

@@ -70,7 +70,7 @@ OPEN: Mapping[str, str] = {
     "memories.Projects": CLOSED,
     "memories.Repositories": CLOSED,
     "memories.Journal": CLOSED,
-    "memories.ChangeLog": CLOSED,
+    "memories.UndoLog": CLOSED,
     "jobs.Scheduler": CLOSED,
     "access.KeyRing": CLOSED,
     "access.AuditStore": CLOSED,

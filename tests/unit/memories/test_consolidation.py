@@ -10,9 +10,8 @@ import pytest
 
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.memories.adapters.change_log import StoredChangeLog
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
-from agent_memory.features.memories.adapters.journal import StoredJournal
+from agent_memory.features.memories.adapters.journal import StoredChangeLog, StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
     MemoryOutlines,
     StoredMemories,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from agent_memory.features.memories.model.changes import ChangeEntry
 from agent_memory.features.memories.model.consolidations import ConsolidationRun
@@ -216,27 +216,24 @@ class Notebook(Protocol):
         ...
 
 
-class Journal(Protocol):
-    """Consolidation runs that can be undone, and the time of the last review of each domain."""
+E = TypeVar("E")
 
-    def add(self, run: ConsolidationRun, /) -> ConsolidationRun:
-        """Add a run, and return it with its number."""
+
+class UndoLog(Protocol[E]):
+    """What was changed, in numbered entries, for undo. Old entries are dropped."""
+
+    def add(self, entry: E, /) -> E:
+        """Add an entry, and return it with its number."""
         ...
 
-    def get_last(self, *, before: ConsolidationRun | None = None) -> ConsolidationRun | None:
-        """Return the newest run that was not removed, or the newest before another."""
+    def get_last(self, *, before: E | None = None) -> E | None:
+        """Return the newest entry that was not removed, or the newest before another."""
         ...
 
-    def remove(self, run: ConsolidationRun, /) -> None: ...
-
-    def get_review_times(self) -> dict[Domain, Millis]: ...
-
-    def set_review_time(self, domains: Sequence[Domain], at: Millis, /) -> None:
-        """Record that these domains were reviewed up to `at`."""
-        ...
+    def remove(self, entry: E, /) -> None: ...
 
     def forget(self, keys: AbstractSet[MemoryKey], /) -> None:
-        """Remove these memories from all runs, so that undo leaves them alone."""
+        """Remove these memories from all entries, so that undo leaves them alone."""
         ...
 
     def retime(self, undone: Mapping[tuple[MemoryKey, Millis], Millis], /) -> None:
@@ -245,25 +242,16 @@ class Journal(Protocol):
         ...
 
 
-class ChangeLog(Protocol):
-    """What persons changed, for undo. Old entries are dropped."""
+ChangeLog = UndoLog[ChangeEntry]
 
-    def add(self, entry: ChangeEntry, /) -> ChangeEntry:
-        """Add an entry, and return it with its number."""
-        ...
 
-    def get_last(self, *, before: ChangeEntry | None = None) -> ChangeEntry | None:
-        """Return the newest entry that was not removed, or the newest before another."""
-        ...
+class Journal(UndoLog[ConsolidationRun], Protocol):
+    """Consolidation runs that can be undone, and the time of the last review of each domain."""
 
-    def remove(self, entry: ChangeEntry, /) -> None: ...
+    def get_review_times(self) -> dict[Domain, Millis]: ...
 
-    def forget(self, keys: AbstractSet[MemoryKey], /) -> None:
-        """Remove these memories from all entries."""
-        ...
-
-    def retime(self, undone: Mapping[tuple[MemoryKey, Millis], Millis], /) -> None:
-        """Give the changes of a memory at a time another time, as `Journal.retime` does."""
+    def set_review_time(self, domains: Sequence[Domain], at: Millis, /) -> None:
+        """Record that these domains were reviewed up to `at`."""
         ...
 
 

@@ -13,6 +13,7 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Absent, Batch, Committed, Delete, Equals, Put
+from agent_memory.platform.store.rows import write
 
 log = structlog.get_logger()
 
@@ -138,7 +139,7 @@ class StoredKeyRing:
         if revived:
             log.warning("keys.revoked_again", names=revived)
             removals = (Delete(families.ACCESS_KEYS, _name_key(name)) for name in revived)
-            self._store.submit([Batch(tuple(removals))]).result()
+            write(self._store, *removals)
         return tuple(key for key in found if key.digest not in revoked)
 
     def _commit(self, batch: Batch) -> bool:

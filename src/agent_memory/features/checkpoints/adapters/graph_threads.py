@@ -21,6 +21,7 @@ from agent_memory.features.checkpoints.model.graphs import (
 )
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store.batches import Batch, Committed, Operation
+from agent_memory.platform.store.rows import write
 
 _OPERATIONS = 20_000  # per submission
 _BYTES = 32 << 20
@@ -103,7 +104,7 @@ class _Removal:
 
     def finish(self) -> None:
         if self._operations:
-            self._store.submit([Batch(tuple(self._operations))]).result()
+            write(self._store, *self._operations)
             self._tally.subtract(self._places)
             self._operations, self._places = [], []
 

@@ -8,6 +8,7 @@ listed. Reports stay: `forgotten:` with the time and the name of the selection.
 import hashlib
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 
 import msgspec
 
@@ -16,7 +17,8 @@ from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import Clock, OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Batch, Delete, DeleteRange, Put
+from agent_memory.platform.store.batches import Delete, DeleteRange, Put
+from agent_memory.platform.store.rows import iter_pages, write
 
 _ALL = b"forgetting:"
 _EVENT = b"forgetting:event:"
@@ -43,8 +45,7 @@ class StoredForgettingPlan:
         self._put(_EVENT, events)
 
     def decide(self, name: str, /) -> None:
-        mark = Put(families.PROGRESS, _DECIDED, codec.EMPTY + name.encode())
-        self._store.submit([Batch((mark,))]).result()
+        write(self._store, Put(families.PROGRESS, _DECIDED, codec.EMPTY + name.encode()))
 
     def get_decision(self) -> str | None:
         found = self._store.get(families.PROGRESS, _DECIDED)
@@ -64,8 +65,7 @@ class StoredForgettingPlan:
             packed = msgspec.msgpack.encode(sorted(needles)).translate(_INVERTED)
             # Adding it again after a crash writes the same row.
             key = _NEEDLES + hashlib.sha256(packed).hexdigest().encode()
-            row = Put(families.PROGRESS, key, codec.EMPTY + packed)
-            self._store.submit([Batch((row,))]).result()
+            write(self._store, Put(families.PROGRESS, key, codec.EMPTY + packed))
 
     def list_needles(self) -> set[bytes]:
         found: set[bytes] = set()
@@ -77,13 +77,11 @@ class StoredForgettingPlan:
         return found
 
     def clear(self) -> None:
-        removal = DeleteRange(families.PROGRESS, _ALL, keys.end_of(_ALL))
-        self._store.submit([Batch((removal,))]).result()
+        write(self._store, DeleteRange(families.PROGRESS, _ALL, keys.end_of(_ALL)))
 
     def _put(self, prefix: bytes, places: Sequence[SessionPosition]) -> None:
-        rows = tuple(Put(families.PROGRESS, prefix + _key(place), codec.EMPTY) for place in places)
-        if rows:
-            self._store.submit([Batch(rows)]).result()
+        rows = (Put(families.PROGRESS, prefix + _key(place), codec.EMPTY) for place in places)
+        write(self._store, *rows)
 
     def _places(self, prefix: bytes) -> Iterator[SessionPosition]:
         for row, _ in _rows(self._store, prefix):
@@ -98,7 +96,7 @@ class StoredForgettingPlan:
         key = b"%s%013d:%s" % (_REPORT, self._clock.now(), name.encode())
         value = codec.EMPTY + msgspec.msgpack.encode(report)
         removals = (Delete(families.PROGRESS, each) for each in outdated)
-        self._store.submit([Batch((*removals, Put(families.PROGRESS, key, value)))]).result()
+        write(self._store, *removals, Put(families.PROGRESS, key, value))
 
     def find_report(self, name: str, /) -> ForgettingReport | None:
         for key, value in _rows(self._store, _REPORT):
@@ -115,10 +113,8 @@ def _is_report_of(key: bytes, name: str) -> bool:
 
 
 def _rows(store: OrderedStore, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    start, end = prefix, keys.end_of(prefix)
-    while rows := store.scan(families.PROGRESS, start, end, limit=_PAGE):
-        yield from rows
-        start = keys.after(rows[-1][0])
+    pages = iter_pages(store, families.PROGRESS, prefix, keys.end_of(prefix), limit=_PAGE)
+    return chain.from_iterable(pages)
 
 
 def _key(place: SessionPosition) -> bytes:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
-from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.batches import Put
 from agent_memory.platform.store.change_marks import PURGE, ChangeMarks, put_mark
+from agent_memory.platform.store.rows import write
 
 _DONE = b"purged"
 
@@ -23,7 +24,7 @@ class StoredPurges:
     def announce(self) -> None:
         """Ask the other daemons to purge. This one has done it."""
         mark = os.urandom(16)
-        self._store.submit([Batch((put_mark(PURGE, mark),))]).result()
+        write(self._store, put_mark(PURGE, mark))
         self._marks.set_own([PURGE], mark)
         self._note_done(mark)
 
@@ -35,4 +36,4 @@ class StoredPurges:
             self._note_done(mark)
 
     def _note_done(self, mark: bytes) -> None:
-        self._local.submit([Batch((Put(families.META, _DONE, mark),))]).result()
+        write(self._local, Put(families.META, _DONE, mark))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent_memory.features.forgetting.model.forgetting import FileSearch, NeedleMatch
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
+from agent_memory.platform.store.rows import iter_pages
 
 if TYPE_CHECKING:
     from agent_memory.features.forgetting.adapters.byte_search import ByteSearch
@@ -95,12 +96,10 @@ class StoredTraces:
     def _rows(
         self, family: str, search: "ByteSearch", read: Callable[[bytes], bytes] = bytes
     ) -> Iterator[NeedleMatch]:
-        for first, end, page in self.spans.get(family, (KeySpan(b"", keys.LAST, _PAGE),)):
-            start = first
-            while rows := self.store.scan(family, start, end, limit=page):
+        for start, end, limit in self.spans.get(family, (KeySpan(b"", keys.LAST, _PAGE),)):
+            for rows in iter_pages(self.store, family, start, end, limit=limit):
                 for needle in search.find(read(b"\0".join(part for row in rows for part in row))):
                     yield NeedleMatch(family, needle)
-                start = keys.after(rows[-1][0])
 
 
 def _search(needles: AbstractSet[bytes]) -> "ByteSearch":

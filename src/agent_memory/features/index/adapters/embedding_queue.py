@@ -15,7 +15,8 @@ from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import OrderedStore, Ticket
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Append, Batch, Delete, DeleteRange, Row
+from agent_memory.platform.store.batches import Append, Delete, DeleteRange, Row
+from agent_memory.platform.store.rows import iter_pages, write
 
 _LIVE = b"live:"
 _PAST = b"past:"
@@ -37,7 +38,7 @@ class StoredEmbeddingQueue:
             for entry, priority in entries.items()
         ]
         with self._counting:  # while it is written: `count` reads either none of it or all
-            self._store.submit([Batch(tuple(operations))]).result()
+            write(self._store, *operations)
             if self._counts is not None:
                 self._counts.update(entries.values())
 
@@ -60,10 +61,10 @@ class StoredEmbeddingQueue:
 
     def mark_done(self, tickets: Sequence[Ticket], /) -> None:
         if tickets:
-            removals = tuple(Delete(families.EMBEDDING_QUEUE, ticket) for ticket in tickets)
+            removals = [Delete(families.EMBEDDING_QUEUE, ticket) for ticket in tickets]
             with self._counting:
                 present = self._store.get_many(families.EMBEDDING_QUEUE, tickets)
-                self._store.submit([Batch(removals)]).result()
+                write(self._store, *removals)
                 if self._counts is not None:  # another may have removed some, or all
                     left = [t for t, value in zip(tickets, present, strict=True) if value]
                     self._counts -= _count_keys(left)
@@ -71,7 +72,7 @@ class StoredEmbeddingQueue:
     def clear(self) -> None:
         lanes = [DeleteRange(families.EMBEDDING_QUEUE, n, keys.end_of(n)) for n in (_LIVE, _PAST)]
         with self._counting:
-            self._store.submit([Batch(tuple(lanes))]).result()
+            write(self._store, *lanes)
             self._counts = Counter()
 
     def size(self) -> int:
@@ -85,14 +86,9 @@ class StoredEmbeddingQueue:
             return self._counts.copy()
 
     def _count_lane(self, lane: bytes) -> Counter[Priority]:
-        counts: Counter[Priority] = Counter()
-        start = lane
-        while rows := self._store.scan(
-            families.EMBEDDING_QUEUE, start, keys.end_of(lane), limit=_COUNTED
-        ):
-            counts += _count_keys(key for key, _ in rows)
-            start = keys.after(rows[-1][0])
-        return counts
+        family, end = families.EMBEDDING_QUEUE, keys.end_of(lane)
+        pages = iter_pages(self._store, family, lane, end, limit=_COUNTED)
+        return _count_keys(key for rows in pages for key, _ in rows)
 
 
 def _count_keys(found: Iterable[bytes]) -> Counter[Priority]:

@@ -9,7 +9,8 @@ from agent_memory.features.index.model.documents import Document, Owner
 from agent_memory.features.index.model.term_vectors import TermVector
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
-from agent_memory.platform.store.batches import Batch, Delete, DeleteRange, Put
+from agent_memory.platform.store.batches import Delete, DeleteRange, Put
+from agent_memory.platform.store.rows import write
 
 _LONGEST_KEY = 200  # bytes; a longer owner is replaced by its hash
 
@@ -23,20 +24,20 @@ class StoredTermVectors:
         if owned:
             first = [held[0] for held in owned.values() if held]
             values = iter(self._analysis.run(_encode_vectors, first))
-            changes = tuple(
+            changes = (
                 Put(families.TERM_VECTORS, _key(owner), next(values))
                 if held
                 else Delete(families.TERM_VECTORS, _key(owner))
                 for owner, held in owned.items()
             )
-            self._store.submit([Batch(changes)]).result()
+            write(self._store, *changes)
 
     def get(self, owners: Sequence[Owner], /) -> list[TermVector | None]:
         values = self._store.get_many(families.TERM_VECTORS, [_key(owner) for owner in owners])
         return [None if value is None else _decode(value) for value in values]
 
     def clear(self) -> None:
-        self._store.submit([Batch((DeleteRange(families.TERM_VECTORS, b"", keys.LAST),))]).result()
+        write(self._store, DeleteRange(families.TERM_VECTORS, b"", keys.LAST))
 
 
 def _encode_vectors(documents: Sequence[Document]) -> list[bytes]:

@@ -10,7 +10,8 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.late_package import LatePackage
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
-from agent_memory.platform.store.batches import Batch, DeleteRange, Operation, Put
+from agent_memory.platform.store.batches import DeleteRange, Operation, Put
+from agent_memory.platform.store.rows import write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +46,7 @@ class StoredVectorCopies:
                 if made
             ]
         if operations:
-            self._store.submit([Batch(tuple(operations))]).result()
+            write(self._store, *operations)
 
     def _key(self, document: Document) -> bytes:
         """Return a key that changes with the words that are embedded, and with the model."""

@@ -1,10 +1,9 @@
 """The ledger on an ordered store: `given:` with a number, in the order of delivery."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import chain, takewhile
 
 import msgspec
 
@@ -12,20 +11,9 @@ from agent_memory.features.injections.model.injections import LedgerEntry
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import (
-    Append,
-    Batch,
-    CommitOutcome,
-    Delete,
-    DeleteRange,
-    Operation,
-    Put,
-)
-
-_GIVEN = b"given:"
-_END = keys.end_of(_GIVEN)
-_PAGE = 200
+from agent_memory.platform.store import codec, families
+from agent_memory.platform.store.batches import CommitOutcome
+from agent_memory.platform.store.rows import NumberedEntries
 
 
 class _EntryRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -41,47 +29,26 @@ class _EntryRecord(msgspec.Struct, array_like=True, frozen=True):
 
 class StoredLedger:
     def __init__(self, store: OrderedStore) -> None:
-        self._store = store
+        self._entries = NumberedEntries(store, families.INJECTIONS, b"given:", _encode, _decode)
         self._changing = threading.Lock()
         self._pending: Future[list[CommitOutcome]] | None = None
 
     def add(self, entry: LedgerEntry, /) -> None:
-        append = Append(families.INJECTIONS, _GIVEN, _encode_entry(entry))
-        self._pending = self._store.submit([Batch((append,))])
+        self._pending = self._entries.append(entry)
 
     def list_before(self, number: int | None, /, *, limit: int) -> list[LedgerEntry]:
         self._await_added()
-        end = _END if number is None else _key(number)
-        rows = self._store.scan(families.INJECTIONS, _GIVEN, end, limit=limit, reverse=True)
-        return [_decode_entry(*row) for row in rows]
+        return self._entries.list_before(number, limit=limit)
 
     def revise(self, change: Callable[[LedgerEntry], LedgerEntry | None], /) -> int:
         with self._changing:  # else one revision could bring back what another removes
             self._await_added()
-            count = 0
-            for page in self._read_pages():
-                operations = [
-                    _replace(entry.number, changed)
-                    for entry in page
-                    if (changed := change(entry)) != entry
-                ]
-                if operations:
-                    self._store.submit([Batch(tuple(operations))]).result()
-                count += len(operations)
-            return count
+            return self._entries.revise(change)
 
     def trim(self, *, keep: int, since: Millis) -> None:
-        """Remove from the oldest on, up to the first entry to keep. Only where the clock was set
-        back does that leave an older one behind it."""
         with self._changing:
             self._await_added()
-            last = self._store.get_sequence(families.INJECTIONS, _GIVEN) - keep
-            entries = chain.from_iterable(self._read_pages())
-            outdated = takewhile(lambda each: each.number <= last or each.at_ms < since, entries)
-            end = max((entry.number for entry in outdated), default=0)
-            if end:
-                removal = DeleteRange(families.INJECTIONS, _GIVEN, _key(end + 1))
-                self._store.submit([Batch((removal,))]).result()
+            self._entries.trim(keep=keep, since=since)
 
     def _await_added(self) -> None:
         """Wait until what was added can be read; ignore what could not be written."""
@@ -90,30 +57,12 @@ class StoredLedger:
             with suppress(StorageFailed):
                 pending.result()
 
-    def _read_pages(self) -> Iterator[list[LedgerEntry]]:
-        """Read all entries, oldest first."""
-        start = _GIVEN
-        while rows := self._store.scan(families.INJECTIONS, start, _END, limit=_PAGE):
-            yield [_decode_entry(*row) for row in rows]
-            start = keys.after(rows[-1][0])
 
-
-def _key(number: int) -> bytes:
-    return _GIVEN + b"%020d" % number
-
-
-def _replace(number: int, entry: LedgerEntry | None) -> Operation:
-    key = _key(number)
-    if entry is None:
-        return Delete(families.INJECTIONS, key)
-    return Put(families.INJECTIONS, key, _encode_entry(entry))
-
-
-def _encode_entry(entry: LedgerEntry) -> bytes:
+def _encode(entry: LedgerEntry) -> bytes:
     return codec.pack(msgspec.convert(entry, _EntryRecord, from_attributes=True))
 
 
-def _decode_entry(key: bytes, value: bytes) -> LedgerEntry:
+def _decode(value: bytes, number: int) -> LedgerEntry:
     record = codec.unpack(value, _EntryRecord)
     return LedgerEntry(
         at_ms=Millis(record.at_ms),
@@ -124,5 +73,5 @@ def _decode_entry(key: bytes, value: bytes) -> LedgerEntry:
         hook=record.hook,
         items=record.items,
         tokens=record.tokens,
-        number=int(key[len(_GIVEN) :]),
+        number=number,
     )

@@ -8,7 +8,8 @@ from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.jobs import JobOutcome, JobState
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families
-from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.batches import Put
+from agent_memory.platform.store.rows import write
 
 
 class _JobRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -40,8 +41,7 @@ class StoredJobs:
 
     def save(self, name: str, state: JobState, /) -> None:
         record = _JobRecord(**asdict(state))
-        batch = Batch((Put(families.PROGRESS, _job_key(name), codec.pack(record)),))
-        self._store.submit([batch]).result()
+        write(self._store, Put(families.PROGRESS, _job_key(name), codec.pack(record)))
 
 
 def _job_key(name: str) -> bytes:

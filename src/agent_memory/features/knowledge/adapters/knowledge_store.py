@@ -25,7 +25,7 @@ from agent_memory.features.log.adapters.outbox_entries import encode_entry
 from agent_memory.features.log.model.outbox import FactChanged
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store import codec, families, keys, rows
 from agent_memory.platform.store.batches import (
     Absent,
     Append,
@@ -217,10 +217,7 @@ class StoredKnowledge:
             known = self._totals.get(prefix)
         if known is not None and known[0] == made:
             return known[1]
-        total, start, end = 0, prefix, keys.end_of(prefix)
-        while rows := self._store.scan(family, start, end, limit=_COUNTED):
-            total += len(rows)
-            start = keys.after(rows[-1][0])
+        total = rows.count(self._store, family, prefix, limit=_COUNTED)
         with self._counting:
             if len(self._totals) >= _TOTALS:
                 self._totals.clear()

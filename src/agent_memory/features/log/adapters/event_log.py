@@ -20,6 +20,7 @@ from agent_memory.platform.store.batches import (
     Put,
     Row,
 )
+from agent_memory.platform.store.rows import count
 
 PAGE_BYTES = 3 << 20  # below the default limit of gRPC clients, 4 MiB
 _CHUNK = 64
@@ -131,13 +132,8 @@ class StoredEventLog:
         return found
 
     def count_session(self, session_id: SessionId, /) -> int:
-        start = keys.session(session_id)
-        end = keys.end_of(start)
-        count = 0
-        while rows := self._store.scan(families.SESSION_EVENTS, start, end, limit=_COUNTED):
-            count += len(rows)
-            start = keys.after(rows[-1][0])
-        return count
+        prefix = keys.session(session_id)
+        return count(self._store, families.SESSION_EVENTS, prefix, limit=_COUNTED)
 
     def remove(self, places: Sequence[SessionPosition], /) -> None:
         """Remove events; the row of the id stays as a tombstone for `append`."""

@@ -5,7 +5,8 @@ from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Batch, DeleteRange
+from agent_memory.platform.store.batches import DeleteRange
+from agent_memory.platform.store.rows import write
 
 
 class StoredOutbox:
@@ -25,8 +26,7 @@ class StoredOutbox:
             raise StorageFailed("an entry of the outbox is damaged") from exc
 
     def trim(self, up_to: int, /) -> None:
-        removal = DeleteRange(families.OUTBOX, _entry_key(0), _entry_key(up_to + 1))
-        self._store.submit([Batch((removal,))]).result()
+        write(self._store, DeleteRange(families.OUTBOX, _entry_key(0), _entry_key(up_to + 1)))
 
 
 def _entry_key(sequence: int) -> bytes:

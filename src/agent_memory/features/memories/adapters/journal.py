@@ -1,23 +1,55 @@
-"""The journal of consolidation runs on an ordered store."""
+"""The journal of consolidation runs and the log of what persons changed, on an ordered store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import ClassVar, TypeVar
 
 import msgspec
 
+from agent_memory.features.memories.model.changes import (
+    ChangeAction,
+    ChangeEntry,
+    MadeChange,
+    MemoryState,
+)
 from agent_memory.features.memories.model.consolidations import ConsolidationRun, Undo
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Append, Batch, Committed, Delete, DeleteRange, Put
+from agent_memory.platform.store.batches import Committed, Put
+from agent_memory.platform.store.rows import NumberedEntries, write
 
-_RUN = b"run:"
 _LOOKED = b"looked:"
-_KEPT = 20  # runs
 _MOST = 100_000  # domains
+
+E = TypeVar("E", ChangeEntry, ConsolidationRun)
+C = TypeVar("C", MadeChange, Undo)
+
+_Undone = Mapping[tuple[MemoryKey, Millis], Millis]
+
+
+class _StateRecord(msgspec.Struct, array_like=True, frozen=True):
+    status: str
+    superseded_by: str
+    tags: list[str]
+    relates_to: list[str]
+
+
+class _MadeRecord(msgspec.Struct, array_like=True, frozen=True):
+    key: bytes
+    before: _StateRecord | None
+    changed_ms: int
+    before_ms: int = 0
+
+
+class _ChangeRecord(msgspec.Struct, array_like=True, frozen=True):
+    at_ms: int
+    action: str
+    changes: list[_MadeRecord]
+    count: int
 
 
 class _UndoRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -41,26 +73,41 @@ class _ReviewRecord(msgspec.Struct, array_like=True, frozen=True):
     at_ms: int
 
 
-class StoredJournal:
-    def __init__(self, store: OrderedStore) -> None:
-        self._store = store
+class _UndoEntries(NumberedEntries[E]):
+    kept: ClassVar[int]  # entries: older ones are dropped
 
-    def add(self, run: ConsolidationRun, /) -> ConsolidationRun:
-        number = self._store.get_sequence(families.JOURNAL, _RUN) + 1
-        trim = DeleteRange(families.JOURNAL, _RUN, _key(max(0, number - _KEPT)))
-        append = Append(families.JOURNAL, _RUN, _encode_run(run))
-        outcomes = self._store.submit([Batch((trim, append))]).result()
+    def add(self, entry: E, /) -> E:
+        outcomes = self.append(entry, keep=self.kept).result()
         (assigned,) = (each.sequences[-1] for each in outcomes if isinstance(each, Committed))
-        return replace(run, number=assigned)
+        return replace(entry, number=assigned)
 
-    def get_last(self, *, before: ConsolidationRun | None = None) -> ConsolidationRun | None:
-        end = keys.end_of(_RUN) if before is None else _key(before.number)
-        rows = self._store.scan(families.JOURNAL, _RUN, end, limit=1, reverse=True)
-        return _decode_run(*rows[0]) if rows else None
+    def get_last(self, *, before: E | None = None) -> E | None:
+        number = None if before is None else before.number
+        return next(iter(self.list_before(number, limit=1)), None)
 
-    def remove(self, run: ConsolidationRun, /) -> None:
-        removal = Delete(families.JOURNAL, _key(run.number))
-        self._store.submit([Batch((removal,))]).result()
+
+class StoredChangeLog(_UndoEntries[ChangeEntry]):
+    kept = 100
+
+    def __init__(self, store: OrderedStore) -> None:
+        super().__init__(store, families.JOURNAL, b"change:", _encode_change, _decode_change)
+
+    def forget(self, memory_keys: AbstractSet[MemoryKey], /) -> None:
+        def leave_out(entry: ChangeEntry) -> ChangeEntry:
+            left = (change for change in entry.changes if change.key not in memory_keys)
+            return replace(entry, changes=tuple(left))
+
+        self.revise(leave_out)
+
+    def retime(self, undone: _Undone, /) -> None:
+        self.revise(lambda entry: replace(entry, changes=_retime(entry.changes, undone)))
+
+
+class StoredJournal(_UndoEntries[ConsolidationRun]):
+    kept = 20
+
+    def __init__(self, store: OrderedStore) -> None:
+        super().__init__(store, families.JOURNAL, b"run:", _encode_run, _decode_run)
 
     def get_review_times(self) -> dict[Domain, Millis]:
         rows = self._store.scan(families.JOURNAL, _LOOKED, keys.end_of(_LOOKED), limit=_MOST)
@@ -71,12 +118,11 @@ class StoredJournal:
 
     def set_review_time(self, domains: Sequence[Domain], at: Millis, /) -> None:
         record = codec.pack(_ReviewRecord(at_ms=at))
-        puts = tuple(Put(families.JOURNAL, _LOOKED + domain.encode(), record) for domain in domains)
-        if puts:
-            self._store.submit([Batch(puts)]).result()
+        puts = (Put(families.JOURNAL, _LOOKED + domain.encode(), record) for domain in domains)
+        write(self._store, *puts)
 
     def forget(self, memory_keys: AbstractSet[MemoryKey], /) -> None:
-        self._rewrite(
+        self.revise(
             lambda run: replace(
                 run,
                 changes=tuple(undo for undo in run.changes if undo.key not in memory_keys),
@@ -85,27 +131,16 @@ class StoredJournal:
             )
         )
 
-    def retime(self, undone: Mapping[tuple[MemoryKey, Millis], Millis], /) -> None:
-        def retime(undo: Undo) -> Undo:
-            at = undone.get((undo.key, undo.changed_ms))
-            return undo if at is None else replace(undo, changed_ms=at)
-
-        self._rewrite(lambda run: replace(run, changes=tuple(map(retime, run.changes))))
-
-    def _rewrite(self, rewrite: Callable[[ConsolidationRun], ConsolidationRun]) -> None:
-        rows = self._store.scan(families.JOURNAL, _RUN, keys.end_of(_RUN), limit=2 * _KEPT)
-        puts = []
-        for row, value in rows:
-            run = _decode_run(row, value)
-            left = rewrite(run)
-            if left != run:
-                puts.append(Put(families.JOURNAL, row, _encode_run(left)))
-        if puts:
-            self._store.submit([Batch(tuple(puts))]).result()
+    def retime(self, undone: _Undone, /) -> None:
+        self.revise(lambda run: replace(run, changes=_retime(run.changes, undone)))
 
 
-def _key(number: int) -> bytes:
-    return _RUN + b"%020d" % number
+def _retime(changes: tuple[C, ...], undone: _Undone) -> tuple[C, ...]:
+    """Give changes that were undone their new times."""
+    return tuple(
+        replace(each, changed_ms=undone.get((each.key, each.changed_ms), each.changed_ms))
+        for each in changes
+    )
 
 
 def _encode_run(run: ConsolidationRun) -> bytes:
@@ -130,7 +165,7 @@ def _encode_run(run: ConsolidationRun) -> bytes:
     )
 
 
-def _decode_run(key: bytes, value: bytes) -> ConsolidationRun:
+def _decode_run(value: bytes, number: int) -> ConsolidationRun:
     record = codec.unpack(value, _RunRecord)
     return ConsolidationRun(
         at_ms=Millis(record.at_ms),
@@ -148,5 +183,59 @@ def _decode_run(key: bytes, value: bytes) -> ConsolidationRun:
         made=tuple(map(keys.parse_memory, record.made)),
         tiers=tuple((keys.parse_memory(key), Tier(tier)) for key, tier in record.tiers),
         reviewed=tuple((Domain(domain), Millis(at)) for domain, at in record.reviewed),
-        number=int(key[len(_RUN) :]),
+        number=number,
+    )
+
+
+def _encode_change(entry: ChangeEntry) -> bytes:
+    changes = [
+        _MadeRecord(
+            key=keys.memory(change.key),
+            before=None if change.before is None else _encode_state(change.before),
+            changed_ms=change.changed_ms,
+            before_ms=change.before_ms,
+        )
+        for change in entry.changes
+    ]
+    return codec.pack(
+        _ChangeRecord(
+            at_ms=entry.at_ms, action=entry.action.value, changes=changes, count=entry.count
+        )
+    )
+
+
+def _encode_state(state: MemoryState) -> _StateRecord:
+    return _StateRecord(
+        status=state.status.value,
+        superseded_by=state.superseded_by,
+        tags=sorted(state.tags),
+        relates_to=list(state.relates_to),
+    )
+
+
+def _decode_change(value: bytes, number: int) -> ChangeEntry:
+    record = codec.unpack(value, _ChangeRecord)
+    return ChangeEntry(
+        at_ms=Millis(record.at_ms),
+        action=ChangeAction(record.action),
+        changes=tuple(
+            MadeChange(
+                key=keys.parse_memory(change.key),
+                before=None if change.before is None else _decode_state(change.before),
+                changed_ms=Millis(change.changed_ms),
+                before_ms=Millis(change.before_ms),
+            )
+            for change in record.changes
+        ),
+        count=record.count,
+        number=number,
+    )
+
+
+def _decode_state(record: _StateRecord) -> MemoryState:
+    return MemoryState(
+        status=MemoryStatus(record.status),
+        superseded_by=record.superseded_by,
+        tags=frozenset(record.tags),
+        relates_to=tuple(record.relates_to),
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
@@ -41,6 +41,7 @@ from agent_memory.platform.store.batches import (
     Put,
     Row,
 )
+from agent_memory.platform.store.rows import iter_pages, write
 
 _NAMED = 100
 _HOMES = 10_000
@@ -164,9 +165,7 @@ class MemoryOutlines:
 
     def _scan(self, family: str) -> Iterator[Row]:
         start, end = keys.MEMORY_PREFIX, keys.end_of(keys.MEMORY_PREFIX)
-        while rows := self._store.scan(family, start, end, limit=_PAGE):
-            yield from rows
-            start = keys.after(rows[-1][0])
+        return chain.from_iterable(iter_pages(self._store, family, start, end, limit=_PAGE))
 
 
 class StoredMemories:
@@ -277,7 +276,7 @@ class StoredUses:
                 pending.result()
 
     def forget(self, key: MemoryKey, /) -> None:
-        self._store.submit([Batch((Delete(families.MEMORY_USES, keys.memory(key)),))]).result()
+        write(self._store, Delete(families.MEMORY_USES, keys.memory(key)))
         if self._outlines is not None:
             self._outlines.note_uses({key: 0})
 
@@ -308,9 +307,7 @@ class StoredNoteQueue:
         return [(Ticket(key), keys.parse_memory(codec.decode_key(value))) for key, value in rows]
 
     def mark_done(self, tickets: Sequence[Ticket], /) -> None:
-        if tickets:
-            removals = tuple(Delete(families.NOTE_QUEUE, ticket) for ticket in tickets)
-            self._store.submit([Batch(removals)]).result()
+        write(self._store, *(Delete(families.NOTE_QUEUE, ticket) for ticket in tickets))
 
 
 def _home_prefix(home: Home, daemon: str) -> bytes:

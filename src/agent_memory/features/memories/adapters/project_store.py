@@ -7,7 +7,8 @@ from agent_memory.features.memories.model.projects import Project, SyncState
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.batches import Put
+from agent_memory.platform.store.rows import write
 
 _PROJECT, _HOME, _SEEN = b"project:", b"home:", b"seen:"
 _MOST = 10_000
@@ -56,7 +57,7 @@ class StoredProjects:
             Put(families.PROJECTS, _HOME + keys.escape(home), codec.encode_key(name))
             for home in project.homes
         ]
-        self._store.submit([Batch(tuple(puts))]).result()
+        write(self._store, *puts)
 
     def get_sync_state(self, home: Home, /) -> SyncState:
         value = self._store.get(families.PROJECTS, _SEEN + keys.escape(home))
@@ -67,8 +68,7 @@ class StoredProjects:
 
     def set_sync_state(self, home: Home, state: SyncState, /) -> None:
         value = codec.pack(_SyncRecord(state=state.state, at_ms=state.at_ms))
-        put = Put(families.PROJECTS, _SEEN + keys.escape(home), value)
-        self._store.submit([Batch((put,))]).result()
+        write(self._store, Put(families.PROJECTS, _SEEN + keys.escape(home), value))
 
 
 def _decode_project(project_id: str, value: bytes) -> Project:

@@ -18,7 +18,8 @@ from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Append, Batch, Delete, Operation, Put
+from agent_memory.platform.store.batches import Append, Delete, Operation, Put
+from agent_memory.platform.store.rows import count, write
 
 _CURSOR = b"checkpoint:segment-summarizer"
 _EDITION = b"checkpoint:contents-rebuild"
@@ -104,11 +105,7 @@ class StoredToc:
         return None if value is None else toc_codec.decode_edition(value)
 
     def count_segments(self) -> int:
-        count, start, end = 0, _SEGMENT_NODES, keys.end_of(_SEGMENT_NODES)
-        while rows := self._store.scan(families.TOC_LATEST, start, end, limit=_COUNT):
-            count += len(rows)
-            start = keys.after(rows[-1][0])
-        return count
+        return count(self._store, families.TOC_LATEST, _SEGMENT_NODES, limit=_COUNT)
 
     def list_segments(
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
@@ -144,9 +141,7 @@ class StoredToc:
         return [NodeId(key[len(prefix) :].decode()) for key, _ in rows]
 
     def commit(self, change: TocChange, /) -> None:
-        operations = tuple(self._operations(change))
-        if operations:
-            self._store.submit([Batch(operations)]).result()
+        write(self._store, *self._operations(change))
 
     def remove_stale_grips(self) -> int:
         removed = 0
@@ -161,7 +156,7 @@ class StoredToc:
                 if pin is None:
                     operations.append(Delete(families.GRIPS, name))
                     removed += 1
-            self._store.submit([Batch(tuple(operations))]).result()
+            write(self._store, *operations)
 
     def find_grips(self, at: Position, /) -> list[Grip]:
         prefix = b"grip:%013d:" % at.at_ms
@@ -185,8 +180,7 @@ class StoredToc:
             Put(families.TOC_STATE, _STALE + name.encode(), codec.EMPTY)
             for name in erasure.stale_grips
         ]
-        if operations:
-            self._store.submit([Batch(tuple(operations))]).result()
+        write(self._store, *operations)
 
     def _operations(self, change: TocChange) -> Iterator[Operation]:
         for written in change.nodes:
