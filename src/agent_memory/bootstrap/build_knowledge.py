@@ -30,7 +30,9 @@ class KnowledgeFeature:
     knowledge: Knowledge
 
 
-def build_knowledge(platform: Platform, log: LogFeature, wake_ups: WakeUps) -> KnowledgeFeature:
+def build_knowledge(
+    platform: Platform, log: LogFeature, wake_ups: WakeUps, team_state: StoredUpstream
+) -> KnowledgeFeature:
     secrets, clock = platform.secrets, platform.clock
     stored = StoredKnowledge(platform.store)
     store = GuardedKnowledge(stored) if platform.settings.team.enabled else stored
@@ -44,7 +46,7 @@ def build_knowledge(platform: Platform, log: LogFeature, wake_ups: WakeUps) -> K
             secrets=secrets,
             clock=clock,
             on_change=wake_ups.on_fact_changed,
-            find_removal=StoredUpstream(platform.store).find_removal,
+            find_removal=team_state.find_removal,
         ),
         learning=Learner(
             log=log.events,

@@ -21,8 +21,9 @@ from agent_memory.features.upstream.adapters.upstream_store import (
     StoredErasures,
     StoredUpstream,
 )
-from agent_memory.features.upstream.services.erasing import WaitingHits
 from agent_memory.features.upstream.services.hit_authors import HitAuthors
+from agent_memory.features.upstream.services.waiting_hits import WaitingHits
+from agent_memory.kernel import access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ def build_recall(
     memories: MemoriesFeature,
     knowledge: KnowledgeFeature,
     index: IndexFeature,
+    team_state: StoredUpstream,
 ) -> RecallFeature:
     documents = DocumentReader(
         log=log.events, toc=toc, memories=memories.store, knowledge=knowledge.store
@@ -65,11 +67,16 @@ def build_recall(
         ),
     )
 
-    authors = HitAuthors(StoredUpstream(platform.store))
+    authors = HitAuthors(team_state)
     waiting = WaitingHits(StoredErasures(platform.store), log.events)
 
     def attribute(answer: RecallResult) -> RecallResult:
-        return authors.attribute(waiting.leave_out(answer))
+        caller = access.get_caller()
+        if caller is not None and caller.person:
+            answer = waiting.leave_out(answer)
+        # Daemons that share a store do not tell each other what they took.
+        may_have_taken = platform.sharing is not None or team_state.has_taken()
+        return authors.attribute(answer) if may_have_taken else answer
 
     recall = Recall(
         documents=documents,

@@ -21,6 +21,7 @@ from agent_memory.bootstrap.build_recall import RecallFeature
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import Settings
 from agent_memory.features.forgetting.ports import ErasureQueue
+from agent_memory.features.index.model.queries import Query, RecallResult, Search
 from agent_memory.features.memories.model.memories import to_origin_name
 from agent_memory.features.upstream.adapters.key_file import RemoteKeyFile
 from agent_memory.features.upstream.adapters.oidc_login import OidcLogin
@@ -39,7 +40,6 @@ from agent_memory.features.upstream.services.erasing import (
     Erasing,
     ForgettingEraser,
     MachineErasures,
-    WaitingHits,
 )
 from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.forwarding import Forwarding
@@ -53,6 +53,7 @@ from agent_memory.features.upstream.services.project_names import ProjectNames
 from agent_memory.features.upstream.services.receiving import Receiving
 from agent_memory.features.upstream.services.shared_projects import SharedProjects
 from agent_memory.features.upstream.services.team_search import TeamSearch
+from agent_memory.features.upstream.services.waiting_hits import WaitingHits
 from agent_memory.kernel.errors import ConfigError, StorageFailed
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class SettingsSource:
 class UpstreamFeature:
     exchange: TeamExchange
     recall: JointRecall
+    search_all: Search
     search: TeamSearch
     login: TeamLogin
     account: TeamAccount
@@ -202,6 +204,19 @@ def build_upstream(
         read_hours=lambda: settings.read().erase_hours,
         clock=platform.clock,
     )
+    joint = JointRecall(
+        local=recall.recall,
+        knowledge=knowledge.store,
+        read_settings=shared.read_settings,
+        connect=connect,
+        state=state,
+        watch=ServerWatch(),
+    )
+
+    def search_all(query: Query) -> RecallResult:
+        # Asked for each question: a server may be set up while the daemon runs.
+        return (joint if settings.read().url else recall.recall).search(query)
+
     return UpstreamFeature(
         exchange=TeamExchange(
             forwarding=forwarding,
@@ -218,14 +233,8 @@ def build_upstream(
             connect=connect,
             wake=wake_ups.on_team_news,
         ),
-        recall=JointRecall(
-            local=recall.recall,
-            knowledge=knowledge.store,
-            read_settings=shared.read_settings,
-            connect=connect,
-            state=state,
-            watch=ServerWatch(),
-        ),
+        recall=joint,
+        search_all=search_all,
         search=TeamSearch(
             recall=recall.recall,
             log=log.events,

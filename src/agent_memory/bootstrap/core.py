@@ -21,6 +21,7 @@ from agent_memory.config import Settings
 from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.ports import TocReader
+from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.hooks.answering import HookAnswerer
 from agent_memory.interfaces.observing import Observer
@@ -43,6 +44,7 @@ class Core:
     knowledge: KnowledgeFeature
     recall: RecallFeature
     injections: InjectionsFeature
+    team_state: StoredUpstream
     hooks: HandlingFeature
     bridge: Bridge
     spans: "OtelSpans | None"
@@ -82,6 +84,7 @@ def build_core(
     folders = DaemonFolders(db_path=db_path, data=data, own_files=own_files, private=tuple(private))
     platform = build_platform(settings, folders, read_only=read_only)
     wake_ups, spans = WakeUps(), build_span_exporter(settings)
+    team_state = StoredUpstream(platform.store)
     observer = Observer(None if spans is None else spans.record, platform.foreground)
 
     log = build_log(platform, wake_ups)
@@ -91,8 +94,8 @@ def build_core(
         contents = GuardedToc(toc, log.events, settings.toc.overlap_ms)
     index = build_index(platform)
     memories = build_memories(platform, log, index, wake_ups)
-    knowledge = build_knowledge(platform, log, wake_ups)
-    recall = build_recall(platform, log, contents, memories, knowledge, index)
+    knowledge = build_knowledge(platform, log, wake_ups, team_state)
+    recall = build_recall(platform, log, contents, memories, knowledge, index, team_state)
     injections = build_injections(platform, recall)
     hooks = build_handling(platform, log, memories, recall, injections)
     return Core(
@@ -106,6 +109,7 @@ def build_core(
         knowledge=knowledge,
         recall=recall,
         injections=injections,
+        team_state=team_state,
         hooks=hooks,
         bridge=Bridge(),
         spans=spans,

@@ -51,7 +51,6 @@ from agent_memory.config import LoadedSettings, Settings
 from agent_memory.features.jobs.adapters.cron import CronScheduler
 from agent_memory.features.jobs.services.following import OutboxFollower
 from agent_memory.features.jobs.services.jobs import Jobs
-from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli import completing
 from agent_memory.interfaces.cli.backend import Backend, PageLink, Serve
@@ -185,16 +184,15 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
     answers = build_answers(platform, log, toc, memories, knowledge, recall, injections)
     hooks = build_hooks(platform, log, memories, core.hooks)
     graphs = build_checkpoints(platform)
-    team_state = StoredUpstream(platform.store)
     remote = build_remote_settings(platform, source)
     forgetting = build_forgetting(
-        *(platform, log, toc, memories, knowledge, recall, injections, hooks, team_state),
+        *(platform, log, toc, memories, knowledge, recall, injections, hooks, core.team_state),
         queue=build_erasure_queue(platform, remote, log),
-        find_person=lambda memory: team_state.find_people([memory])[0],
+        find_person=lambda memory: core.team_state.find_people([memory])[0],
     )
     changes = build_streaming(log, memories)
     upstream = build_upstream(
-        *(platform, team_state, remote, log, memories, knowledge, recall, forgetting, wake_ups)
+        *(platform, core.team_state, remote, log, memories, knowledge, recall, forgetting, wake_ups)
     )
     scheduler = build_scheduler(
         *(platform, log, toc, memories, knowledge, recall, injections, forgetting, changes),

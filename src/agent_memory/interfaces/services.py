@@ -14,6 +14,7 @@ from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.features.index.model.queries import Search
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.injections.services.provenance import Provenance
 from agent_memory.features.jobs.services.jobs import Jobs
@@ -74,6 +75,7 @@ class Services:
     rebuild: Rebuild
     background_rebuild: BackgroundRebuild
     recall: Recall
+    search: Search  # here, and on the server of the team if there is one
     joint_recall: JointRecall
     exchange: TeamExchange
     team_search: TeamSearch

@@ -117,6 +117,15 @@ def test_the_client_that_was_away_longest_makes_room(state: StoredUpstream) -> N
     assert [state.get_receipt("ada", name) for name in ("c2", "c63", "new")] == [1, 1, 1]
 
 
+def test_what_was_taken_is_known_at_once_and_after_a_start(
+    store: OrderedStore, state: StoredUpstream
+) -> None:
+    assert not state.has_taken()
+    state.note_taken(Origin("ada", "laptop"), [], [memory("In the shop").key], {})
+    assert state.has_taken()
+    assert StoredUpstream(store).has_taken()
+
+
 def test_a_server_sets_tombstones_for_what_it_has_taken(state: StoredUpstream) -> None:
     state.note_taken(Origin("ada", "laptop"), [SessionId("s-1")], [], {})
     state.note_events([event("e1"), event("e2", "s-2")])

@@ -51,12 +51,6 @@ class TocBrowser(Protocol):
     ) -> Expansion: ...
 
 
-class SearchBackend(Protocol):
-    """Searches: `JointRecall`, or the same over gRPC."""
-
-    def search(self, query: Query, /) -> RecallResult: ...
-
-
 class RunningAgent(Protocol):
     """An active run: `ActiveRun`, or the same over gRPC."""
 
@@ -76,8 +70,10 @@ class AgentRunner(Protocol):
 A = TypeVar("A")
 
 
-class RemoteServices(EventReader, TocBrowser, SearchBackend, Protocol):
+class RemoteServices(EventReader, TocBrowser, Protocol):
     """A daemon over gRPC."""
+
+    def search(self, query: Query, /) -> RecallResult: ...
 
     def call(self, operation: Operation[A], request: object, /) -> A: ...
 

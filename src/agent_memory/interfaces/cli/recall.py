@@ -1,7 +1,6 @@
 """`memory recall`, `memory-daemon query search` and `memory context`."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, get_args
@@ -17,6 +16,7 @@ from agent_memory.features.index.model.queries import (
     Hit,
     Query,
     RecallResult,
+    Search,
     SearchMode,
 )
 from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
@@ -24,7 +24,6 @@ from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKENS
 from agent_memory.features.recall.services.reasoning import Conclusion
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.backend import SearchBackend
 from agent_memory.interfaces.cli.capture import get_caller, join_lists
 from agent_memory.interfaces.cli.commands import Choice, CommaList, Command, Invocation, invocation
 from agent_memory.interfaces.cli.filters import (
@@ -155,7 +154,7 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
         zone=run.zone,
     )
     if reason is None:
-        answer = run_search(services.joint_recall, query)
+        answer = run_search(services.search, query)
         hint = "" if answer.hits else _explain_nothing(run, query)
         show_answer(run, answer, query.scope.kinds, detail, hint)
         return
@@ -212,7 +211,7 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
 @invocation
 def search(run: Invocation, /, detail: str, **filters: Any) -> None:
     """Search everything that was recorded."""
-    with _open_search(run) as backend:
+    with run.open_service(lambda services: services) as backend:
         local = run.endpoint is None
         query = build_request(run, **filters).to_query(
             partial(resolve_time, run),
@@ -220,7 +219,7 @@ def search(run: Invocation, /, detail: str, **filters: Any) -> None:
             resolve_session=run.services.opening.resolve_session if local else str,
             zone=run.zone,
         )
-        answer = run_search(backend, query)
+        answer = run_search(backend.search, query)
     hint = _explain_nothing(run, query) if local and not answer.hits else ""
     show_answer(run, answer, query.scope.kinds, detail, hint)
 
@@ -266,34 +265,30 @@ def context(
     )
 
 
-def _open_search(run: Invocation) -> AbstractContextManager[SearchBackend]:
-    return run.open_service(lambda services: services.joint_recall)
-
-
-def run_search(backend: SearchBackend, query: Query) -> RecallResult:
+def run_search(search: Search, query: Query) -> RecallResult:
     """Search in as many pages as the limit takes."""
     if query.is_listing:
-        return _list_all(backend, query)
+        return _list_all(search, query)
     most = query.limit or DEFAULT_LIMIT
     hits: list[Hit] = []
     offset = query.offset
     while True:
         left = min(MAX_LIMIT, most - len(hits))
-        answer = backend.search(replace(query, limit=left, offset=offset))
+        answer = search(replace(query, limit=left, offset=offset))
         hits += answer.hits
         if answer.next is None or len(hits) >= most:
             return replace(answer, hits=tuple(hits))
         offset = answer.next
 
 
-def _list_all(backend: SearchBackend, query: Query) -> RecallResult:
+def _list_all(search: Search, query: Query) -> RecallResult:
     """List everything in scope.
 
     Each page starts at the time of the last hit, so that the daemon need not skip all earlier hits.
     """
     skipped = query.offset
     most = min(skipped + (query.limit or MOST_LISTED), MOST_LISTED)
-    first = answer = backend.search(replace(query, limit=min(MAX_LIMIT, most), offset=0))
+    first = answer = search(replace(query, limit=min(MAX_LIMIT, most), offset=0))
     hits = list(answer.hits)
     while answer.next is not None and answer.hits and len(hits) < most:
         last = hits[-1].document.at_ms
@@ -303,7 +298,7 @@ def _list_all(backend: SearchBackend, query: Query) -> RecallResult:
             offset=sum(hit.document.at_ms == last for hit in hits),
             scope=replace(query.scope, until=last),
         )
-        answer = backend.search(page)
+        answer = search(page)
         hits += answer.hits
     warning = first.warning
     if answer.next is not None and not query.limit:

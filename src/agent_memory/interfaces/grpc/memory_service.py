@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from agent_memory.features.index.model.queries import Search
 from agent_memory.features.log.services.ingest import Recording
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.recall.services.opening import Opening
+from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.services.contents import Contents
-from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.interfaces.grpc import handlers, operations
@@ -34,7 +35,8 @@ class MemoryService:
     recording: EventRecording
     timeline: Timeline
     contents: Contents
-    recall: JointRecall
+    recall: Recall
+    search_all: Search
     opening: Opening
     operations: Iterable[Operation[Any]]
     calls: OperationCalls
@@ -144,9 +146,9 @@ class MemoryService:
     async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
         def answer() -> pb.SearchResponse:
             query = parse_request(request).to_query(
-                self.recall.local.resolve_time, resolve_session=self.opening.resolve_session
+                self.recall.resolve_time, resolve_session=self.opening.resolve_session
             )
-            return answer_to_proto(self.recall.search(query))
+            return answer_to_proto(self.search_all(query))
 
         return await self.bridge.run(answer)
 

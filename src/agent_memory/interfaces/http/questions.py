@@ -108,7 +108,7 @@ def _to_query(request: SearchRequest, services: Services) -> Query:
 
 
 def run_recall(request: RecallRequest, services: Services) -> StreamedRecall:
-    answer = services.joint_recall.search(request.to_query(services))
+    answer = services.search(request.to_query(services))
     result = answer_json(answer, request.detail)
     hits = result.pop("results")
     count = len(hits)

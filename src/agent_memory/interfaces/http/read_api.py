@@ -267,7 +267,7 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
     )
     async def search(parameters: Annotated[SearchParameters, Query()]) -> Response:
         query = parameters.to_query(services)
-        answer = await run(lambda: services.joint_recall.search(query))
+        answer = await run(lambda: services.search(query))
         return answers.render_json(answer_json(answer, parameters.detail))
 
     @routes.get(

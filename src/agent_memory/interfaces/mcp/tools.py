@@ -131,7 +131,7 @@ def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> A
         request.resolve_domain,
         resolve_session=request.services.opening.resolve_session,
     )
-    answer = request.services.joint_recall.search(query)
+    answer = request.services.search(query)
     rows = [render_hit(hit, tool_input.detail) for hit in answer.hits]
     result: dict[str, Any] = {
         "notice": build_notice(answer.hits),

@@ -1,6 +1,6 @@
 """Queries and results of recall."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from enum import StrEnum
@@ -234,3 +234,6 @@ class RecallResult:
     next: int | None = None  # the offset of the next page
     warning: str | None = None
     certain: bool = True  # False: no hit reaches CERTAIN_SCORE; a listing is always certain
+
+
+Search = Callable[[Query], RecallResult]

@@ -41,6 +41,7 @@ from agent_memory.features.upstream.ports import (
     HeldConversation,
     Origin,
 )
+from agent_memory.kernel.futures import once
 from agent_memory.kernel.ids import PROJECT, EventId, KnowledgeId, MemoryKey, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
@@ -171,6 +172,8 @@ class StoredUpstream:
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
+        self._has_taken = False  # since the start
+        self._had_taken = once(self._find_taken)
 
     def load(self) -> SyncProgress:
         value = self._store.get(_FAMILY, _PROGRESS)
@@ -385,6 +388,7 @@ class StoredUpstream:
         facts: Mapping[KnowledgeId, FactNote],
         /,
     ) -> None:
+        self._has_taken = True
         names = [
             *(_IN_SESSION + keys.escape(name) for name in sessions),
             *(_IN_MEMORY + keys.memory(key) for key in memories),
@@ -403,6 +407,14 @@ class StoredUpstream:
             batches.append(Batch((Put(_FAMILY, _IN_FACT + name.encode(), codec.pack(record)),)))
         if batches:
             self._store.submit(batches).result()
+
+    def has_taken(self) -> bool:
+        """Tell whether this process, or one that ended, has taken anything. Most never do."""
+        return self._has_taken or self._had_taken()
+
+    def _find_taken(self) -> bool:
+        prefixes = (_IN_MEMORY, _IN_FACT)
+        return any(self._store.scan(_FAMILY, p, keys.end_of(p), limit=1) for p in prefixes)
 
     def get_memory_origins(self, memory_keys: Sequence[MemoryKey], /) -> list[Origin | None]:
         return self._get_origins([_IN_MEMORY + keys.memory(key) for key in memory_keys])

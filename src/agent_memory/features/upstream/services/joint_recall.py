@@ -82,16 +82,16 @@ class JointRecall:
     state: ExchangeState
     watch: ServerWatch
 
-    def search(self, query: Query, *, counted: bool = True) -> RecallResult:
+    def search(self, query: Query) -> RecallResult:
         """Return the hits of both, best first. What this machine has is not shown twice."""
         settings = self.read_settings()
         end = query.offset + min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         if not _is_shared(settings, query) or end > MAX_LIMIT:
-            return self.local.search(query, counted=counted)
+            return self.local.search(query)
         began = self.watch.monotonic()
         wide = replace(query, offset=0, limit=end)
         future = self.watch.ask(lambda: self.connect(settings).search(wide, settings.scope))
-        own = self.local.search(wide, counted=counted)
+        own = self.local.search(wide)
         if future is None:
             team, warning = None, f"{settings.name} is away: only this machine was searched"
         else:

@@ -26,8 +26,8 @@ from agent_memory.features.upstream.model import names
 from agent_memory.features.upstream.model.records import MACHINE, TeamRecord
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import Origin, TakenRecords
-from agent_memory.features.upstream.services.erasing import WaitingHits
 from agent_memory.features.upstream.services.receiving import Sender
+from agent_memory.features.upstream.services.waiting_hits import WaitingHits
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import USER, EventId, KnowledgeId, Position
 
