@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import asdict
 
 from agent_memory.features.access.model.audit import AuditEntry
 from agent_memory.kernel.ids import Millis
@@ -12,7 +13,7 @@ from agent_memory.platform.store.rows import NumberedEntries
 
 
 class _AuditRecord(msgspec.Struct, array_like=True, frozen=True):
-    at_ms: int
+    at_ms: Millis
     person: str
     key: str
     interface: str
@@ -35,6 +36,4 @@ def _encode(entry: AuditEntry) -> bytes:
 
 
 def _decode(value: bytes, number: int) -> AuditEntry:
-    record = codec.unpack(value, _AuditRecord)
-    fields = {**msgspec.structs.asdict(record), "at_ms": Millis(record.at_ms)}
-    return AuditEntry(**fields, number=number)
+    return AuditEntry(**asdict(codec.unpack(value, _AuditRecord)), number=number)

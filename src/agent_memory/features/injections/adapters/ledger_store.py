@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 import msgspec
+from msgspec.structs import asdict
 
 from agent_memory.features.injections.model.injections import LedgerEntry
 from agent_memory.kernel.errors import StorageFailed
@@ -17,9 +18,9 @@ from agent_memory.platform.store.rows import NumberedEntries
 
 
 class _EntryRecord(msgspec.Struct, array_like=True, frozen=True):
-    at_ms: int
-    session_id: str
-    event_id: str
+    at_ms: Millis
+    session_id: SessionId
+    event_id: EventId
     agent: str
     project: str
     hook: str
@@ -63,15 +64,4 @@ def _encode(entry: LedgerEntry) -> bytes:
 
 
 def _decode(value: bytes, number: int) -> LedgerEntry:
-    record = codec.unpack(value, _EntryRecord)
-    return LedgerEntry(
-        at_ms=Millis(record.at_ms),
-        session_id=SessionId(record.session_id),
-        event_id=EventId(record.event_id),
-        agent=record.agent,
-        project=record.project,
-        hook=record.hook,
-        items=record.items,
-        tokens=record.tokens,
-        number=number,
-    )
+    return LedgerEntry(**asdict(codec.unpack(value, _EntryRecord)), number=number)

@@ -1,6 +1,9 @@
 """The stored layout of nodes, grips, segments and the edition."""
 
+from typing import Any
+
 import msgspec
+from msgspec.structs import asdict
 
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.editions import EditionRecord, RebuildProgress
@@ -11,10 +14,12 @@ from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.store import codec
 
+_KINDS = {kind.value: kind for kind in HighlightKind}
+
 
 class _StoredBullet(msgspec.Struct, array_like=True, frozen=True):
     text: str
-    grip_ids: list[str]
+    grip_ids: tuple[GripId, ...]
     weight: float
     kind: int = 0
     reported: bool = False
@@ -23,10 +28,10 @@ class _StoredBullet(msgspec.Struct, array_like=True, frozen=True):
 
 class _Highlight(msgspec.Struct, array_like=True, frozen=True):
     text: str
-    grip_ids: list[str]
+    grip_ids: tuple[str, ...]
     weight: float
     kind: int
-    at_ms: int
+    at_ms: Millis
     session: str
     project: str
     reported: bool
@@ -39,7 +44,7 @@ class _Work(msgspec.Struct, array_like=True, frozen=True):
     prompts: int = 0
     commits: int = 0
     seconds: int = 0
-    files: list[str] = []
+    files: tuple[str, ...] = ()
     finished: int = 0
     decided: int = 0
 
@@ -50,12 +55,12 @@ class _Node(msgspec.Struct, array_like=True, frozen=True):
     title: str
     summary: str
     bullets: list[_StoredBullet]
-    keywords: list[str]
-    child_ids: list[str]
-    start_ms: int
-    end_ms: int
+    keywords: tuple[str, ...]
+    child_ids: tuple[NodeId, ...]
+    start_ms: Millis
+    end_ms: Millis
     version: int
-    created_ms: int
+    created_ms: Millis
     session: str = ""
     project: str = ""
     highlights: list[_Highlight] = []
@@ -82,7 +87,7 @@ class _Segment(msgspec.Struct, array_like=True, frozen=True):
 class _Rebuild(msgspec.Struct, array_like=True, frozen=True):
     edition: int
     total: int
-    reached: str | None
+    reached: NodeId | None
     done: int
     written: int
     spent_ms: int
@@ -99,81 +104,23 @@ class _Pointer(msgspec.Struct, array_like=True, frozen=True):
 
 
 def encode_node(node: TocNode) -> bytes:
-    return codec.pack(
-        _Node(
-            node.title,
-            node.summary,
-            [
-                msgspec.convert(bullet, _StoredBullet, from_attributes=True)
-                for bullet in node.bullets
-            ],
-            list(node.keywords),
-            list(node.child_ids),
-            node.start_ms,
-            node.end_ms,
-            node.version,
-            node.created_ms,
-            node.session,
-            node.project,
-            [
-                msgspec.convert(highlight, _Highlight, from_attributes=True)
-                for highlight in node.highlights
-            ],
-            msgspec.convert(node.work, _Work, from_attributes=True),
-        )
-    )
+    return codec.pack(msgspec.convert(node, _Node, from_attributes=True))
 
 
 def decode_node(node_id: NodeId, value: bytes) -> TocNode:
     record = codec.unpack(value, _Node)
-    return TocNode(
-        node_id=node_id,
-        level=periods.parse_level(node_id),
-        title=record.title,
-        summary=record.summary,
-        bullets=tuple(
-            Bullet(
-                text=bullet.text,
-                grip_ids=tuple(GripId(grip) for grip in bullet.grip_ids),
-                weight=bullet.weight,
-                kind=_decode_kind(bullet.kind),
-                reported=bullet.reported,
-                corrects=bullet.corrects,
-            )
-            for bullet in record.bullets
-        ),
-        keywords=tuple(record.keywords),
-        child_ids=tuple(NodeId(child) for child in record.child_ids),
-        start_ms=Millis(record.start_ms),
-        end_ms=Millis(record.end_ms),
-        version=record.version,
-        created_ms=Millis(record.created_ms),
-        session=record.session,
-        project=record.project,
-        highlights=tuple(
-            Highlight(
-                text=highlight.text,
-                grip_ids=tuple(highlight.grip_ids),
-                weight=highlight.weight,
-                kind=_decode_kind(highlight.kind),
-                at_ms=Millis(highlight.at_ms),
-                session=highlight.session,
-                project=highlight.project,
-                reported=highlight.reported,
-                corrects=highlight.corrects,
-            )
-            for highlight in record.highlights
-        ),
-        work=Work(**{**msgspec.structs.asdict(record.work), "files": tuple(record.work.files)}),
-    )
+    fields = asdict(record)
+    fields["bullets"] = tuple([Bullet(**_read_fields(each)) for each in record.bullets])
+    fields["highlights"] = tuple([Highlight(**_read_fields(each)) for each in record.highlights])
+    fields["work"] = Work(**asdict(record.work))
+    return TocNode(node_id=node_id, level=periods.parse_level(node_id), **fields)
 
 
-def _decode_kind(number: int) -> HighlightKind:
-    """Return the kind; one that a newer version knows is a note to us."""
-    try:
-        return HighlightKind(number)
-    except ValueError:
-        return HighlightKind.NOTE
+def _read_fields(record: _StoredBullet | _Highlight) -> dict[str, Any]:
+    """Return the fields of a record. A kind that only a newer version knows is a note to us."""
+    fields = asdict(record)
+    fields["kind"] = _KINDS.get(record.kind, HighlightKind.NOTE)
+    return fields
 
 
 def encode_grip(grip: Grip) -> bytes:
@@ -182,7 +129,7 @@ def encode_grip(grip: Grip) -> bytes:
 
 def decode_grip(grip_id: str, value: bytes) -> Grip:
     record = codec.unpack(value, _Grip)
-    return Grip(grip_id=GripId(grip_id), **msgspec.structs.asdict(record))
+    return Grip(grip_id=GripId(grip_id), **asdict(record))
 
 
 def encode_segment(segment: Segment) -> bytes:
@@ -210,20 +157,8 @@ def encode_edition(record: EditionRecord) -> bytes:
 
 def decode_edition(value: bytes) -> EditionRecord:
     record = codec.unpack(value, _Edition)
-    progress = record.rebuild
-    return EditionRecord(
-        edition=record.edition,
-        rebuild=None
-        if progress is None
-        else RebuildProgress(
-            edition=progress.edition,
-            total=progress.total,
-            reached=None if progress.reached is None else NodeId(progress.reached),
-            done=progress.done,
-            written=progress.written,
-            spent_ms=progress.spent_ms,
-        ),
-    )
+    progress = None if record.rebuild is None else RebuildProgress(**asdict(record.rebuild))
+    return EditionRecord(edition=record.edition, rebuild=progress)
 
 
 def encode_pointer(version: int, kept: bool) -> bytes:
