@@ -7,6 +7,7 @@ that start a daemon by a command, and commands by the launcher, as users do.
 
 import atexit
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -21,7 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from agent_memory.bootstrap import build_server_store
+from agent_memory.bootstrap import build_secrets, build_server_store
+from agent_memory.config import SecuritySettings
 from agent_memory.daemon import daemon, doctor, serving, standalone
 from agent_memory.interfaces.cli import completing, remote
 from agent_memory.interfaces.cli.programs import PROGRAMS
@@ -153,6 +155,10 @@ class ForkServer:
 def main() -> None:
     """Answer requests, one per line: fork a process, or return the exit code of one."""
     completing.attach_sources(PROGRAMS)  # which loads every command
+    # Compile the secret patterns, which all filters of a process share.
+    build_secrets.build_log_cleaner(SecuritySettings())("password: hunter2")
+    gc.collect()
+    gc.freeze()  # or the first collection of a child copies the pages of all objects
     living: set[int] = set()
     for line in sys.stdin.buffer:
         request = json.loads(line)

@@ -25,12 +25,14 @@ from tests.installed_product import (
     copy_sources,
     get_offline_environ,
     get_product,
+    load_once,
 )
 from tests.markdown_pages import Mark, Step, read_steps
 from tests.transcript_files import Claude, text, write
 
 SECONDS = 90.0
 PROJECT = "my-app"
+PIPX_PYTHON = ".local/share/pipx/venvs/agent-memory/bin/python"
 SESSION = "7c1f21c8-5f0e-4d5a-9a53-0d2a9a1f5a11"
 NEXT_SESSION = "b2f9013c-6c3e-4f0e-8d3e-2a4f5a7b1c0d"
 STATEMENT = "We decided to use PostgreSQL for the orders because of JSONB"
@@ -94,7 +96,6 @@ class ReaderHome(Home):
     def _choose_programs(self, words: str) -> Path:
         """Return the folder of programs that the reader of a page has before they begin."""
         if "pipx install" in words:
-            self.environ["UV_COMPILE_BYTECODE"] = "1"  # as pip does
             folder = self.folder / "tools"
             folder.mkdir()
             for name in ("pipx", "uv"):
@@ -281,6 +282,8 @@ class Reader:
             raise PageFailed(step, f"does not print `{missing}`", interpreter.output)
         if not step.is_python and "memory import --from" in code:
             self._home.finish_contents()
+        if "pipx install" in code:
+            load_once(self._home.folder / PIPX_PYTHON)
 
     def _start_python(self) -> Interpreter:
         if self._python is None:

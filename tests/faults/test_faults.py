@@ -66,7 +66,7 @@ def test_after_a_power_cut_everything_acknowledged_is_there(scene: Scene) -> Non
     [
         Fault("fdatasync", 3, "KILL"),
         Fault("fdatasync", 4, "EIO"),
-        Fault("rename", 1, "EIO"),
+        pytest.param(Fault("rename", 1, "EIO"), marks=pytest.mark.soak),
     ],
     ids=str,
 )

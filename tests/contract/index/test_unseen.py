@@ -243,7 +243,15 @@ def store(request: pytest.FixtureRequest) -> OpenStore:
 
 
 @pytest.mark.parametrize("caller", [ADA, EVE], ids=lambda caller: caller.person)
-@pytest.mark.parametrize(("name", "seed"), [*(("rocks", n) for n in range(3)), ("postgres", 1)])
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("rocks", 0),
+        ("rocks", 1),
+        pytest.param("rocks", 2, marks=pytest.mark.soak),
+        pytest.param("postgres", 1, marks=pytest.mark.soak),
+    ],
+)
 def test_answers_are_equal_in_every_state(
     tmp_path: Path, caller: Principal, name: str, seed: int
 ) -> None:

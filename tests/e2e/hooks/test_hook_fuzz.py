@@ -29,10 +29,10 @@ from tests.hook_inputs import SAMPLES, encode_input
 from tests.hook_mutations import HOOKS, mutate
 
 MUTATIONS = 2_000
-SOME = 400  # of them, where there is no time for all
+SOME = 120  # of them, where there is no time for all
 SPAWNED = range(660, 710)  # of them; one is large
-FEW = 10  # of these, to each hook, where there is no time for all
-SPOOLED = range(100)
+FEW = 5  # of these, to each hook, where there is no time for all
+SPOOLED = 100
 AT_ONCE = 8
 LAUNCHERS = 4
 MAX_CONTEXT_CHARS = 10_000
@@ -90,9 +90,12 @@ def test_nesting_is_answered_right_up_to_where_it_cannot_be_read(
     assert refused, "all could be read: nothing was tried that is too deep"
 
 
+@pytest.mark.parametrize("count", [SPOOLED // 4, pytest.param(SPOOLED, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("hook", HOOKS)
-def test_mutations_left_in_the_spool_are_drained_to_the_last(hook: str, server: "Server") -> None:
-    server.spool_all(Case.of(hook, number) for number in SPOOLED)
+def test_mutations_left_in_the_spool_are_drained_to_the_last(
+    hook: str, count: int, server: "Server"
+) -> None:
+    server.spool_all(Case.of(hook, number) for number in range(count))
 
 
 @pytest.mark.parametrize("count", [FEW, pytest.param(len(SPAWNED), marks=pytest.mark.soak)])

@@ -114,6 +114,7 @@ def test_the_sdist_has_the_sources_and_nothing_that_is_made_of_them(packages: Pa
     assert [name for name in names if made.search(name)] == []
 
 
+@pytest.mark.soak  # uv installs the same wheel, pipx and pip those of the docs
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_pip_installs_it(kind: str, packages: Packages, tmp_path: Path, home: Home) -> None:
     programs = create_environment(tmp_path / "venv")
@@ -162,6 +163,7 @@ def test_pipx_installs_it_and_removes_it(
     assert [*programs.iterdir()] == []
 
 
+@pytest.mark.soak  # without another schema, the versions only differ in their names
 def test_versions_with_the_same_schema_read_each_others_data(tmp_path: Path, home: Home) -> None:
     older, newer = build_version(tmp_path, OLDER), get_product().packages.wheel
     programs = copy_environment(get_product().programs, tmp_path / "venv")

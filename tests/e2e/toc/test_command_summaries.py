@@ -50,8 +50,8 @@ with open(sys.argv[1], "a") as notes:
     notes.write(json.dumps([os.getcwd(), os.nice(0)]) + "\\n")
 print("```json\\n" + json.dumps(answer) + "\\n```")
 """
-# All agents at once: each calls the hook that `memory install` gave it with every event that it
-# has; with "reduced", without the variable that marks our own run.
+# All agents at once: at its first question, each calls the hook that `memory install` gave it with
+# every event that it has; with "reduced", without the variable that marks our own run.
 OURS = replace(build_installing().launcher, options=("--home", "HOME"))
 HOOKS = {agent: OURS.hook_words(agent) for agent in Agent}
 CALLS = [
@@ -65,7 +65,8 @@ import subprocess
 environ = dict(os.environ)
 if "reduced" in sys.argv: del environ["MEMORY_HOOKS__ENABLED"]
 hooks = json.loads({json.dumps(HOOKS)!r})
-for agent, call in json.loads({json.dumps(CALLS)!r}):
+calls = json.loads({json.dumps(CALLS)!r})
+for agent, call in [] if os.path.exists(sys.argv[1]) else calls:
     data = call.replace("FOLDER", os.getcwd()).encode()
     words = [environ["HOME"] if word == "HOME" else word for word in hooks[agent]]
     subprocess.run(words, input=data, env=environ, capture_output=True, check=True)
