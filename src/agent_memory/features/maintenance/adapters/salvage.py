@@ -33,10 +33,10 @@ from agent_memory.platform.store.batches import (
     DeleteRange,
     Operation,
     Put,
-    Row,
 )
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import Gap, RocksEngine
+from agent_memory.platform.store.rows import iter_pages
 
 _PAGE = 1_000
 _TIME = re.compile(rb"(?:evt|ses:[^:]*|grip):(\d{13})")
@@ -225,7 +225,7 @@ def _reconcile(path: Path, *, contents_too: bool) -> list[Millis]:
         if contents_too:
             cleared = tuple(DeleteRange(family, b"", keys.LAST) for family in _CONTENTS)
             store.submit([Batch(cleared)]).result()
-            for page in _pages(store, families.EVENTS):
+            for page in iter_pages(store, families.EVENTS, b"", keys.LAST, limit=_PAGE):
                 store.submit([_build_outbox_entry(key) for key, _ in page]).result()
     return lost
 
@@ -234,7 +234,7 @@ def _drop_lost_events(store: CommittedStore) -> list[Millis]:
     """Drop events whose session entry exists and whose record is lost. Their ids are freed, so
     that an import can bring them back. A forgotten event has no session entry."""
     lost: list[Millis] = []
-    for page in _pages(store, families.SESSION_EVENTS):
+    for page in iter_pages(store, families.SESSION_EVENTS, b"", keys.LAST, limit=_PAGE):
         entries = [(key, keys.parse_position(key)) for key, _ in page]
         events = [keys.event(at.at_ms, at.event_id) for _, at in entries]
         rows = store.get_many(families.EVENTS, events)
@@ -251,7 +251,7 @@ def _drop_lost_events(store: CommittedStore) -> list[Millis]:
 
 def _restore_event_ids(store: CommittedStore) -> None:
     """Restore the id and the session entry of every event."""
-    for page in _pages(store, families.EVENTS):
+    for page in iter_pages(store, families.EVENTS, b"", keys.LAST, limit=_PAGE):
         batch: list[Operation] = []
         for key, value in page:
             at = keys.parse_position(key)
@@ -267,7 +267,7 @@ def _restore_counters(store: CommittedStore) -> None:
     """Make sure that no sequence number is used twice, also where the last one is unknown."""
     for family in _NUMBERED:
         last: dict[bytes, int] = {}
-        for page in _pages(store, family):
+        for page in iter_pages(store, family, b"", keys.LAST, limit=_PAGE):
             for key, _ in page:
                 if key[-_DIGITS:].isdigit():
                     last[key[:-_DIGITS]] = int(key[-_DIGITS:])
@@ -304,13 +304,6 @@ def _is_in_contents(gaps: tuple[Gap, ...]) -> bool:
 
 def _files(path: Path) -> list[Path]:
     return [each for each in path.iterdir() if each.is_file() and each.name != "LOCK"]
-
-
-def _pages(store: CommittedStore, family: str) -> Iterator[list[Row]]:
-    start = b""
-    while rows := store.scan(family, start, keys.LAST, limit=_PAGE):
-        yield rows
-        start = keys.after(rows[-1][0])
 
 
 @contextmanager
