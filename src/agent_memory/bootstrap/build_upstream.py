@@ -24,7 +24,7 @@ from agent_memory.features.forgetting.ports import ErasureQueue
 from agent_memory.features.index.model.queries import Query, RecallResult, Search
 from agent_memory.features.memories.model.memories import to_origin_name
 from agent_memory.features.upstream.adapters.key_file import RemoteKeyFile
-from agent_memory.features.upstream.adapters.oidc_login import OidcLogin
+from agent_memory.features.upstream.adapters.oidc_login import start_login
 from agent_memory.features.upstream.adapters.upstream_store import (
     StoredErasures,
     StoredUpstream,
@@ -245,7 +245,7 @@ def build_upstream(
         ),
         login=TeamLogin(
             connect=lambda remote: closing(_open_server(remote)),
-            provider=OidcLogin(),
+            start=start_login,
             keys=RemoteKeyFile(platform.folders.data / KEY_FILE),
             back_off=back_off,
             machine=machine,

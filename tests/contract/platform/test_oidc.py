@@ -11,7 +11,7 @@ import jwt
 import pytest
 
 from agent_memory.features.access.model.token_claims import ClaimRules, parse_roles
-from agent_memory.features.upstream.adapters.oidc_login import OidcLogin
+from agent_memory.features.upstream.adapters.oidc_login import start_login
 from agent_memory.features.upstream.model.records import LoginMethod
 from agent_memory.kernel.access import Principal, Role
 from agent_memory.kernel.errors import ConfigError, RemoteUnavailable, Unauthorized
@@ -197,8 +197,7 @@ class TestDeviceFlow:
         self, issuer: IssuerProcess, check: Checking
     ) -> None:
         method = LoginMethod(issuer=issuer.url, client_id=CLIENT, audience="")
-        logins = OidcLogin()
-        pending = [logins.start(method), logins.start(method)]
+        pending = [start_login(method), start_login(method)]
         issuer.steer("approve", {"sub": "ada"})
         for each in pending:
             assert each.page == f"{issuer.url}/activate?code=1"

@@ -85,7 +85,6 @@ OPEN: Mapping[str, str] = {
     "upstream.HeldConversations": MACHINE,
     "upstream.AgreedNames": MACHINE,
     "upstream.NamedProjects": "names of projects, and which repository has each: no records",
-    "upstream.LoginProvider": MACHINE,
     "upstream.ExchangeState": MACHINE,
     "upstream.SentLedger": MACHINE,
     "upstream.RemoteKeys": MACHINE,

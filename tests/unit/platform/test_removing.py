@@ -28,7 +28,7 @@ SINGLE_USERS = {
     "features/index/adapters/index_folder.py": "a file in place of the folder of indexes",
     "features/index/adapters/lexical.py": "names beside the index",
     "features/index/adapters/vectors.py": "files of a generation of vectors",
-    "features/memories/adapters/git/mending.py": "an empty ref that git cannot overwrite",
+    "features/memories/adapters/git/ref_repair.py": "an empty ref that git cannot overwrite",
     "features/memories/adapters/git/own.py": "the draft of our own repository",
     "features/memories/adapters/git/pruning.py": "our refs, their logs and objects",
     "features/memories/adapters/git/refs.py": "our lock on a ref",

@@ -108,12 +108,9 @@ class PendingLogin(NamedTuple):
     wait_for_token: Callable[[Callable[[float], object]], str]
 
 
-class LoginProvider(Protocol):
-    """The issuer of a team, which people log in to."""
-
-    def start(self, method: LoginMethod, /) -> PendingLogin:
-        """Begin a login. Raises RemoteUnavailable, ConfigError and FeatureUnavailable."""
-        ...
+StartLogin = Callable[[LoginMethod], PendingLogin]
+"""Begin a login with the issuer of a team. Raises RemoteUnavailable, ConfigError and
+FeatureUnavailable."""
 
 
 class ForgottenItem(NamedTuple):

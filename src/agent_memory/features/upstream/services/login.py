@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import LoginMethod
 from agent_memory.features.upstream.ports import (
-    LoginProvider,
     LoginServer,
     PendingLogin,
     RemoteKeys,
+    StartLogin,
 )
 from agent_memory.features.upstream.services.back_off import BackOff
 
@@ -22,7 +22,7 @@ from agent_memory.features.upstream.services.back_off import BackOff
 @dataclass(frozen=True, slots=True)
 class TeamLogin:
     connect: Callable[[RemoteSettings], AbstractContextManager[LoginServer]]
-    provider: LoginProvider
+    start: StartLogin
     keys: RemoteKeys
     back_off: BackOff
     machine: str
@@ -34,7 +34,7 @@ class TeamLogin:
 
     def begin(self, method: LoginMethod) -> PendingLogin:
         """Ask the issuer for a code that a person enters in a browser."""
-        return self.provider.start(method)
+        return self.start(method)
 
     def finish(
         self, settings: RemoteSettings, pending: PendingLogin, wait: Callable[[float], object]

@@ -12,11 +12,11 @@ from pygit2.enums import FileMode
 
 from agent_memory.features.memories.adapters.git import (
     commits,
-    mending,
     opening,
     pruning,
     reading,
     records,
+    ref_repair,
     refs,
     syncing,
     trees,
@@ -167,12 +167,12 @@ class GitNotebook:
             moved = self._torn.move(self._torn.find())
             if moved:
                 log.warning("notes.torn_objects_set_aside", home=self._home, objects=moved[:20])
-            damaged = mending.find_damaged(repository, self._torn)
+            damaged = ref_repair.find_damaged(repository, self._torn)
             return len(moved) + sum(self._repair(repository, name) for name in damaged)
 
     def _repair(self, repository: pygit2.Repository, name: str) -> bool:
-        commit = mending.find_last_whole(repository, name, self._torn)
-        mending.reset_ref(repository, name, commit)
+        commit = ref_repair.find_last_whole(repository, name, self._torn)
+        ref_repair.reset_ref(repository, name, commit)
         self._modes.fix_ref(name)
         if commit:
             self._modes.fix_objects([commit])

@@ -24,8 +24,8 @@ log = structlog.get_logger()
 
 
 def make(path: Path, torn: TornObjects) -> None:
-    """Make or mend a repository at `path`, whole or not at all. Git syncs objects and refs to disk,
-    but not the files of a new repository."""
+    """Make or repair a repository at `path`, whole or not at all. Git syncs objects and refs to
+    disk, but not the files of a new repository."""
     if not path.exists():
         durable.make_folder(path.parent)
         draft = _make_draft(path)
@@ -33,7 +33,7 @@ def make(path: Path, torn: TornObjects) -> None:
         durable.sync_folder(path.parent)
     elif not _is_sound(path):
         log.warning("notes.repository_mended", path=str(path))
-        _mend(path, torn)
+        _repair(path, torn)
 
 
 def _make_draft(path: Path) -> Path:
@@ -73,7 +73,7 @@ def _is_sound(path: Path) -> bool:
         return False
 
 
-def _mend(path: Path, torn: TornObjects) -> None:
+def _repair(path: Path, torn: TornObjects) -> None:
     """Replace damaged files by those of a new repository; objects and notes stay."""
     draft = _make_draft(path)
     for name in _SKELETON:

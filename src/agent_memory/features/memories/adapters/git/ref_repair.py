@@ -1,11 +1,11 @@
-"""Mending: repair notes refs that a crash left without their objects.
+"""Repair notes refs that a crash left without their objects.
 
 A power cut may lose objects that a ref already names, or leave a ref as an empty file. Neither git
 nor libgit2 can read such notes. The reflog has the earlier values of the ref, and the store has
 every memory.
 
-Mending removes files, and a repository may come from anybody: nothing is mended or removed through
-a link.
+A repair removes files, and a repository may come from anybody: nothing is repaired or removed
+through a link.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ def find_last_whole(repository: pygit2.Repository, name: str, torn: TornObjects)
 def reset_ref(repository: pygit2.Repository, name: str, commit: str) -> None:
     """Point the ref at this commit, or remove it."""
     if _is_behind_link(repository, name):
-        raise GitFailed(f"{name} in {repository.path} is behind a link and is not mended")
+        raise GitFailed(f"{name} in {repository.path} is behind a link and is not repaired")
     with contextlib.suppress(FileNotFoundError):
         (opening.common_folder(repository) / name).unlink()  # git does not overwrite an empty file
     if commit:
