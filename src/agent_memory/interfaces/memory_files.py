@@ -9,13 +9,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import yaml
 
-from agent_memory.features.memories.model import memories, memory_fields, name_changes
+from agent_memory.features.memories.model import memories, memory_fields, name_changes, record_times
 from agent_memory.features.memories.model.memories import (
     MAX_SUMMARY_CHARS,
     Draft,
@@ -40,8 +39,6 @@ _SUFFIXES = {
     ".md": "markdown",
     ".markdown": "markdown",
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 _FIRST_MILLIS = 100_000_000_000  # smaller numbers are seconds: as seconds, this is the year 5138
 _DIGITS = re.compile(r"[0-9]{1,16}(?:\.[0-9]{1,9})?")
 _NUMBER = re.compile(r"[0-9]{9,16}(?:\.[0-9]{1,9})?")  # fewer digits may be a date: 20260331
@@ -330,8 +327,7 @@ def _parse_moment(name: str, value: Any) -> Millis:
     # git writes a blank before the offset.
     written = re.sub(r"\s+(?=[+-]|Z$)", "", value.strip()) if len(value) < 60 else ""
     try:
-        at = datetime.fromisoformat(written)
-        return Millis(((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)
+        return record_times.parse_time(written)
     except (ValueError, OverflowError):
         raise InvalidInput(
             f"{name} is {_describe_value(value)}; write it as 2026-03-31T10:00:00Z or in Unix"

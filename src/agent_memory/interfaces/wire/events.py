@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from agent_memory.features.log.model import events
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
 from agent_memory.features.log.services.ingest import Refusal
 from agent_memory.interfaces.wire.tokens import format_token
@@ -65,15 +66,9 @@ def _unknown_number(
 
 
 def event_to_proto(event: Event) -> pb.Event:
-    return pb.Event(
-        event_id=event.event_id,
-        session_id=event.session_id,
-        timestamp_ms=event.at_ms,
-        event_type=int(event.type),  # type: ignore[arg-type]  # enums are plain numbers on the wire
-        role=int(event.role),  # type: ignore[arg-type]
-        text=event.text,
-        metadata=event.metadata,
-    )
+    # Enums are plain numbers on the wire.
+    numbers = {"event_type": int(event.type), "role": int(event.role)}
+    return pb.Event(**events.to_fields(event) | numbers)
 
 
 def page_to_proto(page: EventPage) -> pb.GetEventsResponse:
@@ -99,15 +94,7 @@ def outcomes_to_proto(
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    return {
-        "event_id": event.event_id,
-        "session_id": event.session_id,
-        "timestamp_ms": event.at_ms,
-        "event_type": event.type.name.lower(),
-        "role": event.role.name.lower(),
-        "text": event.text,
-        "metadata": dict(event.metadata),
-    }
+    return events.to_fields(event)
 
 
 def session_page_json(page: EventPage) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from agent_memory.features.log.model import events
 from agent_memory.features.log.model.events import Event
 from agent_memory.kernel.errors import InvalidInput
 
@@ -70,14 +71,8 @@ def format_front(kind: str, values: Mapping[str, Any]) -> str:
 
 def format_event(event: Event, *, is_shown: bool) -> Iterator[str]:
     """Format an event so that `parse_events` reads it again, whatever its text is."""
-    fields: dict[str, Any] = {
-        "event_id": event.event_id,
-        "session_id": event.session_id,
-        "timestamp_ms": event.at_ms,
-        "event_type": event.type.name.lower(),
-        "role": event.role.name.lower(),
-        "metadata": dict(event.metadata),
-    }
+    fields = events.to_fields(event)
+    del fields["text"]
     own = {"length": len(event.text)} if is_shown else {"text": event.text}
     yield f"%% {_json(fields | own)} %%\n"
     if is_shown:

@@ -4,7 +4,7 @@ import msgspec
 
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
-from agent_memory.kernel.ids import Position, SessionId
+from agent_memory.kernel.ids import Position
 from agent_memory.platform.store.codec import body, pack
 
 
@@ -28,14 +28,6 @@ def decode_event(at: Position, value: bytes) -> Event:
     """Decode the event at a position. Raises StorageFailed if the value is damaged."""
     try:
         record = _decode_record(body(value))
-        return Event(
-            event_id=at.event_id,
-            session_id=SessionId(record.session_id),
-            at_ms=at.at_ms,
-            type=record.type,
-            role=record.role,
-            text=record.text,
-            metadata=record.metadata,
-        )
+        return Event(event_id=at.event_id, at_ms=at.at_ms, **msgspec.structs.asdict(record))
     except (msgspec.MsgspecError, ValueError, InvalidInput) as exc:
         raise StorageFailed(f"the stored event {at.event_id!r} is damaged") from exc

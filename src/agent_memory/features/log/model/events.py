@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
@@ -65,6 +65,19 @@ class Event:
     @property
     def position(self) -> Position:
         return Position(at_ms=self.at_ms, event_id=self.event_id)
+
+
+def to_fields(event: Event) -> dict[str, Any]:
+    """Return the fields as JSON names them everywhere: in answers, archives and files."""
+    return {
+        "event_id": event.event_id,
+        "session_id": event.session_id,
+        "timestamp_ms": event.at_ms,
+        "event_type": event.type.name.lower(),
+        "role": event.role.name.lower(),
+        "text": event.text,
+        "metadata": dict(event.metadata),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

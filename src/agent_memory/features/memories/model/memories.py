@@ -282,18 +282,9 @@ def compute_digest(namespace: str, summary: str, content: str, spec: str) -> Dig
 
 def to_draft(memory: Memory) -> Draft:
     """Return the draft that captures the same text again."""
-    return Draft(
-        namespace=memory.namespace,
-        summary=memory.summary,
-        content=memory.content,
-        spec=memory.spec,
-        tags=memory.tags,
-        relates_to=memory.relates_to,
-        event_id=memory.event_id,
-        session_id=memory.session_id,
-        agent=memory.agent,
-        interface=memory.interface,
-    )
+    texts = ("namespace", "summary", "content", "spec", "tags", "relates_to")
+    origin = ("event_id", "session_id", "agent", "interface")
+    return Draft(**{name: getattr(memory, name) for name in (*texts, *origin)})
 
 
 def check_namespace(name: str) -> str:

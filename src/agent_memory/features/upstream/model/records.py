@@ -1,8 +1,9 @@
 """What machines and a team's server send each other, and its form as JSON."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import fields as list_fields
+from typing import Any, NamedTuple, TypeVar
 
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event, EventRole, EventType
@@ -12,6 +13,8 @@ from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import (
     MAX_STATED_MILLIS,
+    Digest,
+    Domain,
     EventId,
     KnowledgeId,
     MemoryKey,
@@ -28,6 +31,8 @@ MACHINE = "machine"  # metadata of an event: which one of its person sent it
 
 SharedRecord = Event | Memory | Fact | FactTombstone
 LoweredRecord = Memory | Fact | FactTombstone
+Fields = Mapping[str, Any]
+R = TypeVar("R", Event, Memory, Fact, FactTombstone, "ForgottenEvent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,31 +199,13 @@ def encode_batch(batch: RecordBatch) -> dict[str, Any]:
 
 
 def encode_event(event: Event) -> dict[str, Any]:
-    return {
-        "event_id": event.event_id,
-        "session_id": event.session_id,
-        "timestamp_ms": event.at_ms,
-        "type": int(event.type),
-        "role": int(event.role),
-        "text": event.text,
-        "metadata": dict(event.metadata),
-    }
+    fields = asdict(event)
+    return {"timestamp_ms": fields.pop("at_ms"), **fields}
 
 
-def decode_event(fields: Mapping[str, Any]) -> Event:
+def decode_event(fields: Fields) -> Event:
     """Decode an event. Raises InvalidInput."""
-    try:
-        return Event(
-            event_id=EventId(_text(fields, "event_id")),
-            session_id=SessionId(_text(fields, "session_id")),
-            at_ms=Millis(_number(fields, "timestamp_ms")),
-            type=EventType(_number(fields, "type")),
-            role=EventRole(_number(fields, "role")),
-            text=_text(fields, "text"),
-            metadata=_texts_by_name(fields.get("metadata")),
-        )
-    except ValueError as exc:
-        raise InvalidInput(f"an event is not valid: {exc}") from exc
+    return _decode(Event, fields, at_ms=_number(fields, "timestamp_ms"))
 
 
 def encode_memory(memory: Memory) -> dict[str, Any]:
@@ -229,28 +216,9 @@ def encode_memory(memory: Memory) -> dict[str, Any]:
     return fields
 
 
-def decode_memory(fields: Mapping[str, Any]) -> Memory:
+def decode_memory(fields: Fields) -> Memory:
     """Decode a memory. Raises InvalidInput."""
-    known: dict[str, Any] = {
-        name: _text(fields, name)
-        for name in (
-            *("digest", "namespace", "domain", "summary", "content", "spec", "commit"),
-            *("superseded_by", "event_id", "session_id", "author", "agent", "interface"),
-        )
-    }
-    try:
-        return Memory(
-            **known,
-            created_ms=_time(fields, "created_ms"),
-            updated_ms=_time(fields, "updated_ms"),
-            status=MemoryStatus(_text(fields, "status")),
-            tags=frozenset(_texts(fields, "tags")),
-            relates_to=tuple(_texts(fields, "relates_to")),
-            tag_changes=_name_changes(fields, "tag_changes"),
-            relation_changes=_name_changes(fields, "relation_changes"),
-        )
-    except ValueError as exc:
-        raise InvalidInput(f"a memory is not valid: {exc}") from exc
+    return _decode(Memory, fields, index=0)
 
 
 def encode_fact(fact: Fact) -> dict[str, Any]:
@@ -259,30 +227,14 @@ def encode_fact(fact: Fact) -> dict[str, Any]:
     return fields
 
 
-def decode_fact(fields: Mapping[str, Any]) -> Fact:
+def decode_fact(fields: Fields) -> Fact:
     """Decode a fact. Raises InvalidInput."""
-    optional = ("agent_id", "user_id", "session_id", "event_id")
-    numbers = ("times_confirmed", "contradictions")
-    times = ("created_ms", "updated_ms", "valued_ms")
-    confidence = fields.get("confidence")
-    if not isinstance(confidence, int | float) or isinstance(confidence, bool):
-        raise InvalidInput("confidence must be a number")
-    known: dict[str, Any] = {
-        **{name: _text(fields, name) for name in ("id", "scope", "key", "value", "fact_type")},
-        **{name: _optional(fields, name) for name in optional},
-        **{name: _number(fields, name) for name in numbers},
-        **{name: _time(fields, name) for name in times},
-    }
-    return Fact(**known, confidence=float(confidence))
+    return _decode(Fact, fields, access_count=0)
 
 
-def decode_tombstone(fields: Mapping[str, Any]) -> FactTombstone:
+def decode_tombstone(fields: Fields) -> FactTombstone:
     """Decode a removed fact. Raises InvalidInput."""
-    return FactTombstone(
-        id=KnowledgeId(_text(fields, "id")),
-        scope=_text(fields, "scope"),
-        at_ms=Millis(_number(fields, "at_ms")),
-    )
+    return _decode(FactTombstone, fields, at_ms=_number(fields, "at_ms"))
 
 
 def encode_change(change: TeamChange, people: People) -> dict[str, Any]:
@@ -299,7 +251,7 @@ def encode_change(change: TeamChange, people: People) -> dict[str, Any]:
             return {"kind": "forgotten_event", "record": asdict(change)}
 
 
-def decode_change(fields: Mapping[str, Any]) -> TeamChange | None:
+def decode_change(fields: Fields) -> TeamChange | None:
     """Decode a change; None if it is of a kind that only newer versions know. Raises
     InvalidInput."""
     record = fields.get("record")
@@ -313,7 +265,7 @@ def decode_change(fields: Mapping[str, Any]) -> TeamChange | None:
         case "removed_fact":
             return decode_tombstone(record)
         case "forgotten_event":
-            return ForgottenEvent(event_id=EventId(_text(record, "event_id")))
+            return _decode(ForgottenEvent, record)
         case _:
             return None
 
@@ -337,7 +289,7 @@ def encode_opened(opened: TeamRecord) -> dict[str, Any]:
     }
 
 
-def decode_opened(fields: Mapping[str, Any]) -> TeamRecord:
+def decode_opened(fields: Fields) -> TeamRecord:
     """Decode an opened record. Raises InvalidInput."""
     if fields.get("kind") == "event":
         record: TeamChange | Event | None = decode_event(_mapping(fields.get("record")))
@@ -354,47 +306,55 @@ def decode_opened(fields: Mapping[str, Any]) -> TeamRecord:
     )
 
 
-def _text(fields: Mapping[str, Any], name: str) -> str:
+def _text(fields: Fields, name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
         raise InvalidInput(f"{name} must be a text")
     return value
 
 
-def _optional(fields: Mapping[str, Any], name: str) -> str | None:
+def _optional(fields: Fields, name: str) -> str | None:
     return None if fields.get(name) is None else _text(fields, name)
 
 
-def _number(fields: Mapping[str, Any], name: str) -> int:
+def _number(fields: Fields, name: str) -> int:
     value = fields.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidInput(f"{name} must be a whole number")
     return value
 
 
-def _time(fields: Mapping[str, Any], name: str) -> Millis:
+def _share(fields: Fields, name: str) -> float:
+    value = fields.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise InvalidInput(f"{name} must be a number")
+    return float(value)
+
+
+def _time(fields: Fields, name: str) -> Millis:
     number = _number(fields, name)
     if number < 0:
         raise InvalidInput(f"{name} must be a time in Unix milliseconds")
     return Millis(min(number, MAX_STATED_MILLIS))
 
 
-def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
+def _texts(fields: Fields, name: str) -> tuple[str, ...]:
     value = fields.get(name)
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise InvalidInput(f"{name} must be a list of texts")
-    return list(value)
+    return tuple(value)
 
 
-def _texts_by_name(value: object) -> dict[str, str]:
+def _texts_by_name(fields: Fields, name: str) -> dict[str, str]:
+    value = fields.get(name)
     if not isinstance(value, Mapping) or not all(
         isinstance(part, str) for pair in value.items() for part in pair
     ):
-        raise InvalidInput("metadata must have texts only")
+        raise InvalidInput(f"{name} must have texts only")
     return dict(value)
 
 
-def _name_changes(fields: Mapping[str, Any], name: str) -> tuple[NameChange, ...]:
+def _name_changes(fields: Fields, name: str) -> tuple[NameChange, ...]:
     changes = fields.get(name)
     if not isinstance(changes, list | tuple):
         raise InvalidInput(f"{name} must be a list")
@@ -407,6 +367,36 @@ def _name_change(field: str, change: object) -> NameChange:
             return NameChange(name, Millis(min(at_ms, MAX_STATED_MILLIS)))
         case _:
             raise InvalidInput(f"{field} must have pairs of a name and a time")
+
+
+# How a field is read, by its type.
+_READERS: Mapping[Any, Callable[[Fields, str], Any]] = {
+    **dict.fromkeys((str, Digest, Domain, EventId, KnowledgeId, SessionId), _text),
+    str | None: _optional,
+    int: _number,
+    float: _share,
+    Millis: _time,
+    EventRole: lambda fields, name: EventRole(_number(fields, name)),
+    EventType: lambda fields, name: EventType(_number(fields, name)),
+    MemoryStatus: lambda fields, name: MemoryStatus(_text(fields, name)),
+    Mapping[str, str]: _texts_by_name,
+    frozenset[str]: lambda fields, name: frozenset(_texts(fields, name)),
+    tuple[str, ...]: _texts,
+    tuple[NameChange, ...]: _name_changes,
+}
+
+
+def _decode(kind: type[R], fields: Fields, **given: Any) -> R:
+    """Build a record from its fields. Those that are `given` are not read."""
+    try:
+        read = {
+            field.name: _READERS[field.type](fields, field.name)
+            for field in list_fields(kind)
+            if field.name not in given
+        }
+        return kind(**read, **given)
+    except ValueError as exc:
+        raise InvalidInput(f"the record is not valid: {exc}") from exc
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
