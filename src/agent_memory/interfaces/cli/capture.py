@@ -1,7 +1,7 @@
 """`memory capture`, `list`, `edit`, `resolve` and `archive`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import click
 
@@ -153,12 +153,8 @@ def capture(
 
     def save(written: EditorDocument) -> CaptureResult:
         draft = Draft(
+            **asdict(written),
             namespace=namespace,
-            summary=written.summary,
-            content=written.content,
-            spec=written.spec,
-            tags=written.tags,
-            relates_to=written.relates_to,
             event_id=event,
             session_id="" if event else find_session(environ),
             agent=name_agent(environ),

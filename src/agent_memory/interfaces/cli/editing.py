@@ -1,6 +1,7 @@
 """Edit and write memories in the user's editor."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TypeVar
 
 import click
@@ -44,11 +45,7 @@ def edit_document(
 
 def to_document(memory: Memory) -> EditorDocument:
     return EditorDocument(
-        summary=memory.summary,
-        content=memory.content,
-        spec=memory.spec,
-        tags=memory.tags,
-        relates_to=memory.relates_to,
+        **{field.name: getattr(memory, field.name) for field in fields(EditorDocument)}
     )
 
 
