@@ -28,7 +28,6 @@ from agent_memory.platform.store import (
 )
 from agent_memory.platform.store.batches import (
     Append,
-    Batch,
     Delete,
     DeleteRange,
     Operation,
@@ -36,7 +35,7 @@ from agent_memory.platform.store.batches import (
 )
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import Gap, RocksEngine
-from agent_memory.platform.store.rows import iter_pages
+from agent_memory.platform.store.rows import iter_pages, write
 
 _PAGE = 1_000
 _TIME = re.compile(rb"(?:evt|ses:[^:]*|grip):(\d{13})")
@@ -223,10 +222,9 @@ def _reconcile(path: Path, *, contents_too: bool) -> list[Millis]:
         lost = _drop_lost_events(store)
         _restore_event_ids(store)
         if contents_too:
-            cleared = tuple(DeleteRange(family, b"", keys.LAST) for family in _CONTENTS)
-            store.submit([Batch(cleared)]).result()
+            write(store, *(DeleteRange(family, b"", keys.LAST) for family in _CONTENTS))
             for page in iter_pages(store, families.EVENTS, b"", keys.LAST, limit=_PAGE):
-                store.submit([_build_outbox_entry(key) for key, _ in page]).result()
+                write(store, *(_build_outbox_entry(key) for key, _ in page))
     return lost
 
 
@@ -241,11 +239,12 @@ def _drop_lost_events(store: CommittedStore) -> list[Millis]:
         for (entry, at), event, row in zip(entries, events, rows, strict=True):
             if row is None:
                 lost.append(at.at_ms)
-                gone: tuple[Operation, ...] = (
+                write(
+                    store,
                     Delete(families.SESSION_EVENTS, entry),
                     Delete(families.EVENT_IDS, keys.event_id(at.event_id)),
+                    _build_outbox_entry(event),
                 )
-                store.submit([Batch((*gone, *_build_outbox_entry(event).operations))]).result()
     return lost
 
 
@@ -260,7 +259,7 @@ def _restore_event_ids(store: CommittedStore) -> None:
             name = keys.event_id(at.event_id)
             batch.append(Put(families.EVENT_IDS, name, codec.encode_millis(at.at_ms)))
             batch.append(Put(families.SESSION_EVENTS, entry, codec.EMPTY))
-        store.submit([Batch(tuple(batch))]).result()
+        write(store, *batch)
 
 
 def _restore_counters(store: CommittedStore) -> None:
@@ -275,12 +274,12 @@ def _restore_counters(store: CommittedStore) -> None:
             known = store.get_sequence(family, prefix)
             number = max(last.get(prefix, 0), known or _AHEAD)
             if number != known:
-                store.submit([Batch((plans.put_counter(family, prefix, number),))]).result()
+                write(store, plans.put_counter(family, prefix, number))
 
 
-def _build_outbox_entry(event_key: bytes) -> Batch:
+def _build_outbox_entry(event_key: bytes) -> Append:
     """Build an outbox entry that has everything derived from this event checked again."""
-    return Batch((Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(event_key)),))
+    return Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(event_key))
 
 
 def _report(kept: str, gaps: tuple[Gap, ...], lost: list[Millis], now: Millis) -> Damage:
