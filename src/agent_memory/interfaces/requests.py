@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import NODEFAULT, UNSET, ValidationError
+from msgspec import NODEFAULT, ValidationError
 from msgspec.structs import FieldInfo
 
 from agent_memory.kernel.errors import InvalidInput
@@ -114,9 +114,3 @@ def _require(*field: str) -> FieldProblem:
 
 def refuse_unknown(*field: str) -> FieldProblem:
     return FieldProblem(field, "Extra inputs are not permitted", "extra_forbidden")
-
-
-def list_changes(request: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields that a request contains: those that are not UNSET."""
-    values = {name: getattr(request, name) for name in request.__struct_fields__}
-    return {name: value for name, value in values.items() if value is not UNSET}

@@ -40,7 +40,9 @@ class Operation(Generic[A]):
     status: Callable[[A], int]  # of an answer over HTTP
     statuses: tuple[int, ...]  # all that `status` returns
     tag: str  # the section of the reference of REST
+    example: Mapping[str, Any] | None  # of a body
     rpc: str  # the full name of the method
+    version: Callable[[Any], int] | None  # of its service: while it stays, so does an answer
     summary: str
     details: str
 
@@ -54,7 +56,9 @@ def operation(
     status: int | Callable[[Any], int] = 200,
     statuses: tuple[int, ...] = (),
     tag: str = "",
+    example: Mapping[str, Any] | None = None,
     rpc: str = "",
+    version: Callable[[Any], int] | None = None,
 ) -> Callable[[Callable[..., A]], Operation[A]]:
     """Define an operation by its function.
 
@@ -81,7 +85,9 @@ def operation(
             status=status if callable(status) else lambda _answer: status,
             statuses=statuses if callable(status) else (status,),
             tag=tag or name.partition(".")[0],
+            example=example,
             rpc=rpc,
+            version=version,
             summary=summary.removesuffix(".").replace("\n", " "),
             details=details,
         )
@@ -108,6 +114,13 @@ class OperationCalls:
         if operation.takes_caller:
             arguments[CALLER] = caller
         return operation.function(**arguments)
+
+    def read_version(self, operation: Operation[Any]) -> int | None:
+        """Return a number that changes whenever an answer may; None if that is unknown."""
+        if operation.version is None:
+            return None
+        (kind,) = operation.services.values()
+        return operation.version(self._find(kind))
 
     def _find(self, kind: Any) -> object:
         """Return the service of a type; None if the type is optional and there is none."""

@@ -1,19 +1,17 @@
-"""Responses as JSON bytes, encoded once by msgspec, and a cache of pages."""
+"""Responses as JSON bytes, encoded by msgspec, and a cache of them."""
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from fastapi import Response
 
 from agent_memory.interfaces.http.models import Problem
-from agent_memory.kernel import access
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
-MAX_CACHED = 8 << 20  # bytes of pages per cache
-MAX_PAGES = 1_000
+MAX_CACHED = 8 << 20  # bytes of answers per cache
+MAX_ANSWERS = 1_000
 
 
 class ThreadRunner(Protocol):
@@ -46,60 +44,26 @@ def render_json(value: object, status: int = 200) -> Response:
     return Response(_encode(value), status, media_type="application/json")
 
 
-def render_page(page: tuple[Sequence[T], int], to_json: Callable[[T], dict[str, Any]]) -> Response:
-    return Response(_encode_page(page, to_json), media_type="application/json")
+class AnswerCache:
+    """Encoded answers, until the version of what they show changes: repeated requests, as of a
+    dashboard, cost next to nothing."""
 
-
-def _encode_page(page: tuple[Sequence[T], int], to_json: Callable[[T], dict[str, Any]]) -> bytes:
-    items, total = page
-    return _encode({"items": [to_json(item) for item in items], "total": total})
-
-
-class Records(Protocol[T_co]):
-    """The records of one kind: `Facts` or a `RecordService`."""
-
-    @property
-    def page(self) -> Callable[..., tuple[Sequence[T_co], int]]: ...
-
-    def version(self) -> int: ...
-
-
-class RecordRenderer(Generic[T]):
-    """Renders the records of one kind. Encoded pages are cached until a record is written: repeated
-    requests, as of a dashboard, cost next to nothing."""
-
-    def __init__(
-        self,
-        run: ThreadRunner,
-        records: Records[T],
-        to_json: Callable[[T], dict[str, Any]],
-    ) -> None:
-        self._run = run
-        self._records = records
-        self._to_json = to_json
-        self._pages: dict[Hashable, bytes] = {}
+    def __init__(self) -> None:
+        self._answers: dict[Hashable, bytes] = {}
         self._size = 0
-        self._cached_version = -1
+        self._version = -1
 
-    async def render(self, read: Callable[[], T], status: int = 200) -> Response:
-        """Render the record that `read` returns in a thread."""
-        return render_json(self._to_json(await self._run(read)), status)
+    def find(self, version: int, key: Hashable) -> bytes | None:
+        if version != self._version:
+            self._answers, self._size, self._version = {}, 0, version
+        return self._answers.get(key)
 
-    async def render_page(self, **filters: str | int | None) -> Response:
-        version = self._records.version()
-        if version != self._cached_version:
-            self._pages, self._size, self._cached_version = {}, 0, version
-        key = (access.get_caller(), *filters.values())  # on a team server, each sees their own
-        body = self._pages.get(key)
-        if body is None:
-            body = await self._run(
-                lambda: _encode_page(self._records.page(**filters), self._to_json)
-            )
-            room = len(self._pages) < MAX_PAGES and self._size + len(body) <= MAX_CACHED
-            if version == self._cached_version and room:
-                self._pages[key] = body
-                self._size += len(body)
-        return Response(body, media_type="application/json")
+    def keep(self, version: int, key: Hashable, body: bytes) -> None:
+        """Keep an answer that was read after its version, unless that has changed."""
+        room = len(self._answers) < MAX_ANSWERS and self._size + len(body) <= MAX_CACHED
+        if version == self._version and room:
+            self._answers[key] = body
+            self._size += len(body)
 
 
 def render_empty() -> Response:

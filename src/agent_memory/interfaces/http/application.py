@@ -15,11 +15,9 @@ from agent_memory.interfaces import catalog, permissions
 from agent_memory.interfaces.http import (
     administration,
     answers,
-    checkpoints,
     duplicates,
     health,
     inbox,
-    knowledge,
     memories,
     metrics,
     projects,
@@ -62,8 +60,6 @@ def build_app(
     )
     _add_docs(api)
     for routes in (
-        *knowledge.build_routers(dependencies),
-        checkpoints.build_router(dependencies),
         recording.build_router(dependencies),
         provenance.build_router(dependencies),
         *read_api.build_routers(dependencies),

@@ -24,7 +24,7 @@ from agent_memory.interfaces.http.memory_models import (
     ForgottenMemoryAnswer,
     VersionsAnswer,
 )
-from agent_memory.interfaces.http.models import MAX_IDS, RequestModel, show_example
+from agent_memory.interfaces.http.models import RequestModel, show_example
 from agent_memory.interfaces.http.read_api import NO_LOCATION, format_memory_name
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.memories import (
@@ -38,6 +38,7 @@ from agent_memory.interfaces.wire.memories import (
 )
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.structs import MAX_IDS
 from agent_memory.kernel.tracing import Interface
 
 Object = dict[str, Any]

@@ -8,18 +8,16 @@ from fastapi import APIRouter, Path, Query, Response
 from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.injections.model.injections import LedgerScope
-from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.log.services.timeline import MAX_EVENTS
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
-from agent_memory.interfaces import knowledge_json
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING, ThreadRunner
 from agent_memory.interfaces.http.callers import Rights
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.models import Items, Limit, Offset, SessionAnswer
+from agent_memory.interfaces.http.models import Limit, Offset
 from agent_memory.interfaces.http.questions import SearchParameters
 from agent_memory.interfaces.search_request import SearchRequest
 from agent_memory.interfaces.services import Services
@@ -84,25 +82,6 @@ def _events(services: Services, run: ThreadRunner) -> APIRouter:
     )
     async def event(event_id: str) -> Response:
         return answers.render_json(event_json(await run(lambda: timeline.get_event(event_id))))
-
-    @routes.get(
-        "/sessions/", summary="Sessions, the newest first", response_model=Items[SessionAnswer]
-    )
-    async def sessions(
-        session_id: Annotated[str, Query(max_length=256, description="Only this one.")] = "",
-        limit: Limit = 50,
-        offset: Offset = 0,
-    ) -> Response:
-        def read() -> tuple[list[Session], int]:
-            if not session_id:
-                return services.knowledge.sessions(limit=limit, offset=offset)
-            found = services.knowledge.find_session(resolve(session_id))
-            return ([] if found is None else [found], int(found is not None))
-
-        now = services.clock.now()
-        return answers.render_page(
-            await run(read), lambda each: knowledge_json.session_json(each, now)
-        )
 
     @routes.get(
         "/sessions/{session_id:path}/events/",

@@ -16,9 +16,11 @@ from starlette.types import Scope
 from agent_memory.interfaces import requests
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.http import answers
+from agent_memory.interfaces.http.answers import AnswerCache
 from agent_memory.interfaces.http.callers import build_caller
 from agent_memory.interfaces.http.parameters import check_known
 from agent_memory.interfaces.requests import FieldProblem, InvalidRequest
+from agent_memory.kernel import access
 from agent_memory.kernel.operations import Operation, OperationCalls
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -117,8 +119,7 @@ class RestRequest:
         if parameters:
             described["parameters"] = parameters
         if self.in_body:
-            schema = self._describe_body(body)
-            described["requestBody"] = {"required": True, "content": _as_json(schema)}
+            described["requestBody"] = {"required": True, "content": _as_json(body)}
         responses: dict[str, Any] = {}
         for status in operation.statuses:
             responses[str(status)] = {"description": HTTPStatus(status).phrase}
@@ -146,11 +147,17 @@ class RestRequest:
                 schema["default"] = field.default
         return {**described, "schema": schema}
 
-    def _describe_body(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+    def describe_body(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Leave out of a request's schema what is in the path or in the query."""
         properties = {n: each for n, each in schema["properties"].items() if n in self.in_body}
         required = [name for name in schema.get("required", ()) if name in self.in_body]
-        return {**schema, "properties": properties, "required": required}
+        described = {**schema, "properties": properties, "additionalProperties": False}
+        described.pop("required", None)
+        if required:
+            described["required"] = required
+        if self.operation.example is not None:
+            described["examples"] = [self.operation.example]
+        return described
 
 
 class OperationRoute(Route):
@@ -160,9 +167,14 @@ class OperationRoute(Route):
         self, operation: Operation[Any], calls: OperationCalls, bridge: Bridge, environ: Any
     ) -> None:
         self.rest = RestRequest(operation)
+        cache = AnswerCache()
 
         async def answer(request: Request) -> Response:
             asked = await self.rest.parse(request)
+            version = calls.read_version(operation)
+            key = access.get_caller(), asked  # on a team server, each sees their own
+            if version is not None and (kept := cache.find(version, key)) is not None:
+                return Response(kept, media_type="application/json")
             caller = build_caller(request, environ)
 
             def call() -> Response:
@@ -171,7 +183,10 @@ class OperationRoute(Route):
                     return answers.render_empty()
                 return answers.render_json(result, operation.status(result))
 
-            return await bridge.run(call)
+            response = await bridge.run(call)
+            if version is not None:
+                cache.keep(version, key, bytes(response.body))
+            return response
 
         super().__init__(self.rest.path, answer, methods=[self.rest.method])
 
@@ -191,10 +206,12 @@ def describe_operations(operations: Iterable[Operation[Any]]) -> dict[str, Any]:
     schemas = dict(zip(kinds, shown, strict=True))
     paths: dict[str, Any] = {}
     for each in served:
-        answer, body = schemas[each.operation.answer], {}
-        if each.in_body:  # its own schema, without what is elsewhere in the request
-            body = components[schemas[each.operation.request]["$ref"].removeprefix(_SCHEMAS)]
+        body = schemas.get(each.operation.request, {})
+        if each.in_body:  # without what is elsewhere in the request
+            name = body["$ref"].removeprefix(_SCHEMAS)
+            components[name] = each.describe_body(components[name])
         path = _PARAMETER.sub(r"{\1}", each.path)
+        answer = schemas[each.operation.answer]
         paths.setdefault(path, {})[each.method.lower()] = each.describe(answer, body)
     return {"paths": paths, "schemas": components}
 

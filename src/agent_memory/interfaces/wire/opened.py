@@ -2,7 +2,10 @@
 
 from typing import Any, assert_never
 
+import msgspec
+
 from agent_memory.features.index.model import documents
+from agent_memory.features.knowledge.operations import FactAnswer, FormerAnswer
 from agent_memory.features.recall.services.opening import (
     Opened,
     OpenedEvent,
@@ -11,7 +14,6 @@ from agent_memory.features.recall.services.opening import (
     OpenedNode,
     OpenedSession,
 )
-from agent_memory.interfaces.knowledge_json import fact_json, former_json
 from agent_memory.interfaces.wire.events import event_json
 from agent_memory.interfaces.wire.journal import highlight_json, outline_json
 from agent_memory.interfaces.wire.toc import expansion_json, node_json, work_json
@@ -63,8 +65,10 @@ def render_opened(opened: Opened) -> dict[str, Any]:
             return {
                 "kind": "fact",
                 "uri": opened.uri,
-                **fact_json(opened.fact),
-                "history": [former_json(former) for former in opened.history],
+                **msgspec.to_builtins(FactAnswer.from_fact(opened.fact)),
+                "history": msgspec.to_builtins(
+                    [FormerAnswer.from_former(each) for each in opened.history]
+                ),
             }
         case _:
             assert_never(opened)
