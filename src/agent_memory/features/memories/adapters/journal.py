@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import ClassVar, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from agent_memory.features.memories.model.changes import (
     ChangeAction,
@@ -32,45 +33,45 @@ _Undone = Mapping[tuple[MemoryKey, Millis], Millis]
 
 
 class _StateRecord(msgspec.Struct, array_like=True, frozen=True):
-    status: str
+    status: MemoryStatus
     superseded_by: str
     tags: list[str]
-    relates_to: list[str]
+    relates_to: tuple[str, ...]
 
 
 class _MadeRecord(msgspec.Struct, array_like=True, frozen=True):
     key: bytes
     before: _StateRecord | None
-    changed_ms: int
-    before_ms: int = 0
+    changed_ms: Millis
+    before_ms: Millis = Millis(0)
 
 
 class _ChangeRecord(msgspec.Struct, array_like=True, frozen=True):
-    at_ms: int
-    action: str
+    at_ms: Millis
+    action: ChangeAction
     changes: list[_MadeRecord]
     count: int
 
 
 class _UndoRecord(msgspec.Struct, array_like=True, frozen=True):
     key: bytes
-    status: str
+    status: MemoryStatus
     superseded_by: str
-    changed_ms: int
+    changed_ms: Millis
     tags: list[str] | None = None
-    before_ms: int = 0
+    before_ms: Millis = Millis(0)
 
 
 class _RunRecord(msgspec.Struct, array_like=True, frozen=True):
-    at_ms: int
+    at_ms: Millis
     changes: list[_UndoRecord]
     made: list[bytes]
-    tiers: list[tuple[bytes, str]] = []
-    reviewed: list[tuple[str, int]] = []
+    tiers: list[tuple[bytes, Tier]] = []
+    reviewed: tuple[tuple[Domain, Millis], ...] = ()
 
 
 class _ReviewRecord(msgspec.Struct, array_like=True, frozen=True):
-    at_ms: int
+    at_ms: Millis
 
 
 class _UndoEntries(NumberedEntries[E]):
@@ -112,7 +113,7 @@ class StoredJournal(_UndoEntries[ConsolidationRun]):
     def get_review_times(self) -> dict[Domain, Millis]:
         rows = self._store.scan(families.JOURNAL, _LOOKED, keys.end_of(_LOOKED), limit=_MOST)
         return {
-            Domain(key[len(_LOOKED) :].decode()): Millis(codec.unpack(value, _ReviewRecord).at_ms)
+            Domain(key[len(_LOOKED) :].decode()): codec.unpack(value, _ReviewRecord).at_ms
             for key, value in rows
         }
 
@@ -149,42 +150,36 @@ def _encode_run(run: ConsolidationRun) -> bytes:
             at_ms=run.at_ms,
             changes=[
                 _UndoRecord(
-                    key=keys.memory(undo.key),
-                    status=undo.status.value,
-                    superseded_by=undo.superseded_by,
-                    changed_ms=undo.changed_ms,
-                    tags=None if undo.tags is None else sorted(undo.tags),
-                    before_ms=undo.before_ms,
+                    **asdict(undo) | {"key": keys.memory(undo.key), "tags": _sort(undo.tags)}
                 )
                 for undo in run.changes
             ],
             made=[keys.memory(key) for key in run.made],
-            tiers=[(keys.memory(key), tier.value) for key, tier in run.tiers],
-            reviewed=[(domain, at) for domain, at in run.reviewed],
+            tiers=[(keys.memory(key), tier) for key, tier in run.tiers],
+            reviewed=run.reviewed,
         )
     )
+
+
+def _sort(tags: frozenset[str] | None) -> list[str] | None:
+    return None if tags is None else sorted(tags)
 
 
 def _decode_run(value: bytes, number: int) -> ConsolidationRun:
     record = codec.unpack(value, _RunRecord)
     return ConsolidationRun(
-        at_ms=Millis(record.at_ms),
-        changes=tuple(
-            Undo(
-                key=keys.parse_memory(undo.key),
-                status=MemoryStatus(undo.status),
-                superseded_by=undo.superseded_by,
-                changed_ms=Millis(undo.changed_ms),
-                tags=None if undo.tags is None else frozenset(undo.tags),
-                before_ms=Millis(undo.before_ms),
-            )
-            for undo in record.changes
-        ),
+        at_ms=record.at_ms,
+        changes=tuple(map(_decode_undo, record.changes)),
         made=tuple(map(keys.parse_memory, record.made)),
-        tiers=tuple((keys.parse_memory(key), Tier(tier)) for key, tier in record.tiers),
-        reviewed=tuple((Domain(domain), Millis(at)) for domain, at in record.reviewed),
+        tiers=tuple((keys.parse_memory(key), tier) for key, tier in record.tiers),
+        reviewed=record.reviewed,
         number=number,
     )
+
+
+def _decode_undo(record: _UndoRecord) -> Undo:
+    tags = None if record.tags is None else frozenset(record.tags)
+    return Undo(**structs.asdict(record) | {"key": keys.parse_memory(record.key), "tags": tags})
 
 
 def _encode_change(entry: ChangeEntry) -> bytes:
@@ -197,45 +192,32 @@ def _encode_change(entry: ChangeEntry) -> bytes:
         )
         for change in entry.changes
     ]
-    return codec.pack(
-        _ChangeRecord(
-            at_ms=entry.at_ms, action=entry.action.value, changes=changes, count=entry.count
-        )
-    )
+    return codec.pack(_ChangeRecord(entry.at_ms, entry.action, changes, entry.count))
 
 
 def _encode_state(state: MemoryState) -> _StateRecord:
-    return _StateRecord(
-        status=state.status.value,
-        superseded_by=state.superseded_by,
-        tags=sorted(state.tags),
-        relates_to=list(state.relates_to),
-    )
+    return _StateRecord(**asdict(state) | {"tags": sorted(state.tags)})
 
 
 def _decode_change(value: bytes, number: int) -> ChangeEntry:
     record = codec.unpack(value, _ChangeRecord)
+    changes = (
+        MadeChange(
+            key=keys.parse_memory(change.key),
+            before=None if change.before is None else _decode_state(change.before),
+            changed_ms=change.changed_ms,
+            before_ms=change.before_ms,
+        )
+        for change in record.changes
+    )
     return ChangeEntry(
-        at_ms=Millis(record.at_ms),
-        action=ChangeAction(record.action),
-        changes=tuple(
-            MadeChange(
-                key=keys.parse_memory(change.key),
-                before=None if change.before is None else _decode_state(change.before),
-                changed_ms=Millis(change.changed_ms),
-                before_ms=Millis(change.before_ms),
-            )
-            for change in record.changes
-        ),
+        at_ms=record.at_ms,
+        action=record.action,
+        changes=tuple(changes),
         count=record.count,
         number=number,
     )
 
 
 def _decode_state(record: _StateRecord) -> MemoryState:
-    return MemoryState(
-        status=MemoryStatus(record.status),
-        superseded_by=record.superseded_by,
-        tags=frozenset(record.tags),
-        relates_to=tuple(record.relates_to),
-    )
+    return MemoryState(**structs.asdict(record) | {"tags": frozenset(record.tags)})
