@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from agent_memory.kernel import spelling, toml_lines
 from agent_memory.kernel.errors import ConfigError
@@ -839,6 +839,17 @@ def _build(section: type, prefix: str, values: Mapping[str, Any]) -> Any:
     return section(**known)
 
 
+class _Line(NamedTuple):
+    """The line of a file that sets a key. It is looked for only if an error names it."""
+
+    path: Path
+    text: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{toml_lines.find_line(self.text, self.name)}"
+
+
 def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
     text = read_text(path, project=project)
     try:
@@ -848,7 +859,7 @@ def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
     except ValueError as exc:  # not TOMLDecodeError for a number with too many digits
         raise BrokenConfigFile(f"{path} is not valid TOML: {_cut(str(exc))}") from exc
     for name, value in settings:
-        where = f"{path}:{toml_lines.find_line(text, name)}"
+        where = _Line(path, text, name)
         if name not in KEYS:
             unknown = _cut(name)
             raise ConfigError(f"{where}: unknown setting {unknown!r}{_nearest(unknown)}")
@@ -936,7 +947,7 @@ def _from_text(key: Key, text: str, where: str) -> Any:
     return _check_value(key, text, where)
 
 
-def _check_value(key: Key, value: Any, where: str) -> Any:
+def _check_value(key: Key, value: Any, where: "str | _Line") -> Any:
     if key.words and isinstance(value, str):
         value = _split_words(key, value, where)
     if not _fits(key, value):
@@ -945,7 +956,7 @@ def _check_value(key: Key, value: Any, where: str) -> Any:
     return value
 
 
-def _split_words(key: Key, line: str, where: str) -> list[str]:
+def _split_words(key: Key, line: str, where: "str | _Line") -> list[str]:
     """Split a line as a shell does."""
     try:
         words = shlex.split(line)

@@ -53,7 +53,7 @@ class HookAnswerer:
         contract = inputs.guess_contract(delivery.data)
         try:
             request = inputs.parse_delivery(delivery)
-            contract, call = request.contract, self.handling.clean_ids(request.call)
+            contract, call = request.contract, self.handling.recording.clean_ids(request.call)
             if request.event == inputs.CHECK:
                 return HookAnswer(outputs.render_check(self.version)), call
             caller = Caller(folder=delivery.folder, environ=delivery.environ)

@@ -86,10 +86,6 @@ class HookHandling:
     )
     held_by_pause: threading.Event = field(default_factory=threading.Event)  # calls in the spool
 
-    def clean_ids(self, call: HookCall) -> HookCall:
-        """Return the call with the ids that its events are stored under."""
-        return self.recording.clean_ids(call)
-
     def handle(self, call: HookCall, caller: Caller, reply: ReplyFormat) -> HookReply:
         """Record the call and return the context for the agent, which may be empty.
 
