@@ -2,7 +2,9 @@
 
 import pytest
 
+from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.toc.model import speech_acts
+from agent_memory.features.toc.model.act_cues import Act
 from agent_memory.features.toc.model.highlights import HighlightKind
 
 ASKED, PLANNED, FINISHED = HighlightKind.ASKED, HighlightKind.PLANNED, HighlightKind.FINISHED
@@ -273,3 +275,56 @@ class TestGoingOn:
 )
 def test_a_red_state(text: str, red: bool) -> None:
     assert speech_acts.is_red(text) is red
+
+
+class TestStatedActs:
+    @pytest.mark.parametrize(
+        ("text", "act", "phrase", "statement"),
+        [
+            ("So we decided to use Redis.", Act.DECISION, "we decided to ", "use Redis."),
+            ("Always run ruff first.", Act.RULE, "Always run ", "Always run ruff first."),
+            ("From now on, answer in English.", Act.RULE, "From now on, ", "answer in English."),
+            ("It turned out that 5433 is the port.", Act.FINDING, None, "5433 is the port."),
+            ("We\u2019re blocked by the firewall.", Act.BLOCKER, None, "blocked by the firewall."),
+            ("We've shipped the importer.", Act.PROGRESS, None, "shipped the importer."),
+        ],
+    )
+    def test_an_act_has_its_phrase_and_its_statement(
+        self, text: str, act: Act, phrase: str | None, statement: str
+    ) -> None:
+        stated = speech_acts.find_acts(text, EventRole.USER)
+        assert {each.act for each in stated} == {act}
+        found = max(stated, key=lambda each: each.confidence)
+        assert text[found.says :].endswith(statement)
+        assert statement.startswith(text[found.says :].strip())
+        assert phrase is None or text[found.start : found.end] == phrase
+        assert not found.announces
+
+    def test_a_statement_may_follow_in_the_next_sentence(self) -> None:
+        (found,) = speech_acts.find_acts("Lesson learned.", EventRole.USER)
+        assert found.announces
+
+    def test_doubt_and_a_condition_lower_the_confidence(self) -> None:
+        said = (
+            "We settled on Kafka",
+            "Maybe we settled on Kafka",
+            "We settled on Kafka if it fits",
+        )
+        sure, doubted, conditional = (
+            speech_acts.find_acts(text, EventRole.USER)[0].confidence for text in said
+        )
+        assert doubted < conditional < sure
+
+    @pytest.mark.parametrize(
+        "text",
+        ["Did we decide to use Redis?", "If we decided to use Redis, it is fast", "Use Redis."],
+    )
+    def test_questions_suppositions_and_requests_state_nothing(self, text: str) -> None:
+        assert speech_acts.find_acts(text, EventRole.USER) == []
+
+    def test_what_a_user_chooses_may_be_narration_of_an_agent(self) -> None:
+        text = "Let's use the debugger."
+        assert [each.act for each in speech_acts.find_acts(text, EventRole.USER)] == [Act.DECISION]
+        narrated = "Let's switch to the next task."
+        assert speech_acts.find_acts(narrated, EventRole.USER)
+        assert speech_acts.find_acts(narrated, EventRole.ASSISTANT) == []

@@ -62,6 +62,9 @@ _END = re.compile(
 )
 _CLAUSE = re.compile(r";\s|\s[—\u2013]\s|\s-\s|[\uff1b\uff0c、]")
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|[MD]rs?|Ms|St|No|approx|[A-Z])$")
+_QUOTED = re.compile(
+    r"""`[^`]*`|"[^"]{2,}"|“[^“”]*”|«[^«»]*»|(?<!\w)'[^']{3,}'(?!\w)|https?://\S+|\bwww\.\S+"""
+)
 _CODE = re.compile(r"[(){}\[\]=;_]")
 _INDENT = 4  # from this column on, a line with such a character is code
 _EDGE = " \t\r\n\f\v*"
@@ -94,6 +97,12 @@ def find_first_line(text: str) -> TextSpan | None:
         if spans:
             return spans[0]
     return None
+
+
+def mask_quotations(text: str) -> str:
+    """Mask quotations, code and links, and straighten apostrophes. Positions stay the same."""
+    text = text.replace("\u2019", "'").replace("\u2018", "'").replace("\t", " ")
+    return _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
 
 
 def _read(text: str) -> Iterator[tuple[int, int]]:

@@ -13,9 +13,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agent_memory.features.hooks.model import transcripts
-from agent_memory.features.hooks.model.signal_cues import CUES, Cue
+from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS
+from agent_memory.features.toc.model import speech_acts
+from agent_memory.features.toc.model.act_cues import Act
+from agent_memory.features.toc.model.speech_acts import AFTER_END, StatedAct
 from agent_memory.kernel.text import sentences
+from agent_memory.kernel.text.sentences import mask_quotations
 
 MARKERS = ("[decision]", "[learned]", "[blocker]", "[progress]")
 SUGGESTED = 0.7  # the confidence from which a signal is suggested
@@ -29,8 +33,7 @@ MAX_REASON_CHARS = 300
 
 _MARKED, _REASONED = 0.96, 0.02
 _REASON_COUNTS = 0.06
-_CONTRASTED = 0.08  # "use X" may be a step of a task; "use X instead of Y" is a choice
-_HEDGED, _CONDITIONAL, _INTRODUCING = -0.15, -0.12, -0.15
+_INTRODUCING = -0.15
 _VAGUE = 0.6  # the limit for "let's use that one", which means nothing later
 _SUREST_PHRASE = 0.94
 # Here the summary leaves the reason out; a learning often is the reason itself.
@@ -49,6 +52,13 @@ class Signal:
     marked: bool
 
 
+_NAMESPACES = {
+    Act.DECISION: "decisions",
+    Act.RULE: "patterns",
+    Act.FINDING: "learnings",
+    Act.BLOCKER: "blockers",
+    Act.PROGRESS: "progress",
+}
 _NAMESPACE_OF = {
     word: namespace
     for namespace, words in {
@@ -91,41 +101,6 @@ def _compile_markers(markers: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile(rf"(?:{'|'.join(patterns)})(?:\ ?:)?", re.IGNORECASE)
 
 
-_CONTRAST = re.compile(r"\b(?:instead of|rather than|over|not)\b", re.IGNORECASE)
-_FILLER = re.compile(
-    r"(?:(?:ok(?:ay)?|so|yes|yep|yeah|and|but|also|actually|btw|by the way|hmm|oh|i think|please"
-    r"|fyi)\b(?:[,.:!]|\ -)?\ "
-    r"|(?:well|right|great|good|cool|fine|alright|then|now|ah|sure|agreed|perfect|thanks|in the end"
-    r"|after all|finally|again|no|nope|hi|hey|anyway|basically|however|therefore|hence|thus)"
-    r"(?:[,.:!]|\ -)\ )*+",
-    re.IGNORECASE,
-)
-_SUPPOSED = re.compile(
-    r"\b(?:if|unless|whether|suppose|supposing|assum(?:e|ing)|imagine|pretend|hypothetically"
-    r"|in case|let's say|lets say|for example|for instance)\b|\be\.g\.",
-    re.IGNORECASE,
-)
-_SUPPOSED_BY_THE_LAST = re.compile(
-    r"(?:\b(?:after|before|once|when|whenever|until|till|as|like|than|while|since|what|which|why|how"
-    r"|who|where|should|could|would|might|may|did|do|does|have|had)"
-    r"|\b(?:what|which|why|how|where|when|did|do)\ [\w']{1,30}"
-    r"|(?:\b(?:not|never|cannot|nobody|without)|n't)(?:\ [\w']{1,30}){0,3})\ ?\Z",
-    re.IGNORECASE,
-)
-_HEDGE = re.compile(
-    r"\b(?:maybe|perhaps|possibly|probably|might|i guess|i wonder|wondering|tentatively|for now)\b",
-    re.IGNORECASE,
-)
-_CONDITION = re.compile(r"\b(?:if|unless|depending on|assuming)\b", re.IGNORECASE)
-_QUESTION = re.compile(
-    r"(?:(?:should|shall|could|can|may|might|must|would|will|do|does|did|is|are|was|were|has|have|had"
-    r"|isn't|aren't|don't|didn't|doesn't|shouldn't|couldn't|can't|won't|wouldn't|haven't)\ "
-    r"(?:we|i|you|it|they|he|she|this|that|these|those|there|the|our|my|your|anyone|someone)\b"
-    r"|(?:what|why|how|which|who|whose|where|when)(?:'s|'re|'d)?\ "
-    r"(?:\w+\ )?(?:is|are|was|were|do|does|did|should|would|could|can|will|has|have|had|about|if|to"
-    r"|the)\b|what's\b|how\ come\b|any\ idea\b)",
-    re.IGNORECASE,
-)
 _NAMES_NOTHING = re.compile(
     r"(?:always\ |never\ )?(?:\w+\ (?:with\ |on\ |to\ |for\ )?)?"
     r"(?:(?:it|this|that|these|those|them|both|one|yours?|mine)(?:\ (?:one|approach|option|plan|way"
@@ -185,9 +160,6 @@ _LOG = re.compile(
     re.VERBOSE,
 )
 _WRAPPED = 60  # a line this long without an end continues on the next one
-_HIDDEN = re.compile(
-    r"""`[^`]*`|"[^"]{2,}"|“[^“”]*”|«[^«»]*»|(?<!\w)'[^']{3,}'(?!\w)|https?://\S+|\bwww\.\S+"""
-)
 _END = re.compile(r"""(?<![.!?…])[.!?…]++[)"'\]*_]*+(?=\s|\Z)|;(?=\s)""")
 _ABBREVIATION = re.compile(r"(?:\A|[\s(])(?:e\.g|i\.e|vs|cf|approx|incl|resp|[MD]rs?|No|St)\Z")
 _MENTION_BEFORE = re.compile(  # in lower case: "plan A [decision]" is marked
@@ -212,12 +184,13 @@ _LEADING = re.compile(
     r"(?:[\s>:,;|)\]\u2013—]|[#.](?!\w)|~(?![\w/])|\*(?![.\w/])|-(?![\w-])|_(?!\w))*+"
 )
 _WORD = re.compile(r"\w")
-_AFTER_END = " )*_\"'"
 _TRAILING = " \t\n.,;:!-\u2013—(|"
 _LINK_DEFINITION = re.compile(r"\s*<?(?:https?://|www\.|/|\./|#)\S*\s*\Z")
 
 
-def detect(text: str, markers: Sequence[str] = MARKERS) -> list[Signal]:
+def detect(
+    text: str, markers: Sequence[str] = MARKERS, role: EventRole = EventRole.USER
+) -> list[Signal]:
     """Return the signals of a text in its order, or the most confident ones if there are too many.
 
     Signals with the same summary count once.
@@ -229,7 +202,7 @@ def detect(text: str, markers: Sequence[str] = MARKERS) -> list[Signal]:
         if len(block) == 1 and pattern and not _split_units(block, pattern):
             heading = block
         elif block:
-            for signal in _detect_in_block(heading + block, pattern):
+            for signal in _detect_in_block(heading + block, pattern, role):
                 known = best.get(signal.summary.lower())
                 if known is None or signal.confidence > known[1].confidence:
                     best[signal.summary.lower()] = (known[0] if known else len(best)), signal
@@ -282,10 +255,12 @@ class _Unit(NamedTuple):
     marker: str  # on a line of its own, about this text
 
 
-def _detect_in_block(block: list[str], markers: re.Pattern[str] | None) -> Iterator[Signal]:
+def _detect_in_block(
+    block: list[str], markers: re.Pattern[str] | None, role: EventRole
+) -> Iterator[Signal]:
     for unit in _split_units(block, markers):
         if not unit.marker:
-            yield from _detect_in_line(unit.text, markers)
+            yield from _detect_in_line(unit.text, markers, role)
         elif (signal := _build_marked(unit.text, unit.marker)) is not None:
             yield signal
 
@@ -318,7 +293,7 @@ def _split_units(block: list[str], markers: re.Pattern[str] | None) -> list[_Uni
 
 def _find_opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
     """Return the marker of a line that is about others too, and the rest of the line."""
-    marker = markers.search(_mask(line))
+    marker = markers.search(mask_quotations(line))
     if not marker or _WORD.search(line, 0, marker.start()):
         return "", ""
     if not _WORD.search(line, marker.end()):
@@ -327,8 +302,8 @@ def _find_opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
     return (marker[0], rest) if rest.endswith(":") and not markers.search(rest) else ("", "")
 
 
-def _detect_in_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
-    view = _mask(line)
+def _detect_in_line(line: str, markers: re.Pattern[str] | None, role: EventRole) -> list[Signal]:
+    view = mask_quotations(line)
     spans = _split_sentences(view)
     marks = _find_marks(line, view, markers) if markers else []
     starts = [first for first, _ in spans]
@@ -347,7 +322,7 @@ def _detect_in_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
             statement = line[max(first, since) : start]
             if until >= last:  # else the next marker is about the rest
                 statement = f"{statement} {line[end:last]}"
-            if view[first:last].rstrip(_AFTER_END).endswith("?"):
+            if view[first:last].rstrip(AFTER_END).endswith("?"):
                 statement = ""
         else:
             statement = line[end:until]
@@ -363,8 +338,8 @@ def _detect_in_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
     for place, (first, last) in enumerate(spans):
         if place not in owned:
             after = line[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
-            if (natural := _build_natural(line[first:last], after)) is not None:
-                signals.append((first, natural))
+            if (spoken := _build_spoken(line[first:last], after, role)) is not None:
+                signals.append((first, spoken))
     return [signal for _, signal in sorted(signals, key=lambda item: item[0])]
 
 
@@ -397,12 +372,6 @@ def _find_marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[in
     return marks
 
 
-def _mask(text: str) -> str:
-    """Return the text with quotations, code and links masked, at the same positions."""
-    text = text.replace("\u2019", "'").replace("\u2018", "'").replace("\t", " ")
-    return _HIDDEN.sub(lambda hidden: "x" * len(hidden[0]), text)
-
-
 def _split_sentences(view: str) -> list[tuple[int, int]]:
     spans = []
     start = 0
@@ -422,18 +391,12 @@ def _build_marked(statement: str, marker: str) -> Signal | None:
     text, _, more = content.partition("\n")
     if text.endswith(":"):
         text = f"{text} {more.replace(chr(10), ', ')}"
-    view = _mask(text)
+    view = mask_quotations(text)
     namespace = _find_namespace(marker)
     start, end = next(
         (span for span in _split_sentences(view) if _WORD.search(view, *span)), (0, 0)
     )
-    start = _skip_filler(view, start)
-    lower = view[start:end].lower()
-    for cue in CUES:
-        lead = cue.pattern.match(view[start:end]) if cue.hint in lower else None
-        if lead and cue.tells and _WORD.search(view, start + lead.end("say"), end):
-            start += lead.end("say")
-            break
+    start = speech_acts.find_statement(view, start, end)
     reason, cut = _find_reason(text, view, start)
     if namespace in _REASON_APART and start < cut:
         end = min(end, cut)
@@ -441,29 +404,12 @@ def _build_marked(statement: str, marker: str) -> Signal | None:
     return _build_signal(namespace, text[start:end], content, reason, confidence, marked=True)
 
 
-def _skip_filler(view: str, start: int) -> int:
-    """Return the position after the filler words of a statement."""
-    while start < len(view) and view[start].isspace():
-        start += 1
-    skipped = _FILLER.match(view, start)
-    return skipped.end() if skipped else start
-
-
-def _build_natural(sentence: str, after: str) -> Signal | None:
-    lower = sentence.lower().replace("\u2019", "'")
-    cues = [cue for cue in CUES if cue.hint in lower]
-    if not cues:
-        return None
+def _build_spoken(sentence: str, after: str, role: EventRole) -> Signal | None:
     text = _strip_markdown(sentence)
-    view = _mask(text)
-    start = _skip_filler(view, 0)
-    if view.rstrip(_AFTER_END).endswith("?") or _QUESTION.match(view, start):
-        return None
     signals = [
         signal
-        for cue in cues
-        if (match := cue.pattern.search(view[start:]))
-        and (signal := _judge_cue(cue, match, text, start, after))
+        for act in speech_acts.find_acts(text, role)
+        if (signal := _build_from_act(act, text, after)) is not None
     ]
     # The check for prose is costly, so it comes last.
     if not signals or not sentences.find_sentences(sentence.rstrip(" ;")):
@@ -471,40 +417,26 @@ def _build_natural(sentence: str, after: str) -> Signal | None:
     return max(signals, key=lambda signal: signal.confidence)
 
 
-def _judge_cue(cue: Cue, match: re.Match[str], text: str, start: int, after: str) -> Signal | None:
-    view = _mask(text)
-    cue_at, cue_end = start + match.start(), start + match.end()
-    before = view[:cue_at]
-    if _SUPPOSED.search(before) or _SUPPOSED_BY_THE_LAST.search(before[-200:]):
-        return None
-    say = start + match.end("say") if cue.tells else start
-    if cue.tells and not _WORD.search(view, cue_end):
+def _build_from_act(act: StatedAct, text: str, after: str) -> Signal | None:
+    say = act.says
+    if act.announces:
         if not _WORD.search(after):
             return None
-        say = cue_end = len(text) + 1  # "Lesson learned." is about what comes next
+        say = len(text) + 1
         text = f"{text} {_strip_markdown(after)}"
-        view = _mask(text)
+    view = mask_quotations(text)
     reason, cut = _find_reason(text, view, say)
-    if not reason and (first := _REASON_FIRST.match(view, 0, cue_at)):
-        reason = _to_one_line(text[first.end() : max(first.end(), before.rfind(","))])
-    confidence = cue.confidence + (_REASON_COUNTS if reason else 0)
-    if (
-        cue.confidence < SUGGESTED
-        and cue.namespace == "decisions"
-        and _CONTRAST.search(view, cue_end)
-    ):
-        confidence += _CONTRASTED
-    if _HEDGE.search(view, 0, cue_end):
-        confidence += _HEDGED
-    elif _CONDITION.search(view, cue_end):
-        confidence += _CONDITIONAL
+    if not reason and (first := _REASON_FIRST.match(view, 0, act.start)):
+        reason = _to_one_line(text[first.end() : max(first.end(), view.rfind(",", 0, act.start))])
+    confidence = act.confidence + (_REASON_COUNTS if reason else 0)
+    namespace = _NAMESPACES[act.act]
     if text.endswith(":"):
         confidence += _INTRODUCING
-    if cue.namespace in _REASON_APART and _NAMES_NOTHING.match(view, say):
+    if namespace in _REASON_APART and _NAMES_NOTHING.match(view, say):
         confidence = min(confidence, _VAGUE)
-    end = cut if cue.namespace in _REASON_APART and say < cut else len(text)
+    stop = cut if namespace in _REASON_APART and say < cut else len(text)
     confidence = min(confidence, _SUREST_PHRASE)
-    return _build_signal(cue.namespace, text[say:end], text, reason, confidence, marked=False)
+    return _build_signal(namespace, text[say:stop], text, reason, confidence, marked=False)
 
 
 def _find_reason(text: str, view: str, start: int) -> tuple[str, int]:

@@ -107,7 +107,7 @@ class AutoCapture:
             doubt = ASSISTANT_DOUBT if event.role is EventRole.ASSISTANT else 0.0
             detected += [
                 (signal, event)
-                for signal in signals.detect(event.text[:READ_CHARS], markers)
+                for signal in signals.detect(event.text[:READ_CHARS], markers, event.role)
                 if signal.confidence - (0 if signal.marked else doubt) >= threshold
             ]
         captured = (

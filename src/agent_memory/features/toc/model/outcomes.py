@@ -122,9 +122,7 @@ def _read_requests(
         if not naming.is_prompt(utterance) or speech_acts.is_go_on(utterance.text):
             continue
         own = by_event.get(utterance.event_id, [])
-        decided = [each for each in own if speech_acts.is_decision(each.text, each.words.plain)][
-            :_CHOICES
-        ]
+        decided = [each for each in own if speech_acts.is_decision(each.text)][:_CHOICES]
         if begins and first:
             decided = []
         for each in decided:

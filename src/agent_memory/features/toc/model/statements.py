@@ -83,14 +83,14 @@ def classify_statements(statements: Sequence[Statement], reports: Collection[str
     """
     before: Statement | None = None
     for statement in statements:
-        source, text, words = statement.source, statement.text, statement.words.plain
+        source, text = statement.source, statement.text
         if source.role is EventRole.TOOL or source.type is EventType.TOOL_RESULT:
             is_fault = statement.span.kind is SentenceKind.FAULT
             statement.act = SpeechAct(HighlightKind.BROKEN if is_fault else None)
         elif source.event_id in reports:
-            statement.act = SpeechAct(HighlightKind.NOTE, speech_acts.is_correction(text, words))
+            statement.act = SpeechAct(HighlightKind.NOTE, speech_acts.is_correction(text))
         elif source.role is EventRole.ASSISTANT:
-            statement.act = speech_acts.classify(text, words=words)
+            statement.act = speech_acts.classify(text)
             if (
                 statement.kind is HighlightKind.NOTE
                 and before is not None
