@@ -220,19 +220,16 @@ def _add_history(draft: Draft, record: dict[str, Any]) -> Draft:
     here."""
 
     def get(key: str) -> str:
-        return _text(key, record.get(key)).strip()
+        text = _text(key, record.get(key))
+        return text if key.endswith("_id") else text.strip()  # an id may begin with a blank
 
+    names: dict[str, Any] = {key: get(key) for key in ("commit", *memories.NAME_LIMITS)}
     return replace(
         draft,
         updated_ms=_parse_moment("updated_at", record["updated_at"]),
-        commit=get("commit"),
-        author=get("author"),
-        agent=get("agent"),
-        interface=get("interface"),
-        event_id=_text("event_id", record.get("event_id")),
-        session_id=_text("session_id", record.get("session_id")),
         tag_changes=_parse_changes("tag_changes", record),
         relation_changes=_parse_changes("relation_changes", record),
+        **names,
     )
 
 

@@ -1,4 +1,8 @@
-"""The fields of a memory as text: the one list that notes, files and answers are written from."""
+"""The fields of a memory as text: the one list that notes, files and answers are written from.
+
+A new field also has a place in `Memory`, in `Draft` if a caller may state it, and at the end of the
+stored record in `memory_store`. Notes and files read it by `NAME_LIMITS`, or by a line of theirs.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -21,7 +21,7 @@ from agent_memory.features.memories.model.memories import (
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import Memories, MemoryChange
 from agent_memory.features.secrets.ports import SecretsFilter
-from agent_memory.kernel.errors import InvalidInput, Overloaded
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded
 from agent_memory.kernel.ids import EventId
 from agent_memory.kernel.text.private import strip_private
 from agent_memory.platform.ports import Clock
@@ -191,3 +191,11 @@ class Capture:
             reference.domain or location.domain, reference.namespace, reference.hex
         )
         return any(memory.index == reference.index for memory in candidates)
+
+
+def has_secret(memory: Memory, secrets: SecretsFilter, *, where: str) -> bool:
+    """Return whether a memory from elsewhere has text that capturing it here would remove."""
+    try:
+        return any(secrets.clean(text, where=where) != text for text in memory.texts)
+    except ContentBlocked:
+        return True

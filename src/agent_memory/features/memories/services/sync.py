@@ -15,9 +15,10 @@ from agent_memory.features.memories.ports import (
     Projects,
     Repositories,
 )
+from agent_memory.features.memories.services.capture import has_secret
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.secrets.ports import SecretsFilter
-from agent_memory.kernel.errors import ContentBlocked, GitFailed, RemoteUnavailable
+from agent_memory.kernel.errors import GitFailed, RemoteUnavailable
 from agent_memory.kernel.ids import MemoryKey
 from agent_memory.kernel.progress import OnProgress
 from agent_memory.platform.ports import Clock
@@ -209,15 +210,12 @@ class Sync:
         """Report a memory with a secret, which another tool may have written into a note."""
         if memory.status is MemoryStatus.TOMBSTONE:
             return True
-        try:
-            clean = all(self.secrets.clean(text, where="note") == text for text in memory.texts)
-        except ContentBlocked:
-            clean = False
-        if not clean:
-            reason = f"{memory.id} holds a secret and is not imported: remove it from the note"
-            ref = f"refs/notes/mem/{memory.namespace}"
-            problems.append(NoteProblem(ref=ref, target=memory.commit, reason=reason))
-        return clean
+        if not has_secret(memory, self.secrets, where="note"):
+            return True
+        reason = f"{memory.id} holds a secret and is not imported: remove it from the note"
+        ref = f"refs/notes/mem/{memory.namespace}"
+        problems.append(NoteProblem(ref=ref, target=memory.commit, reason=reason))
+        return False
 
 
 def _same(one: Memory, other: Memory) -> bool:

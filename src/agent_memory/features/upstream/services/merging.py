@@ -11,6 +11,7 @@ from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.memories.model import memories as memory_model
 from agent_memory.features.memories.model.memories import Home, Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories, MemoryChange
+from agent_memory.features.memories.services.capture import has_secret
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.upstream.model import merging
 from agent_memory.features.upstream.model.erasures import AskedErasure, PendingErasure
@@ -45,8 +46,8 @@ class MemoryMerger:
         if is_tombstone and stored is not None and stored.status is not MemoryStatus.TOMBSTONE:
             self.erasures.add([PendingErasure(asked=asked, owner=owner, memory=copy)])
             return True
-        if not is_tombstone:
-            self._check_clean(copy)
+        if not is_tombstone and has_secret(copy, self.secrets, where="team"):
+            raise InvalidInput(f"{copy.id} holds a secret")
         return self.write(copy)
 
     def write(self, copy: Memory) -> bool:
@@ -64,14 +65,6 @@ class MemoryMerger:
                 self.on_change()
                 return True
         raise Overloaded(f"the memory {copy.id} is being changed by others: try again")
-
-    def _check_clean(self, memory: Memory) -> None:
-        try:
-            clean = all(self.secrets.clean(text, where="team") == text for text in memory.texts)
-        except ContentBlocked:
-            clean = False
-        if not clean:
-            raise InvalidInput(f"{memory.id} holds a secret")
 
 
 @dataclass(frozen=True, slots=True)
