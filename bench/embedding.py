@@ -36,7 +36,9 @@ from agent_memory.features.index.adapters.embedder_process import EmbedderProces
 from agent_memory.features.index.model import documents, embeddings
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.ports import Events
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
+from agent_memory.features.recall.services.indexes import Indexes
 from bench import products, recall_data, results, tables
 from bench.launch import cpu_seconds, percentile
 from bench.products import Products, Rates
@@ -202,7 +204,7 @@ def _race(
 ) -> Figures:
     """Embed the same texts by the model alone and through the pipeline, in turns: as a backlog,
     on as many threads as the limit."""
-    indexes, writer = app.features.recall.indexes, _writer(app)
+    indexes, writer = app.core.context[Indexes], _writer(app)
     indexes.keep_up(lambda: None)  # a new index is filled, then it follows
     found = Figures(0, 0.0, None if limit is None else 0.0, 0.0)
     for number in rounds:  # new texts each time: what is embedded is not embedded again
@@ -213,7 +215,7 @@ def _race(
             for document in documents.from_event(event)
             for part in embeddings.split_parts(document)
         ]
-        app.features.log.events.append(events).result(COMMIT_SECONDS)
+        app.core.context[Events].append(events).result(COMMIT_SECONDS)
         indexes.indexing.step()
         began = time.perf_counter()
         writer.embedder.embed(parts, live=False)
@@ -231,7 +233,7 @@ def _race(
 
 
 def _writer(app: root.App) -> EmbeddingWriter:
-    writer = app.features.recall.indexes.embedding
+    writer = app.core.context[Indexes].embedding
     if writer is None:
         raise SystemExit("nothing is embedded: embedder.provider is none")
     writer.embedder.embed(["the model is loaded"])

@@ -22,9 +22,10 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from agent_memory.bootstrap import build_secrets, build_server_store
+from agent_memory.bootstrap import build_server_store
 from agent_memory.config import SecuritySettings
 from agent_memory.daemon import daemon, doctor, serving, standalone
+from agent_memory.features.secrets.core import build_log_cleaner
 from agent_memory.interfaces.cli import completing, remote
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.http import application
@@ -156,7 +157,7 @@ def main() -> None:
     """Answer requests, one per line: fork a process, or return the exit code of one."""
     completing.attach_sources(PROGRAMS)  # which loads every command
     # Compile the secret patterns, which all filters of a process share.
-    build_secrets.build_log_cleaner(SecuritySettings())("password: hunter2")
+    build_log_cleaner(SecuritySettings())("password: hunter2")
     gc.collect()
     gc.freeze()  # or the first collection of a child copies the pages of all objects
     living: set[int] = set()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent_memory.bootstrap.build_log import Events
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.stored_term_vectors import StoredTermVectors
@@ -22,6 +21,7 @@ from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.guarded_event_log import GuardedEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.log.ports import Events
 from agent_memory.features.memories.adapters.guarded_memories import GuardedMemories
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
 from agent_memory.features.memories.ports import Memories

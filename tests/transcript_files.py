@@ -9,11 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from agent_memory.bootstrap.build_consent import build_consent
 from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
 from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
 from agent_memory.features.hooks.adapters.transcripts.readers import build_readers
+from agent_memory.features.hooks.consent_rule import build_consent
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
 from agent_memory.features.hooks.model.transcripts import TranscriptSource
 from agent_memory.features.hooks.services.backfill import Backfill, BackfillResult

@@ -638,6 +638,14 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsSource:
+    """The settings as they are now, and the file whose change makes it worth reading them."""
+
+    load: Callable[[], Settings]
+    file: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """One known setting."""
 

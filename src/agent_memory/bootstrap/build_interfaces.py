@@ -5,30 +5,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 from agent_memory import __version__
-from agent_memory.bootstrap.build_access import AccessFeature
-from agent_memory.bootstrap.build_answers import AnswersFeature
-from agent_memory.bootstrap.build_backups import BackupsFeature
-from agent_memory.bootstrap.build_forgetting import ForgettingFeature
-from agent_memory.bootstrap.build_hooks import HooksFeature, build_installing
-from agent_memory.bootstrap.build_injections import InjectionsFeature
-from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
-from agent_memory.bootstrap.build_log import LogFeature
-from agent_memory.bootstrap.build_maintenance import MaintenanceFeature
-from agent_memory.bootstrap.build_memories import MemoriesFeature
-from agent_memory.bootstrap.build_monitoring import MonitoringFeature
-from agent_memory.bootstrap.build_platform import Platform
-from agent_memory.bootstrap.build_recall import RecallFeature
-from agent_memory.bootstrap.build_runs import GIT_ENVIRONMENT, RunsFeature
-from agent_memory.bootstrap.build_toc import TocFeature
-from agent_memory.bootstrap.build_upstream import UpstreamFeature
 from agent_memory.config import HttpSettings, Settings
 from agent_memory.features.access.adapters import socket_owners
 from agent_memory.features.checkpoints.services.graphs import Graphs
-from agent_memory.features.jobs.services.jobs import Jobs
-from agent_memory.features.projects.services.projects import ProjectOverview
-from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.features.index.model.queries import Search
+from agent_memory.features.log.services.ingest import Ingest
+from agent_memory.features.log.services.timeline import Timeline
+from agent_memory.features.recall.services.opening import Opening
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.runs.services.runs import Runs
+from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces import catalog
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
@@ -58,95 +47,24 @@ from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServ
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.setting_list import SettingsReader
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.operations import OperationCalls
 from agent_memory.kernel.status import DaemonStatus
+from agent_memory.platform.base import Platform
+from agent_memory.platform.environment import NON_INTERACTIVE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Features:
-    """Every feature, built."""
-
-    access: AccessFeature
-    log: LogFeature
-    toc: TocFeature
-    memories: MemoriesFeature
-    knowledge: KnowledgeFeature
-    graphs: Graphs
-    recall: RecallFeature
-    injections: InjectionsFeature
-    answers: AnswersFeature
-    hooks: HooksFeature
-    forgetting: ForgettingFeature
-    backups: BackupsFeature
-    changes: ChangeFeed
-    upstream: UpstreamFeature
-    runs: RunsFeature
-    maintenance: MaintenanceFeature
-    monitoring: MonitoringFeature
-    projects: ProjectOverview
-    jobs: Jobs
-
-
-def build_services(platform: Platform, features: Features) -> Services:
+def build_services(context: Composition) -> Services:
     """Build the services that commands, HTTP and MCP share."""
-    return Services(
-        ingest=features.log.ingest,
-        timeline=features.log.timeline,
-        admin=features.maintenance.admin,
-        backups=features.backups.backups,
-        archiving=features.backups.archiving,
-        access=features.access.access,
-        audit=features.access.audit,
-        contents=features.toc.contents,
-        journal=features.toc.journal,
-        jobs=features.jobs,
-        rebuild=features.toc.rebuild,
-        background_rebuild=features.toc.background_rebuild,
-        recall=features.recall.recall,
-        search=features.upstream.search_all,
-        joint_recall=features.upstream.recall,
-        exchange=features.upstream.exchange,
-        team_search=features.upstream.search,
-        team_login=features.upstream.login,
-        team_account=features.upstream.account,
-        opening=features.answers.opening,
-        context=features.recall.context,
-        indexes=features.recall.indexes,
-        capture=features.memories.capture,
-        editor=features.memories.editor,
-        resolver=features.memories.resolver,
-        remote_sync=features.memories.remote_sync,
-        memory_stats=features.answers.memory_stats,
-        consolidation=features.memories.consolidation,
-        reasoning=features.answers.reasoning,
-        transfer=features.memories.transfer,
-        history=features.memories.history,
-        bulk_editor=features.memories.bulk_editor,
-        versions=features.memories.versions,
-        injections=features.injections.injections,
-        provenance=features.answers.provenance,
-        backfill=features.hooks.backfill,
-        consent=features.hooks.consent,
-        hook_handling=features.hooks.handling,
-        forgetting=features.forgetting.forgetting,
-        memory_forgetting=features.forgetting.memory_forgetting,
-        review=features.forgetting.review,
-        installing=build_installing(),
-        verification=features.maintenance.verification,
-        worker=platform.worker,
-        runs=features.runs.runs,
-        run_memory=features.runs.memory,
-        agent_catalog=features.runs.catalog,
-        model=platform.model,
-        clock=platform.clock,
-        facts=features.knowledge.facts,
-        knowledge=features.knowledge.knowledge,
-        graphs=features.graphs,
-        changes=features.changes,
-        metrics=features.monitoring.metrics,
-        failures=features.monitoring.failures,
-        projects=features.projects,
-    )
+    found: dict[str, Any] = {
+        name: context.find(_get_kind(kind)) for name, kind in get_type_hints(Services).items()
+    }
+    return Services(**found)
+
+
+def _get_kind(hint: Any) -> Any:
+    """Return the type of a service that may be missing."""
+    return next((each for each in get_args(hint) if each is not type(None)), hint)
 
 
 def build_http_dependencies(
@@ -225,41 +143,40 @@ class GrpcInterface:
 
     def __init__(
         self,
-        platform: Platform,
-        features: Features,
+        context: Composition,
         calls: OperationCalls,
         bridge: Bridge,
         observer: Observer,
         bearer: BearerGuard,
         auditor: Auditor | None,
     ) -> None:
-        self._platform, self._features, self._calls = platform, features, calls
+        self._context, self._calls = context, calls
         self._bridge, self._observer = bridge, observer
         self._bearer = bearer
         self._auditor = auditor
         uid = os.geteuid()
         owners = socket_owners.choose(uid)
         if owners is not None:
-            platform.closing.callback(owners.close)
+            context[Platform].closing.callback(owners.close)
         self._same_user = SameUserGuard(self._bearer, owners, uid)
 
     def build(self, control: DaemonControl) -> GrpcServer:
         """Build the server. An agent that can reach loopback must not approve its own tools, so
         running agents and ending the daemon need a key even of the same user."""
-        features, bridge, observer = self._features, self._bridge, self._observer
+        context, bridge, observer = self._context, self._bridge, self._observer
         guard: Guard | None = None
         key_guard: Guard = KeyGuard(self._bearer)
         if self._auditor is not None:
             guard = key_guard = TeamGuard(self._bearer, self._auditor)
-        elif self._platform.settings.grpc.require_key:
+        elif context[Settings].grpc.require_key:
             guard = self._same_user
         memory = MemoryService(
-            recording=EventRecording(features.log.ingest, bridge),
-            timeline=features.log.timeline,
-            contents=features.toc.contents,
-            recall=features.recall.recall,
-            search_all=features.upstream.search_all,
-            opening=features.answers.opening,
+            recording=EventRecording(context[Ingest], bridge),
+            timeline=context[Timeline],
+            contents=context[Contents],
+            recall=context[Recall],
+            search_all=context[Search],
+            opening=context[Opening],
             operations=catalog.list_all(),
             calls=self._calls,
             bridge=bridge,
@@ -267,12 +184,12 @@ class GrpcInterface:
             observer=observer,
         )
         checkpoints = CheckpointService(
-            graphs=features.graphs, bridge=bridge, guard=guard, observer=observer
+            graphs=context[Graphs], bridge=bridge, guard=guard, observer=observer
         )
-        agents = AgentService(runs=features.runs.runs, guard=key_guard, observer=observer)
+        agents = AgentService(runs=context[Runs], guard=key_guard, observer=observer)
         daemon = DaemonService(
             host=control,
-            model=self._platform.model,
+            model=context[Platform].model,
             bridge=bridge,
             guard=key_guard,
             observer=observer,
@@ -346,7 +263,7 @@ class HttpInterface:
 
 
 def _build_environment() -> dict[str, str]:
-    return {**os.environ, **GIT_ENVIRONMENT}
+    return {**os.environ, **NON_INTERACTIVE}
 
 
 def _build_policy(settings: HttpSettings) -> GatePolicy:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory.bootstrap.build_store import ignore_health, loading_driver, open_store
-from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.maintenance.services.migration import (
     MigrationReport,
@@ -17,6 +16,7 @@ from agent_memory.features.maintenance.services.migration import (
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.progress import OnProgress
 from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.folders import folder_beside
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 

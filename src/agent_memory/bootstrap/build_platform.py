@@ -1,85 +1,32 @@
 """Build what every feature stands on: the store, the clock, the worker, the model server."""
 
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import tzinfo
 from pathlib import Path
 
 import structlog
 
-from agent_memory.bootstrap.api_keys import read_api_key
-from agent_memory.bootstrap.build_secrets import build_secrets
 from agent_memory.bootstrap.build_store import (
-    OpenStore,
-    SharedStore,
     loading_driver,
     open_for_reading,
     open_store,
 )
-from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.config import LlamaSettings, Settings, StorageSettings
 from agent_memory.features.backups.adapters import restore_journal
 from agent_memory.features.backups.services.backup_record import BackupRecord
-from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform import time_zone
+from agent_memory.platform.base import HealthWatcher, LeasedServer, Platform
 from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.folders import DaemonFolders
 from agent_memory.platform.foreground import Foreground
+from agent_memory.platform.llm.api_keys import read_api_key
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
-from agent_memory.platform.ports import (
-    Clock,
-    Leadership,
-    ManagedStore,
-    OrderedStore,
-    StoreMaintenance,
-)
+from agent_memory.platform.opened_store import OpenStore
 from agent_memory.platform.worker.process import ProcessWorker
 
 log = structlog.get_logger()
-
-LeasedServer = ExternalServer | LlamaServer
-HealthWatcher = Callable[[StoreHealth], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Platform:
-    settings: Settings
-    folders: DaemonFolders
-    read_only: bool
-    clock: Clock
-    zone: tzinfo  # of the user
-    opened: OpenStore
-    worker: ProcessWorker
-    foreground: Foreground
-    secrets: SecretsFilter
-    model: LeasedServer
-    watchers: list[HealthWatcher]  # of the store's health, called on any thread
-    programs: ExitStack  # ends the programs that jobs wait for
-    closing: ExitStack  # closes what is loaded late
-
-    @property
-    def store(self) -> ManagedStore:
-        return self.opened.store
-
-    @property
-    def local(self) -> OrderedStore:
-        """The store for what this daemon derives for itself."""
-        return self.opened.local
-
-    @property
-    def leadership(self) -> Leadership:
-        return self.opened.leadership
-
-    @property
-    def sharing(self) -> SharedStore | None:
-        return self.opened.sharing
-
-    @property
-    def maintenance(self) -> StoreMaintenance:
-        return self.opened.maintenance
 
 
 def build_platform(
@@ -90,7 +37,6 @@ def build_platform(
     )
     if not read_only and restore_journal.finish(place):
         log.warning("restore.finished", data=str(folders.data))
-    secrets = build_secrets(settings.security)
     clock = SystemClock()
     watchers: list[HealthWatcher] = [_log_health]
 
@@ -105,7 +51,6 @@ def build_platform(
     else:
         opened = open_store(folders.db_path, watch, clock, BackupRecord(folders.data))
     return Platform(
-        settings=settings,
         folders=folders,
         read_only=read_only,
         clock=clock,
@@ -113,7 +58,6 @@ def build_platform(
         opened=opened,
         worker=ProcessWorker(),
         foreground=Foreground(),
-        secrets=secrets,
         model=_build_model_server(settings.llama),
         watchers=watchers,
         programs=ExitStack(),

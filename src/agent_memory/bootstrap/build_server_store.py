@@ -13,18 +13,17 @@ import structlog
 
 from agent_memory.bootstrap.build_store import (
     OnProgress,
-    OpenStore,
-    SharedStore,
     ignore_health,
     log_other_store,
 )
-from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.maintenance.services.migration import MigrationSide
 from agent_memory.kernel.errors import StorageFailed, StorageLocked
 from agent_memory.kernel.status import StoreCheck, StoreHealth
 from agent_memory.platform import durable
+from agent_memory.platform.folders import DaemonFolders
 from agent_memory.platform.leadership import LeasedLeadership
+from agent_memory.platform.opened_store import OpenStore, SharedStore
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.removing import remove_tree
 from agent_memory.platform.store import anchors, families, keys, leases, rows, schema

@@ -1,38 +1,35 @@
 """Build the store: open it, mend it, migrate it."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import structlog
 
 from agent_memory import __version__
-from agent_memory.bootstrap.folders import folder_beside
 from agent_memory.features.backups.services.backup_record import BackupRecord
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.maintenance.adapters import salvage
 from agent_memory.features.maintenance.services.admin import Admin
 from agent_memory.kernel.errors import FeatureUnavailable
-from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
+from agent_memory.kernel.status import StoreCheck, StoreHealth, StoreRepair
 from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.folders import folder_beside
 from agent_memory.platform.leadership import SoleLeadership
+from agent_memory.platform.opened_store import OpenStore
 from agent_memory.platform.ports import (
     Clock,
-    Leadership,
-    ManagedStore,
     OrderedStore,
     StoreMaintenance,
 )
 from agent_memory.platform.store import damage, schema
 from agent_memory.platform.store.acknowledged import MissingWrites
-from agent_memory.platform.store.change_marks import ChangeMarks
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.copies import StoreCopies
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import Get, RocksEngine
-from agent_memory.platform.store.watching import StoreWatch
 
 log = structlog.get_logger()
 
@@ -43,40 +40,6 @@ READ_ONLY = (
 
 
 OnProgress = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedStore:
-    """The ties of a store to other daemons that use it.
-
-    `daemon` names this one, `report_reached` tells the others how far it reads the outbox, and
-    `find_slowest` returns how far all of them have read it.
-    """
-
-    daemon: str
-    marks: ChangeMarks
-    watch: StoreWatch
-    report_reached: Callable[[Callable[[], int]], None]
-    find_slowest: Callable[[], int | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenStore:
-    """A store in use. `location` names it to people, `local` is for what a daemon derives for
-    itself, `open_view` shows the store as it is at one moment, `check` reads every row, and
-    `list_damages` returns what could not be read so far. `sharing` is None for a daemon that has
-    its memory to itself."""
-
-    location: str
-    store: ManagedStore
-    local: OrderedStore
-    leadership: Leadership
-    sharing: SharedStore | None
-    maintenance: StoreMaintenance
-    open_view: Callable[[], AbstractContextManager[OrderedStore]]
-    check: Callable[[OnProgress], StoreCheck]
-    list_damages: Callable[[], Sequence[Damage]]
-    sees_other_tenants: Callable[[], bool] = lambda: False
 
 
 def open_store(

@@ -6,25 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_memory import __version__
-from agent_memory.bootstrap.build_handling import HandlingFeature, build_handling
-from agent_memory.bootstrap.build_index import IndexFeature, build_index
-from agent_memory.bootstrap.build_injections import InjectionsFeature, build_injections
-from agent_memory.bootstrap.build_knowledge import KnowledgeFeature, build_knowledge
-from agent_memory.bootstrap.build_log import LogFeature, build_log
-from agent_memory.bootstrap.build_memories import MemoriesFeature, build_memories
-from agent_memory.bootstrap.build_platform import Platform, build_platform
-from agent_memory.bootstrap.build_recall import RecallFeature, build_recall
+from agent_memory.bootstrap.build_platform import build_platform
 from agent_memory.bootstrap.build_tracing import build_span_exporter
-from agent_memory.bootstrap.folders import DaemonFolders
-from agent_memory.bootstrap.wake_ups import WakeUps
+from agent_memory.bootstrap.features import build_cores
 from agent_memory.config import Settings
-from agent_memory.features.toc.adapters.guarded_toc import GuardedToc
-from agent_memory.features.toc.adapters.toc_store import StoredToc
-from agent_memory.features.toc.ports import TocReader
-from agent_memory.features.upstream.adapters.upstream_store import StoredUpstream
+from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.index.adapters.lexical import TantivyIndex
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.hooks.answering import HookAnswerer
 from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.composition import Composition
+from agent_memory.platform.base import Platform
+from agent_memory.platform.folders import DaemonFolders
+from agent_memory.platform.ports import Clock, ModelServer, Worker
 
 if TYPE_CHECKING:
     from agent_memory.features.monitoring.adapters.otel import OtelSpans
@@ -32,20 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """The features that a hook needs, connected."""
+    """The services that a hook needs."""
 
+    context: Composition
     platform: Platform
-    wake_ups: WakeUps
-    log: LogFeature
-    toc: StoredToc
-    contents: TocReader  # what a caller sees of it
-    index: IndexFeature
-    memories: MemoriesFeature
-    knowledge: KnowledgeFeature
-    recall: RecallFeature
-    injections: InjectionsFeature
-    team_state: StoredUpstream
-    hooks: HandlingFeature
+    settings: Settings
     bridge: Bridge
     spans: "OtelSpans | None"
     observer: Observer
@@ -53,17 +40,17 @@ class Core:
 
     def close(self) -> None:
         """Close everything, in the reverse of the order in which work flows; the store last."""
-        platform = self.platform
+        context, platform = self.context, self.platform
         try:
             platform.programs.close()
-            self.memories.repositories.close()
-            self.hooks.handling.close()
+            context[GitRepositories].close()
+            context[HookHandling].close()
             platform.closing.close()
             platform.model.close()
-            self.memories.notes.flush()
+            context[NoteWriter].flush()
             self.bridge.close()
             platform.worker.close()
-            self.index.lexical.close()
+            context[TantivyIndex].close()
         finally:
             platform.store.close()
         if self.spans is not None:
@@ -83,36 +70,21 @@ def build_core(
     must keep out of. If `read_only`, nothing can be written."""
     folders = DaemonFolders(db_path=db_path, data=data, own_files=own_files, private=tuple(private))
     platform = build_platform(settings, folders, read_only=read_only)
-    wake_ups, spans = WakeUps(), build_span_exporter(settings)
-    team_state = StoredUpstream(platform.store)
+    context, spans = Composition(), build_span_exporter(settings)
     observer = Observer(None if spans is None else spans.record, platform.foreground)
-
-    log = build_log(platform, wake_ups)
-    toc = StoredToc(platform.store)
-    contents: TocReader = toc
-    if settings.team.enabled:
-        contents = GuardedToc(toc, log.events, settings.toc.overlap_ms)
-    index = build_index(platform)
-    memories = build_memories(platform, log, index, wake_ups)
-    knowledge = build_knowledge(platform, log, wake_ups, team_state)
-    recall = build_recall(platform, log, contents, memories, knowledge, index, team_state)
-    injections = build_injections(platform, recall)
-    hooks = build_handling(platform, log, memories, recall, injections)
+    context.add(settings, platform, observer)
+    context.provide(Clock, platform.clock)
+    context.provide(Worker, platform.worker)
+    context.provide(ModelServer, platform.model)
+    build_cores(context)
     return Core(
+        context=context,
         platform=platform,
-        wake_ups=wake_ups,
-        log=log,
-        toc=toc,
-        contents=contents,
-        index=index,
-        memories=memories,
-        knowledge=knowledge,
-        recall=recall,
-        injections=injections,
-        team_state=team_state,
-        hooks=hooks,
+        settings=settings,
         bridge=Bridge(),
         spans=spans,
         observer=observer,
-        hook_answerer=HookAnswerer(hooks.handling, __version__, observer, platform.clock.now),
+        hook_answerer=HookAnswerer(
+            context[HookHandling], __version__, observer, platform.clock.now
+        ),
     )

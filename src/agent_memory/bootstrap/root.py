@@ -6,20 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory import __version__
-from agent_memory.bootstrap import build_secrets
-from agent_memory.bootstrap.build_access import build_access, build_guard
-from agent_memory.bootstrap.build_answers import build_answers
-from agent_memory.bootstrap.build_backups import build_backups
-from agent_memory.bootstrap.build_checkpoints import build_checkpoints
-from agent_memory.bootstrap.build_forgetting import build_forgetting
-from agent_memory.bootstrap.build_hooks import build_hooks
-from agent_memory.bootstrap.build_index import LEXICAL
+from agent_memory.bootstrap.build_guard import build_guard
 from agent_memory.bootstrap.build_interfaces import (
-    Features,
     GrpcInterface,
     HttpInterface,
     build_http_dependencies,
@@ -27,30 +19,19 @@ from agent_memory.bootstrap.build_interfaces import (
     build_mcp_server,
     build_services,
 )
-from agent_memory.bootstrap.build_jobs import build_scheduler
-from agent_memory.bootstrap.build_log import LogFeature
-from agent_memory.bootstrap.build_maintenance import build_maintenance
-from agent_memory.bootstrap.build_memories import MemoriesFeature
-from agent_memory.bootstrap.build_monitoring import build_monitoring
-from agent_memory.bootstrap.build_platform import Platform
-from agent_memory.bootstrap.build_projects import build_projects
-from agent_memory.bootstrap.build_runs import build_runs
-from agent_memory.bootstrap.build_store import SharedStore, offline_admin
-from agent_memory.bootstrap.build_streaming import build_streaming
-from agent_memory.bootstrap.build_toc import build_toc
-from agent_memory.bootstrap.build_upstream import (
-    SettingsSource,
-    build_erasure_queue,
-    build_remote_settings,
-    build_upstream,
-)
+from agent_memory.bootstrap.build_store import offline_admin
 from agent_memory.bootstrap.core import Core, build_core
-from agent_memory.bootstrap.folders import folder_beside
-from agent_memory.bootstrap.wake_ups import WakeUps
-from agent_memory.config import LoadedSettings, Settings
+from agent_memory.bootstrap.features import build_rest
+from agent_memory.config import LoadedSettings, Settings, SettingsSource
+from agent_memory.features.access.services.access import Access
+from agent_memory.features.access.services.audit import AuditLog
+from agent_memory.features.index.core import LEXICAL, VectorParts
 from agent_memory.features.jobs.adapters.cron import CronScheduler
 from agent_memory.features.jobs.services.following import OutboxFollower
-from agent_memory.features.jobs.services.jobs import Jobs
+from agent_memory.features.log.ports import Events, Outbox
+from agent_memory.features.memories.adapters.memory_store import MemoryOutlines
+from agent_memory.features.memories.ports import RecordEncoder
+from agent_memory.features.secrets.core import build_strict_cleaner
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli import completing
 from agent_memory.interfaces.cli.backend import Backend, PageLink, Serve
@@ -63,7 +44,9 @@ from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.setting_list import SettingsReader
+from agent_memory.interfaces.wire.memories import record_text
 from agent_memory.kernel.callers import Caller
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import (
     EmbedderFailed,
     FeatureUnavailable,
@@ -71,8 +54,12 @@ from agent_memory.kernel.errors import (
     StorageFailed,
 )
 from agent_memory.kernel.operations import OperationCalls
+from agent_memory.kernel.signals import DaemonSignal
 from agent_memory.kernel.status import DaemonStatus, Damage
+from agent_memory.platform.base import Platform
+from agent_memory.platform.folders import folder_beside
 from agent_memory.platform.linked_copy import link_files
+from agent_memory.platform.opened_store import SharedStore
 from agent_memory.platform.store.change_marks import PURGE
 from agent_memory.platform.store.rocks import RocksEngine
 
@@ -85,7 +72,6 @@ class App:
     """The daemon's parts that start, serve and close. Build it on the event loop that serves it."""
 
     core: Core
-    features: Features
     scheduler: CronScheduler
     services: Services
     calls: OperationCalls
@@ -132,7 +118,7 @@ class App:
         """Build what answers over HTTP. `load` reads the settings again."""
         self.services.access.list()  # read the keys here, where waiting for the store is harmless
         settings = loaded.settings
-        clean = build_secrets.build_strict_cleaner(settings.security)
+        clean = build_strict_cleaner(settings.security)
         reader = SettingsReader(running=loaded, load=load, clean=clean)
         return self.http.build(settings.http, status, reader)
 
@@ -150,7 +136,7 @@ class App:
     def preload_embedder(self) -> None:
         """Load the embedder's model a moment after the start, in a thread of its own, so that the
         first question does not wait for it. Without vectors no question needs it."""
-        vectors = self.core.index.vectors
+        vectors = self.core.context.find(VectorParts)
         if vectors is None or vectors.load_embedder is None or vectors.index.is_empty:
             return
         load = vectors.load_embedder
@@ -167,7 +153,7 @@ class App:
     def close(self) -> None:
         """Close everything, in the reverse of the order in which work flows."""
         try:
-            self.features.changes.close()
+            self.core.context.close()
             self.platform.programs.close()  # jobs may wait for them
             self.scheduler.close()
         finally:
@@ -176,69 +162,33 @@ class App:
 
 def build(core: Core, source: SettingsSource | None = None) -> App:
     """Build the rest of the daemon around its core. `source` reads the settings again."""
-    platform, settings = core.platform, core.platform.settings
-    log, index, memories, knowledge = core.log, core.index, core.memories, core.knowledge
-    recall, injections, wake_ups = core.recall, core.injections, core.wake_ups
-
-    toc = build_toc(platform, log, core.toc, core.contents)
-    answers = build_answers(platform, log, toc, memories, knowledge, recall, injections)
-    hooks = build_hooks(platform, log, memories, core.hooks)
-    graphs = build_checkpoints(platform)
-    remote = build_remote_settings(platform, source)
-    forgetting = build_forgetting(
-        *(platform, log, toc, memories, knowledge, recall, injections, hooks, core.team_state),
-        queue=build_erasure_queue(platform, remote, log),
-        find_person=lambda memory: core.team_state.find_people([memory])[0],
-    )
-    changes = build_streaming(log, memories)
-    upstream = build_upstream(
-        *(platform, core.team_state, remote, log, memories, knowledge, recall, forgetting, wake_ups)
-    )
-    scheduler = build_scheduler(
-        *(platform, log, toc, memories, knowledge, recall, injections, forgetting, changes),
-        *(upstream, wake_ups),
-    )
-    features = Features(
-        log=log,
-        toc=toc,
-        memories=memories,
-        knowledge=knowledge,
-        graphs=graphs,
-        recall=recall,
-        injections=injections,
-        answers=answers,
-        hooks=hooks,
-        forgetting=forgetting,
-        backups=build_backups(platform, log, memories, knowledge, graphs, scheduler, wake_ups),
-        changes=changes,
-        upstream=upstream,
-        runs=build_runs(platform, log, memories, knowledge, recall),
-        maintenance=build_maintenance(platform, toc, index, recall, answers),
-        monitoring=build_monitoring(platform, scheduler, log, memories, knowledge, recall, hooks),
-        projects=build_projects(platform, log, memories, knowledge, hooks),
-        access=build_access(platform),
-        jobs=Jobs(scheduler=scheduler, leadership=platform.leadership),
-    )
-    wake_ups.connect(scheduler, changes, hooks.handling)
+    platform, settings, context = core.platform, core.settings, core.context
+    if source is not None:
+        context.add(source)
+    context.provide(RecordEncoder, record_text)
+    build_rest(context)
+    scheduler = context[CronScheduler]
+    for job in scheduler.status():  # a stop may have left work
+        scheduler.wake(job.name)
     if platform.sharing is not None:
-        _follow_others(platform.sharing, log, memories, wake_ups)
-    platform.watchers.append(wake_ups.on_store_health)
+        _follow_others(platform.sharing, context)
+    platform.watchers.append(
+        lambda health: context.signals.send(DaemonSignal.STORE_MENDED) if health.writable else None
+    )
 
-    services = build_services(platform, features)
-    audit = features.access.audit
+    services, calls = build_services(context), OperationCalls(context)
+    audit = context.find(AuditLog)
     auditor = None if audit is None else Auditor(audit, reads=settings.team.audit_reads)
     mcp_dependencies = build_mcp_dependencies(
         settings, services, core.bridge, core.observer, auditor
     )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
-    calls = OperationCalls(getattr(services, each.name) for each in fields(services))
     http_dependencies = build_http_dependencies(
         settings, services, calls, core.bridge, core.observer
     )
-    bearer = build_guard(features.access.access, settings.team)
+    bearer = build_guard(context[Access], settings.team)
     return App(
         core=core,
-        features=features,
         scheduler=scheduler,
         services=services,
         calls=calls,
@@ -247,27 +197,32 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
             http_dependencies,
             mcp,
             bearer,
-            PageSessions(services.access, time.monotonic),
+            PageSessions(context[Access], time.monotonic),
             auditor,
         ),
-        grpc=GrpcInterface(platform, features, calls, core.bridge, core.observer, bearer, auditor),
+        grpc=GrpcInterface(context, calls, core.bridge, core.observer, bearer, auditor),
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )
 
 
-def _follow_others(
-    sharing: SharedStore, log: LogFeature, memories: MemoriesFeature, wake_ups: WakeUps
-) -> None:
+def _follow_others(sharing: SharedStore, context: Composition) -> None:
     """Start to look for what other daemons write."""
+    signals, outlines, events = context.signals, context[MemoryOutlines], context[Events]
+
+    def on_change(has_events: bool) -> None:
+        if has_events:
+            signals.send(DaemonSignal.FOREIGN_EVENTS)
+        signals.send(DaemonSignal.FOREIGN_CHANGE)
+
     follower = OutboxFollower(
-        outbox=log.outbox,
-        reached=log.events.watermark(),
-        on_memories=memories.outlines.note_written,
-        on_gap=memories.outlines.forget_all,
-        on_change=wake_ups.on_foreign_change,
+        outbox=context[Outbox],
+        reached=events.watermark(),
+        on_memories=outlines.note_written,
+        on_gap=outlines.forget_all,
+        on_change=on_change,
     )
-    sharing.marks.listen(PURGE, wake_ups.on_outbox_left)
+    sharing.marks.listen(PURGE, signals.build_sender(DaemonSignal.OUTBOX_LEFT))
     sharing.watch.on_outbox(follower.follow)
     sharing.watch.start()
 

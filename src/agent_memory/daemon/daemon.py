@@ -20,9 +20,10 @@ import structlog
 import uvloop
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import build_secrets
 from agent_memory.bootstrap.core import build_core
 from agent_memory.daemon import logs, runtime_files
+from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.secrets import core as secrets_core
 from agent_memory.interfaces.command_socket.server import CommandServer
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
 from agent_memory.kernel.errors import (
@@ -177,7 +178,7 @@ class _Daemon:
             )
             await serving.start(commands)
             _signal_ready(self._start)
-            core.hooks.handling.drain_soon()
+            core.context[HookHandling].drain_soon()
             serving.preload()
             _settle_garbage()
             log.info("daemon.ready", pid=os.getpid(), version=__version__)
@@ -222,7 +223,7 @@ class _Daemon:
             max_bytes=settings.max_bytes,
             files=settings.files,
             also_stderr=self._start.ready_fd is None,
-            clean=build_secrets.build_log_cleaner(self._settings.security),
+            clean=secrets_core.build_log_cleaner(self._settings.security),
         )
 
 

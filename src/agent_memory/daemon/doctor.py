@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import build_consent, build_hooks, build_memories, build_toc
+from agent_memory.features.hooks.consent_rule import build_consent
+from agent_memory.features.hooks.feature import build_installing
 from agent_memory.features.hooks.model.installations import (
     PROGRAM,
     Agent,
@@ -23,6 +24,8 @@ from agent_memory.features.hooks.model.installations import (
     Launcher,
     ScopeState,
 )
+from agent_memory.features.memories.core import git_version, locate_torn_objects
+from agent_memory.features.toc.feature import describe_summarizer
 from agent_memory.interfaces.cli.consent import describe_consent
 from agent_memory.interfaces.hooks.inputs import CHECK
 from agent_memory.kernel.callers import Caller
@@ -55,7 +58,7 @@ def diagnose(
         yield from _check_jobs(environ)
         yield from _check_remote(environ)
     yield from _check_spool(folders.data / "spool")
-    yield from _check_torn(build_memories.locate_torn_objects(folders.data))
+    yield from _check_torn(locate_torn_objects(folders.data))
     yield from _check_agents(environ, folder)
 
 
@@ -112,14 +115,14 @@ def _check_data(folder: Path) -> CheckResult:
 
 def _check_recording(environ: Mapping[str, str], data: Path, folder: Path) -> CheckResult:
     """Say whether hooks record here. That they do not may be the user's choice."""
-    state = build_consent.build_consent(data).check_folder(str(folder), environ)
+    state = build_consent(data).check_folder(str(folder), environ)
     text = f"{describe_consent(state)} ({folder})"
     return _fine("recording", text) if state.is_given else _warning("recording", text)
 
 
 def _check_git(environ: Mapping[str, str]) -> CheckResult:
     try:
-        return _fine("git", build_memories.git_version(environ, SECONDS))
+        return _fine("git", git_version(environ, SECONDS))
     except GitFailed:
         pass
     text = "git cannot be run: memories are stored but not shared"
@@ -135,7 +138,7 @@ def _check_summarizer(environ: Mapping[str, str], file: Path | None) -> Iterator
     if settings.provider == "extractive":
         return
     try:
-        yield _fine("summaries", build_toc.describe_summarizer(settings, environ))
+        yield _fine("summaries", describe_summarizer(settings, environ))
     except ConfigError as exc:
         yield _problem("summaries", str(exc))
     except FeatureUnavailable as exc:
@@ -157,7 +160,7 @@ def _check_daemon(
             return _problem("daemon", f"it does not start (exit code {code})", advice)
     else:
         running.close()
-    launcher = build_hooks.build_installing().launcher
+    launcher = build_installing().launcher
     return _check_hook("daemon", Agent.CLAUDE_CODE, launcher, environ)
 
 
@@ -282,7 +285,7 @@ def _check_torn(folder: Path) -> Iterator[CheckResult]:
 def _check_agents(environ: Mapping[str, str], folder: Path) -> Iterator[CheckResult]:
     caller = Caller(folder=str(folder), environ=environ)
     try:
-        states = build_hooks.build_installing().state(caller, mcp=True)
+        states = build_installing().state(caller, mcp=True)
     except (ConfigError, InvalidInput) as exc:
         yield _problem("agents", str(exc))
         return
@@ -319,7 +322,7 @@ def _check_agent(
         text = f"its {installed.scope} settings call another installation"
         yield _warning(state.agent, text, repair)
     # Run no other command: a repository can contain a file that names any program.
-    launcher = build_hooks.build_installing().launcher
+    launcher = build_installing().launcher
     if launcher.hook(state.agent) in installed.commands:
         yield _check_hook(state.agent, state.agent, launcher, _strip_environment(environ))
     elif installed.standing is InstallStatus.INSTALLED:
@@ -371,7 +374,7 @@ class _ProcessResult:
 
 
 def _run_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> _ProcessResult:
-    launcher = build_hooks.build_installing().launcher
+    launcher = build_installing().launcher
     return _run(launcher.words(*arguments), environ)
 
 

@@ -8,8 +8,8 @@ import os
 import sys
 
 from agent_memory import config
-from agent_memory.bootstrap.build_consent import build_consent
-from agent_memory.bootstrap.hook_options import load_options
+from agent_memory.features.hooks.consent_rule import build_consent
+from agent_memory.features.hooks.hook_options import load_options
 from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery

@@ -10,10 +10,10 @@ import os
 import sys
 
 from agent_memory import config
-from agent_memory.bootstrap.hook_options import load_settings
 from agent_memory.daemon import hook_consent
 from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
+from agent_memory.features.hooks.hook_options import load_settings
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.secrets.adapters.factory import build_filter
 from agent_memory.interfaces.hooks.inputs import DRAIN

@@ -17,10 +17,11 @@ from pathlib import Path
 import structlog
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import build_toc, root
-from agent_memory.bootstrap.build_upstream import SettingsSource
+from agent_memory.bootstrap import root
 from agent_memory.bootstrap.core import Core
+from agent_memory.config import SettingsSource
 from agent_memory.daemon import logs, runtime_files
+from agent_memory.features.toc.feature import describe_summarizer
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli.backend import PageLink, ServeOptions
 from agent_memory.interfaces.command_socket.server import CommandServer
@@ -48,7 +49,6 @@ from agent_memory.kernel.status import (
 
 log = structlog.get_logger()
 
-RUNS_SECONDS = 2.0  # less than the daemon waits: clients that wait for a run learn how it ended
 FIRST_KEY = "default"
 GRPC_WITHOUT_TLS = "refused without TLS; set grpc.tls_cert and grpc.tls_key, or use `localhost`"
 GRPC_WITHOUT_KEYS = "refused with grpc.require_key = false"
@@ -132,10 +132,10 @@ class Serving:
         """Accept no more clients, and wait for those connected."""
         self._extra_listeners.end()
         # Followers would never leave.
-        await asyncio.to_thread(self._app.features.changes.close)
+        await asyncio.to_thread(self._app.core.context.close)
         results = await asyncio.gather(
             self._app.mcp.close(),
-            asyncio.to_thread(self._app.services.runs.close, RUNS_SECONDS),
+            *map(asyncio.to_thread, self._app.core.context.on_stop),
             self._grpc.stop(grace_seconds),
             self._http.stop(),
             return_exceptions=True,
@@ -308,7 +308,7 @@ class Serving:
         """Return what writes summaries, and a warning if it cannot be run."""
         settings = self._settings.summarizer
         try:
-            return (build_toc.describe_summarizer(settings, os.environ),)
+            return (describe_summarizer(settings, os.environ),)
         except (ConfigError, FeatureUnavailable) as exc:
             return settings.provider, f"summaries are written without a model: {exc}"
 

@@ -135,7 +135,7 @@ class ProcessControl:
         )
 
     def wake_team_sync(self) -> None:
-        from agent_memory.bootstrap import build_hooks
+        from agent_memory.features.hooks import feature as build_hooks
 
         if runtime_files.find_lock_holder(config.folders(os.environ)) is None:
             return
@@ -151,7 +151,7 @@ class ProcessControl:
             )
 
     def build_installing(self) -> Installing:
-        from agent_memory.bootstrap import build_hooks
+        from agent_memory.features.hooks import feature as build_hooks
 
         return build_hooks.build_installing()
 
@@ -202,7 +202,7 @@ class ProcessControl:
     def restore(
         self, options: RestoreOptions, on_progress: Callable[[int], None], /
     ) -> RestoreResult:
-        from agent_memory.bootstrap import build_backups
+        from agent_memory.features.backups import feature as build_backups
 
         folders = config.folders(os.environ)
         name = "db"

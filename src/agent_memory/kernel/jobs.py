@@ -1,9 +1,12 @@
 """The background jobs: their names, their times, and their status."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.signals import DaemonSignal
 
 NEVER = Millis(0)
 
@@ -15,14 +18,20 @@ EMBEDDING = "backlog-embedder"
 BACKUP = "backup"
 TEAM = "team-sync"
 
-CRONS = {
-    ROLLUP: "0 0 * * * *",
-    SEGMENTS: "0 */15 * * * *",
-    OUTBOX: "0 * * * * *",
-    REBUILD: "0 0 * * * *",
-    EMBEDDING: "0 * * * * *",
-    TEAM: "0 * * * * *",
-}
+Check = Callable[[], None]
+"""What a job calls after every few milliseconds of work: it waits while someone waits for an
+answer, and raises JobStopped to end the job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledJob:
+    """A job: its work, its times as cron with seconds, and the signals that wake it."""
+
+    name: str
+    cron: str
+    work: Callable[[Check], None]
+    woken_by: tuple[DaemonSignal, ...] = ()
+    timeout_seconds: float = 3600.0
 
 
 class JobOutcome(IntEnum):
@@ -56,3 +65,26 @@ class JobStatus:
     state: JobState
     next_run_ms: Millis
     running: bool
+
+
+class JobScheduler(Protocol):
+    """Runs the background jobs."""
+
+    @property
+    def running(self) -> bool: ...
+
+    def status(self) -> list[JobStatus]: ...
+
+    def put(self, job: ScheduledJob, /) -> None:
+        """Add a job, or replace the one of its name."""
+        ...
+
+    def remove(self, name: str, /) -> None: ...
+
+    def pause(self, name: str, /) -> None: ...
+
+    def resume(self, name: str, /) -> None: ...
+
+    def wake(self, name: str, /) -> None: ...
+
+    def run(self, name: str, /) -> JobStatus: ...

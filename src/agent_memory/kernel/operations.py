@@ -6,13 +6,14 @@ derive the rest from the types of the request and of the answer, and from the do
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.callers import Caller
+from agent_memory.kernel.composition import Composition
 
 A = TypeVar("A")
 
@@ -103,8 +104,8 @@ def list_operations(module: ModuleType) -> list[Operation[Any]]:
 class OperationCalls:
     """Calls operations with the services of this daemon."""
 
-    def __init__(self, services: Iterable[object]) -> None:
-        self._services = {type(service): service for service in services}
+    def __init__(self, context: Composition) -> None:
+        self._context = context
 
     def call(self, operation: Operation[A], caller: Caller, request: object = None) -> A:
         """Return the answer to a request that is valid and allowed."""
@@ -126,5 +127,5 @@ class OperationCalls:
         """Return the service of a type; None if the type is optional and there is none."""
         choices = get_args(kind) or (kind,)
         if type(None) in choices:
-            return next((self._services[each] for each in choices if each in self._services), None)
-        return self._services[kind]
+            return next(filter(None, map(self._context.find, choices)), None)
+        return self._context[kind]

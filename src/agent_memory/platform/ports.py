@@ -4,11 +4,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NewType, Protocol, TypeVar
+from typing import NamedTuple, NewType, Protocol, TypeVar
 
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import ModelStatus, StoreHealth, StoreStats
 from agent_memory.platform.store.batches import Batch, CommitOutcome, Row
+
+
+class KeySpan(NamedTuple):
+    """Keys of a family with rows too large to read by the page: how many to read at once."""
+
+    family: str
+    start: bytes
+    end: bytes
+    rows: int
 
 
 class OrderedStore(Protocol):

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.bootstrap.build_hooks import INSTALLERS
 from agent_memory.features.hooks.adapters.agents import (
     claude_code,
     codex,
@@ -25,6 +24,7 @@ from agent_memory.features.hooks.adapters.agents import (
     windsurf,
 )
 from agent_memory.features.hooks.adapters.agents.json_text import JsonDocument
+from agent_memory.features.hooks.feature import INSTALLERS
 from agent_memory.features.hooks.model.installations import (
     Agent,
     ConfigChange,

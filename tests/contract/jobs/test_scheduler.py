@@ -14,13 +14,12 @@ import pytest
 from agent_memory.features.jobs.adapters.cron import (
     MAX_JITTER_MS,
     CronScheduler,
-    ScheduledJob,
 )
 from agent_memory.features.jobs.adapters.job_store import StoredJobs
 from agent_memory.features.jobs.ports import JobStore
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
+from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus, ScheduledJob
 from agent_memory.platform.foreground import Foreground
 from agent_memory.platform.store.committer import CommittedStore
 from tests.contract.stores import TIMEOUT, unexpected

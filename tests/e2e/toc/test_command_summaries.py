@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_memory.bootstrap.build_hooks import build_installing
+from agent_memory.features.hooks.feature import build_installing
 from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.platform.priority import NICENESS
 from tests.answering_programs import write_program

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.bootstrap.build_consent import build_consent
-from agent_memory.bootstrap.hook_options import load_options
 from agent_memory.features.hooks.adapters.pause_file import NAME, PauseFile
 from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
+from agent_memory.features.hooks.consent_rule import build_consent
+from agent_memory.features.hooks.hook_options import load_options
 from agent_memory.features.hooks.model import consent, tool_use
 from agent_memory.features.hooks.model.consent import (
     ConsentReason,

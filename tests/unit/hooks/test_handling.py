@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from agent_memory import config
-from agent_memory.bootstrap.hook_options import build_options
+from agent_memory.features.hooks.hook_options import build_options
 from agent_memory.features.hooks.model.consent import (
     GIVEN,
     MAX_WAIT_MS,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory import config
-from agent_memory.bootstrap import hook_options
+from agent_memory.features.hooks import hook_options
 from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
 from agent_memory.features.hooks.model import notices, transcripts
 from agent_memory.features.hooks.model.hooks import HookKind

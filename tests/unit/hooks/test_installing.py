@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.bootstrap.build_hooks import INSTALLERS
 from agent_memory.features.hooks.adapters.agents import codex
+from agent_memory.features.hooks.feature import INSTALLERS
 from agent_memory.features.hooks.model.installations import (
     Agent,
     InstallRecord,

@@ -18,6 +18,7 @@ from agent_memory.features.memories.adapters.memory_store import (
     StoredUses,
 )
 from agent_memory.features.memories.adapters.project_store import StoredProjects
+from agent_memory.features.memories.adapters.reasoner import LlmReasoner
 from agent_memory.features.memories.model import memories, memory_documents
 from agent_memory.features.memories.model.consolidations import ConsolidationPlan
 from agent_memory.features.memories.model.duplicates import Cluster
@@ -31,7 +32,6 @@ from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.project_resolver import OrgRepository, ProjectResolver
 from agent_memory.features.memories.services.transfer import Transfer
 from agent_memory.features.memories.services.undo import ChangeHistory
-from agent_memory.features.recall.adapters.reasoner import LlmReasoner
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound

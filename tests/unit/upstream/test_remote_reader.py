@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from agent_memory.bootstrap.build_upstream import RemoteReader
 from agent_memory.config import Settings, UpstreamSettings
 from agent_memory.features.upstream.model.erasures import MAX_HOURS
+from agent_memory.features.upstream.remote_reader import RemoteReader
 from agent_memory.kernel.errors import StorageFailed
 
 

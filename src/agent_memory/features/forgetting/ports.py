@@ -74,6 +74,12 @@ class ErasureQueue(Protocol):
     def hold_memories(self, memories: Sequence[Memory], /) -> Millis | None: ...
 
 
+class PersonFinder(Protocol):
+    """Finds the person who captured a memory, on a team server; empty if there is none."""
+
+    def __call__(self, memory: Memory, /) -> str: ...
+
+
 class NeedleSearch(Protocol):
     """Searches everything that is stored for byte strings. `on_progress` gets the progress, and may
     raise to stop."""

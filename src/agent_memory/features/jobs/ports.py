@@ -1,8 +1,8 @@
-"""What jobs need: their stored state, and a scheduler."""
+"""What jobs need: their stored state."""
 
 from typing import Protocol
 
-from agent_memory.kernel.jobs import JobState, JobStatus
+from agent_memory.kernel.jobs import JobState
 
 
 class JobStore(Protocol):
@@ -11,20 +11,3 @@ class JobStore(Protocol):
     def load(self, name: str, /) -> JobState: ...
 
     def save(self, name: str, state: JobState, /) -> None: ...
-
-
-class Scheduler(Protocol):
-    """The background jobs."""
-
-    @property
-    def running(self) -> bool: ...
-
-    def status(self) -> list[JobStatus]: ...
-
-    def pause(self, name: str, /) -> None: ...
-
-    def resume(self, name: str, /) -> None: ...
-
-    def wake(self, name: str, /) -> None: ...
-
-    def run(self, name: str, /) -> JobStatus: ...

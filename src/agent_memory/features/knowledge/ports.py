@@ -51,3 +51,9 @@ class KnowledgeStore(Protocol):
     def cursor(self) -> int | None:
         """Return the last outbox entry that was learned from; None if there is none."""
         ...
+
+
+class RemovalFinder(Protocol):
+    """Finds out when a fact was removed on another machine; 0 if it was not."""
+
+    def __call__(self, fact: KnowledgeId, scope: str, /) -> int: ...

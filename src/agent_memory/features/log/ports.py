@@ -123,3 +123,13 @@ class EventRemover(Protocol):
         Events that are already gone are skipped.
         """
         ...
+
+
+class Events(EventLog, EventFinder, Protocol):
+    """The events that a caller sees."""
+
+
+class OutboxNeed(Protocol):
+    """Says up to which entry a reader no longer needs the outbox; None if it needs none of it."""
+
+    def __call__(self) -> int | None: ...

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from agent_memory.features.forgetting.model.forgetting import FileSearch, NeedleMatch
-from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.ports import KeySpan, OrderedStore
 from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.rows import iter_pages
 
@@ -27,14 +27,6 @@ _LONG = 32
 _KEPT = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
 # files with RocksDB's own words, which may be those of an event; RocksDB writes no values there
 _WORDS_OF_ROCKSDB = ("LOG", "OPTIONS-")
-
-
-class KeySpan(NamedTuple):
-    """Keys of a family, and how many of its rows to read at once."""
-
-    start: bytes
-    end: bytes
-    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +88,8 @@ class StoredTraces:
     def _rows(
         self, family: str, search: "ByteSearch", read: Callable[[bytes], bytes] = bytes
     ) -> Iterator[NeedleMatch]:
-        for start, end, limit in self.spans.get(family, (KeySpan(b"", keys.LAST, _PAGE),)):
+        whole = KeySpan(family, b"", keys.LAST, _PAGE)
+        for _, start, end, limit in self.spans.get(family, (whole,)):
             for rows in iter_pages(self.store, family, start, end, limit=limit):
                 for needle in search.find(read(b"\0".join(part for row in rows for part in row))):
                     yield NeedleMatch(family, needle)

@@ -1,10 +1,10 @@
 """Queries and results of recall."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agent_memory.features.index.model.documents import (
     Document,
@@ -236,4 +236,7 @@ class RecallResult:
     certain: bool = True  # False: no hit reaches CERTAIN_SCORE; a listing is always certain
 
 
-Search = Callable[[Query], RecallResult]
+class Search(Protocol):
+    """Answers a question: recall on this machine, or also on the team's server."""
+
+    def __call__(self, query: Query, /) -> RecallResult: ...

@@ -10,21 +10,22 @@ no job waits longer than until the second of its next times.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from zlib import crc32
 
 import structlog
-from cronsim import CronSim, CronSimError
+from cronsim import CronSim
 
 from agent_memory.features.jobs.ports import JobStore
-from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
+from agent_memory.kernel.errors import AgentMemoryError, NotFound
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
+from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus, ScheduledJob
 from agent_memory.kernel.spelling import suggest_nearest
 from agent_memory.platform.foreground import JOB_REST, Foreground, Pacer
 from agent_memory.platform.ports import Clock
+from agent_memory.platform.schedules import check_schedule
 
 log = structlog.get_logger()
 
@@ -38,19 +39,6 @@ class JobStopped(AgentMemoryError):
     """Raised in a job that runs too long, or when the daemon stops."""
 
 
-Work = Callable[[Callable[[], None]], None]
-"""A job's work. It calls what it is given after every few milliseconds of work, which waits while
-someone waits for an answer, and raises JobStopped to end the job."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledJob:
-    name: str
-    cron: str
-    work: Work
-    timeout_seconds: float = 3600.0
-
-
 @dataclass(slots=True)
 class _JobEntry:
     """A job and its state in this process."""
@@ -61,24 +49,6 @@ class _JobEntry:
     woken: bool = False
     not_before: float = 0.0
     thread: threading.Thread | None = field(default=None)
-
-
-def check_schedule(expression: str) -> None:
-    """Raise InvalidInput unless the expression is cron with seconds and has a next time."""
-    try:
-        next(CronSim(expression, datetime.now(UTC)))
-    except (CronSimError, StopIteration) as exc:
-        raise InvalidInput(f"{expression!r} is no schedule: use cron as `0 0 3 * * *`") from exc
-
-
-def count_due(expression: str, start: Millis, end: Millis, *, most: int = 10) -> int:
-    """Count the times of a schedule after `start` and up to `end`, at most `most`."""
-    count = 0
-    for moment in CronSim(expression, datetime.fromtimestamp(start / 1000, UTC)):
-        if moment.timestamp() * 1000 > end or count == most:
-            break
-        count += 1
-    return count
 
 
 class CronScheduler:

@@ -1,23 +1,20 @@
 """The work of the background jobs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.injections.services.injections import Injections
-from agent_memory.features.jobs.ports import Scheduler
 from agent_memory.features.knowledge.services.learning import Learner
-from agent_memory.features.log.ports import Outbox
+from agent_memory.features.log.ports import EventLog, Outbox, OutboxNeed
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.features.streaming.services.change_feed import OUTBOX_RETENTION, ChangeFeed
 from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenter
-from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -25,14 +22,13 @@ from agent_memory.kernel.errors import (
     StorageClosed,
     StorageFailed,
 )
-from agent_memory.kernel.jobs import OUTBOX, JobStatus
+from agent_memory.kernel.jobs import OUTBOX, Check, JobScheduler, JobStatus
 from agent_memory.platform.ports import Leadership
 
 RETRIES = 20  # failed summaries tried again per run
 REBUILD_STEPS = 100  # per run: a long rebuild takes many, so that pausing it takes effect soon
+OUTBOX_RETENTION = 10_000  # entries that stay for followers that reconnect
 REBUILD_BACKLOG = 1_000  # changes that may wait for the word index: search covers 2,000
-
-Check = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +39,7 @@ class JobTasks:
 
     segmenting: Segmenter
     rollup: Rollup
+    log: EventLog
     outbox: Outbox
     writer: TocWriter
     indexes: Indexes
@@ -55,9 +52,8 @@ class JobTasks:
     ]  # a forgetting that a stop or a crash had cut off
     toc_lock: AbstractContextManager[object]
     rebuild: BackgroundRebuild
-    changes: ChangeFeed
     injections: Injections
-    exchange: TeamExchange
+    needs: Sequence[OutboxNeed]  # of those who read the outbox, beside the indexes
     leadership: Leadership
     find_slowest: Callable[[], int | None]  # how far all other daemons have read the outbox
     run_due_purge: Callable[[Callable[[], None]], None]  # that another daemon asks for
@@ -140,8 +136,8 @@ class JobTasks:
 
     def count_reached(self) -> int:
         """Return the entry up to which this daemon no longer needs the outbox for itself."""
-        needed, indexed = self.changes.needed, self.indexes.cursor()
-        return indexed if needed is None else min(indexed, needed)
+        needed = [number for need in self.needs if (number := need()) is not None]
+        return min([self.indexes.cursor(), *needed])
 
     def _purge(self, check: Check) -> None:
         """Remove from the files of the indexes what another daemon has forgotten."""
@@ -151,12 +147,10 @@ class JobTasks:
     def _trim(self) -> None:
         """Trim the outbox, leaving some entries for followers that reconnect."""
         done = min(self.writer.cursor(), self.count_reached(), self.learning.cursor())
-        done = min(done, self.changes.watermark() - OUTBOX_RETENTION)
+        done = min(done, self.log.watermark() - OUTBOX_RETENTION)
         slowest = self.find_slowest()
         if slowest is not None:
             done = min(done, slowest)
-        team = self.exchange.get_needed()
-        done = done if team is None else min(done, team)
         oldest = self.outbox.read(0, limit=1)
         if oldest and oldest[0][0] <= done:
             self.outbox.trim(done)
@@ -164,7 +158,7 @@ class JobTasks:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    scheduler: Scheduler
+    scheduler: JobScheduler
     leadership: Leadership
 
     def status(self) -> tuple[bool, list[JobStatus]]:

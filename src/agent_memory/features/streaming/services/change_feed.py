@@ -20,7 +20,6 @@ from agent_memory.kernel import access
 from agent_memory.kernel.errors import StorageClosed
 from agent_memory.kernel.ids import MemoryKey, Position
 
-OUTBOX_RETENTION = 10_000  # outbox entries retained for followers that reconnect
 ROOM = 1_000  # changes that may be pending for one follower
 ROOM_CHARS = 16 << 20  # characters that may be pending for one follower
 _BATCH = 64
