@@ -26,12 +26,7 @@ from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.secrets import core as secrets_core
 from agent_memory.interfaces.command_socket.server import CommandServer
 from agent_memory.interfaces.wire.errors import ERRORS, get_codes
-from agent_memory.kernel.errors import (
-    AgentMemoryError,
-    ConfigError,
-    StorageFailed,
-    StorageLocked,
-)
+from agent_memory.kernel.errors import AgentMemoryError, ConfigError, StorageFailed, StorageLocked
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.launcher import command_client, environment
 from agent_memory.platform.ports import OrderedStore

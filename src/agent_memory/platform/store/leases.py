@@ -20,16 +20,9 @@ from agent_memory.kernel.errors import StorageLocked
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import (
-    Absent,
-    Batch,
-    Committed,
-    Delete,
-    Equals,
-    Expectation,
-    Put,
-)
+from agent_memory.platform.store.batches import Batch, Delete, Equals, Put
 from agent_memory.platform.store.database import TenantDatabase
+from agent_memory.platform.store.rows import commit, expect
 
 LEASE_MS = 30_000
 RENEW_MS = 10_000
@@ -158,23 +151,23 @@ class StoreLease:
                 taken.extend(now_ms),
                 Delete(families.LEASES, self._wanted),
             ),
-            (_expect(self._row, row), _expect(self._end, end)),
+            (expect(families.LEASES, self._row, row), expect(families.LEASES, self._end, end)),
         )
-        return taken if self._commit(batch) else None
+        return taken if commit(self._store, batch) else None
 
     def renew(self, lease: HeldLease) -> bool:
         """Renew the lease. Return False if it is lost."""
-        return self._commit(Batch((lease.extend(self._now()),), (lease.expectation,)))
+        return commit(self._store, Batch((lease.extend(self._now()),), (lease.expectation,)))
 
     def release(self, lease: HeldLease) -> None:
         """Let the next holder take the lease at once. Do nothing if it is lost."""
-        self._commit(Batch((_put_end(self._name, Millis(0)),), (lease.expectation,)))
+        commit(self._store, Batch((_put_end(self._name, Millis(0)),), (lease.expectation,)))
 
     def ask_for(self) -> None:
         """Ask the holder to release the lease when it can, and others not to take it. Repeat it:
         it counts for a few seconds."""
         request = codec.pack(_LeaseRequest(self._holder, self._now()))
-        self._commit(Batch((Put(families.LEASES, self._wanted, request),)))
+        commit(self._store, Batch((Put(families.LEASES, self._wanted, request),)))
 
     def is_wanted(self) -> bool:
         """Tell whether another one asks for the lease."""
@@ -184,10 +177,6 @@ class StoreLease:
     def _is_by_another(self, wanted: bytes, now_ms: Millis) -> bool:
         request = codec.unpack(wanted, _LeaseRequest)
         return request.holder != self._holder and now_ms - request.at_ms < WANTED_MS
-
-    def _commit(self, batch: Batch) -> bool:
-        (outcome,) = self._store.submit([batch]).result()
-        return isinstance(outcome, Committed)
 
 
 def find_slowest(store: OrderedStore, now_ms: Millis, *, own: str) -> int | None:
@@ -259,10 +248,12 @@ def _list_daemons(store: OrderedStore) -> list[_LeasedDaemon]:
 def _remove(store: OrderedStore, daemon: _LeasedDaemon) -> bool:
     """Remove a daemon, unless it has renewed its lease meanwhile."""
     places = (start + daemon.name for start in (_ROW, _END, _REACHED))
-    expected = (_expect(_ROW + daemon.name, daemon.row), _expect(_END + daemon.name, daemon.end))
+    expected = (
+        expect(families.LEASES, _ROW + daemon.name, daemon.row),
+        expect(families.LEASES, _END + daemon.name, daemon.end),
+    )
     batch = Batch(tuple(Delete(families.LEASES, place) for place in places), expected)
-    (outcome,) = store.submit([batch]).result()
-    return isinstance(outcome, Committed)
+    return commit(store, batch)
 
 
 def _take(
@@ -280,12 +271,6 @@ def _take(
             )
     value = codec.pack(msgspec.structs.replace(new, epoch=epoch + 1))
     return HeldLease(name, epoch + 1, value)
-
-
-def _expect(key: bytes, value: bytes | None) -> Expectation:
-    if value is None:
-        return Absent(families.LEASES, key)
-    return Equals(families.LEASES, key, value)
 
 
 def _put_end(name: bytes, end_ms: Millis) -> Put:

@@ -9,11 +9,15 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import keys
 from agent_memory.platform.store.batches import (
+    Absent,
     Append,
     Batch,
     CommitOutcome,
+    Committed,
     Delete,
     DeleteRange,
+    Equals,
+    Expectation,
     Operation,
     Put,
     Row,
@@ -40,6 +44,17 @@ def write(store: OrderedStore, *operations: Operation) -> None:
     """Write operations, if there are any, as one batch, and wait until they are durable."""
     if operations:
         store.submit([Batch(operations)]).result()
+
+
+def commit(store: OrderedStore, batch: Batch) -> bool:
+    """Write a batch, and return whether its expectations held."""
+    (outcome,) = store.submit([batch]).result()
+    return isinstance(outcome, Committed)
+
+
+def expect(family: str, key: bytes, value: bytes | None) -> Expectation:
+    """Expect that a key still has the value that was read."""
+    return Absent(family, key) if value is None else Equals(family, key, value)
 
 
 class NumberedEntry(Protocol):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from agent_memory.kernel.errors import StorageFailed, StorageTooNew
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, migration_mark
-from agent_memory.platform.store.batches import Absent, Batch, Committed, Equals, Put
+from agent_memory.platform.store.batches import Absent, Batch, Equals, Put
+from agent_memory.platform.store.rows import commit
 
 VERSION = 1
 _KEY = b"schema"
@@ -93,8 +94,7 @@ def _number(raw: bytes) -> int:
 def _record(store: OrderedStore, expected: Absent | Equals, version: int) -> bool:
     """Record a version. Return False if the expected one is not there."""
     batch = Batch((Put(families.META, _KEY, b"%d" % version),), (expected,))
-    (outcome,) = store.submit([batch]).result()
-    return isinstance(outcome, Committed)
+    return commit(store, batch)
 
 
 def ensure_identity(store: OrderedStore) -> str:

@@ -12,8 +12,8 @@ from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
-from agent_memory.platform.store.batches import Absent, Batch, Committed, Delete, Equals, Put
-from agent_memory.platform.store.rows import write
+from agent_memory.platform.store.batches import Absent, Batch, Delete, Equals, Put
+from agent_memory.platform.store.rows import commit, write
 
 log = structlog.get_logger()
 
@@ -81,7 +81,7 @@ class StoredKeyRing:
                 (Put(families.ACCESS_KEYS, place, encode_access_key(key)),),
                 (Absent(families.ACCESS_KEYS, place),),
             )
-            if not self._commit(batch):
+            if not commit(self._store, batch):
                 return False
             self._known = (*known, key)
             return True
@@ -105,7 +105,7 @@ class StoredKeyRing:
                 (Delete(families.ACCESS_KEYS, place),),
                 (Equals(families.ACCESS_KEYS, place, stored),),
             )
-            if not self._commit(batch):
+            if not commit(self._store, batch):
                 return False
             self._known = tuple(key for key in known if key.name != name)
             return True
@@ -141,10 +141,6 @@ class StoredKeyRing:
             removals = (Delete(families.ACCESS_KEYS, _name_key(name)) for name in revived)
             write(self._store, *removals)
         return tuple(key for key in found if key.digest not in revoked)
-
-    def _commit(self, batch: Batch) -> bool:
-        (outcome,) = self._store.submit([batch]).result()
-        return isinstance(outcome, Committed)
 
 
 def _name_key(name: str) -> bytes:

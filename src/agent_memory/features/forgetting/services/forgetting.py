@@ -14,11 +14,7 @@ from itertools import groupby
 
 from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
-from agent_memory.features.forgetting.ports import (
-    ErasureQueue,
-    ForgettingListener,
-    ForgettingPlan,
-)
+from agent_memory.features.forgetting.ports import ErasureQueue, ForgettingListener, ForgettingPlan
 from agent_memory.features.forgetting.services.purging import (
     COMPACTING,
     INDEXES,

@@ -17,13 +17,7 @@ import structlog
 from agent_memory.features.index.adapters.bge_model import MODEL, THREADS, UNRELATED
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.kernel.errors import EmbedderFailed, WorkerFailed
-from agent_memory.platform.foreground import (
-    BACKLOG_REST,
-    HOOK_SECONDS,
-    TICK,
-    Foreground,
-    Pacer,
-)
+from agent_memory.platform.foreground import BACKLOG_REST, HOOK_SECONDS, TICK, Foreground, Pacer
 from agent_memory.platform.priority import ThreadPriority
 from agent_memory.platform.worker.process import ProcessWorker
 

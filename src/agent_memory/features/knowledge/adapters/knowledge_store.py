@@ -27,12 +27,10 @@ from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys, rows
 from agent_memory.platform.store.batches import (
-    Absent,
     Append,
     Batch,
     Committed,
     Delete,
-    Equals,
     Expectation,
     Operation,
     Put,
@@ -145,9 +143,7 @@ class StoredKnowledge:
             stored = self._store.get(layout.family, key)
             if self._read(type(present), stored) != before:
                 return False
-            expected.append(
-                Absent(layout.family, key) if stored is None else Equals(layout.family, key, stored)
-            )
+            expected.append(rows.expect(layout.family, key, stored))
             old, new = set(layout.rows(before)), set(layout.rows(after))
             if old != new:
                 moved.add(type(present))

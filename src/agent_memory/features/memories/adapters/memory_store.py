@@ -30,18 +30,16 @@ from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.ports import OrderedStore, Ticket
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import (
-    Absent,
     Append,
     Batch,
     CommitOutcome,
     Committed,
     Delete,
-    Equals,
     Operation,
     Put,
     Row,
 )
-from agent_memory.platform.store.rows import iter_pages, write
+from agent_memory.platform.store.rows import expect, iter_pages, write
 
 _NAMED = 100
 _HOMES = 10_000
@@ -330,12 +328,8 @@ def _batch(change: MemoryChange, daemon: str) -> Batch:
         operations.append(
             Append(families.NOTE_QUEUE, _home_prefix(change.note_home, daemon), entry)
         )
-    expected = (
-        Absent(families.MEMORIES, key)
-        if before is None
-        else Equals(families.MEMORIES, key, _encode_memory(before))
-    )
-    return Batch(tuple(operations), (expected,))
+    stored = None if before is None else _encode_memory(before)
+    return Batch(tuple(operations), (expect(families.MEMORIES, key, stored),))
 
 
 def _outline(key: MemoryKey, value: bytes, uses: int) -> MemoryOutline:

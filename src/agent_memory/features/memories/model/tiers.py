@@ -5,12 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_memory.features.memories.model.memories import (
-    OFTEN,
-    Memory,
-    MemoryOutline,
-    MemoryStatus,
-)
+from agent_memory.features.memories.model.memories import OFTEN, Memory, MemoryOutline, MemoryStatus
 from agent_memory.kernel.ids import Millis
 
 RECENCY, ACTIVATION, IMPORTANCE = 0.4, 0.2, 0.4

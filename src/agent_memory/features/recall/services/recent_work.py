@@ -3,11 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_memory.features.index.model.documents import (
-    Document,
-    DocumentKind,
-    segment_owner,
-)
+from agent_memory.features.index.model.documents import Document, DocumentKind, segment_owner
 from agent_memory.features.index.model.queries import Hit, Query, SearchScope
 from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.features.recall.model import contexts, ranking

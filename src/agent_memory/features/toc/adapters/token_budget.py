@@ -4,7 +4,8 @@ import msgspec
 
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families
-from agent_memory.platform.store.batches import Absent, Batch, Committed, Equals, Put
+from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.rows import commit, expect
 
 
 class _TokenRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -23,14 +24,9 @@ class StoredTokenBudget:
         while True:  # until no other thread adds in between
             stored = self._store.get(families.PROGRESS, key)
             record = codec.pack(_TokenRecord(_tokens(stored) + tokens))
-            unchanged = (
-                Absent(families.PROGRESS, key)
-                if stored is None
-                else Equals(families.PROGRESS, key, stored)
-            )
+            unchanged = expect(families.PROGRESS, key, stored)
             batch = Batch((Put(families.PROGRESS, key, record),), (unchanged,))
-            (outcome,) = self._store.submit([batch]).result()
-            if isinstance(outcome, Committed):
+            if commit(self._store, batch):
                 return
 
 

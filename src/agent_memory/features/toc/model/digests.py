@@ -11,12 +11,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heapreplace
 
 from agent_memory.features.toc.model import commands, last_words, naming, work_figures
-from agent_memory.features.toc.model.highlights import (
-    READING_ORDER,
-    Highlight,
-    HighlightKind,
-    Work,
-)
+from agent_memory.features.toc.model.highlights import READING_ORDER, Highlight, HighlightKind, Work
 from agent_memory.features.toc.model.last_words import SessionHighlights, stems
 from agent_memory.features.toc.model.periods import MONTHS, Level, find_day
 from agent_memory.features.toc.model.summaries import (

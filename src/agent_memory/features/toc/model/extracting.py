@@ -12,11 +12,7 @@ from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.toc.model import evidence, naming, outcomes, speech_acts
 from agent_memory.features.toc.model.digests import MAX_KEYWORDS, digest, write_brief
 from agent_memory.features.toc.model.last_words import LEAST_WEIGHT
-from agent_memory.features.toc.model.statements import (
-    Statement,
-    clean_excerpt,
-    read_statements,
-)
+from agent_memory.features.toc.model.statements import Statement, clean_excerpt, read_statements
 from agent_memory.features.toc.model.summaries import (
     EMPTY,
     Point,

@@ -6,12 +6,7 @@ from datetime import date
 
 from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.features.toc.model import last_words, periods
-from agent_memory.features.toc.model.highlights import (
-    READING_ORDER,
-    Highlight,
-    HighlightKind,
-    Work,
-)
+from agent_memory.features.toc.model.highlights import READING_ORDER, Highlight, HighlightKind, Work
 from agent_memory.features.toc.model.last_words import SessionHighlights
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.kernel.ids import Millis, SessionId

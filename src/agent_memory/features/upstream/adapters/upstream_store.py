@@ -58,6 +58,7 @@ from agent_memory.platform.store.batches import (
     Put,
     Row,
 )
+from agent_memory.platform.store.rows import commit, expect
 
 _FAMILY = families.UPSTREAM
 _OUT, _PROGRESS, _BACKFILL = b"out:", b"out:progress", b"out:backfill:"
@@ -456,8 +457,7 @@ class StoredUpstream:
             batch = Batch((put, first), (absent, Absent(_FAMILY, by_name)))
         else:
             batch = Batch((put,), (absent,))
-        (outcome,) = self._store.submit([batch]).result()
-        return isinstance(outcome, Committed)
+        return commit(self._store, batch)
 
     def get_receipt(self, person: str, client: str, /) -> int:
         value = self._store.get(_FAMILY, _build_receipt_key(person, client))
@@ -470,10 +470,9 @@ class StoredUpstream:
             number = 1 if old is None else codec.unpack(old, _ReceiptRecord).number + 1
             put = Put(_FAMILY, key, codec.pack(_ReceiptRecord(number, now)))
             removals = self._find_surplus_receipts(person) if old is None else []
-            expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
+            expected = expect(_FAMILY, key, old)
             batch = Batch((*map(partial(Delete, _FAMILY), removals), put), (expected,))
-            (outcome,) = self._store.submit([batch]).result()
-            if isinstance(outcome, Committed):
+            if commit(self._store, batch):
                 return number
 
     def _find_surplus_receipts(self, person: str) -> list[bytes]:
@@ -527,7 +526,7 @@ class StoredUpstream:
                 return False
             others = [each for each in known if each.scope != tombstone.scope]
             record = _encode_tombstones([tombstone, *others[: _MOST_CLAIMS - 1]])
-            expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
+            expected = expect(_FAMILY, key, old)
             put = Put(_FAMILY, key, codec.pack(record))
             if self._list_changes([ChangedRecord(fact=tombstone.id)], (put,), (expected,)):
                 return True
@@ -547,8 +546,7 @@ class StoredUpstream:
             ]
             put = Put(_FAMILY, key, codec.pack(_encode_tombstones(lowered)))
             batch = Batch((put,), (Equals(_FAMILY, key, old),))
-            (outcome,) = self._store.submit([batch]).result()
-            if isinstance(outcome, Committed):
+            if commit(self._store, batch):
                 return
 
     def list_fact_tombstones(self, after: str, /, *, limit: int) -> list[FactTombstone]:
@@ -674,7 +672,7 @@ class StoredErasures:
                 [
                     Batch(
                         (Put(_FAMILY, key, value),),
-                        (Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old),),
+                        (expect(_FAMILY, key, old),),
                     )
                     for (_, key, value), old in new
                 ]
@@ -806,7 +804,7 @@ def _build_told(key: bytes, old: bytes | None, projects: frozenset[str] | None) 
     """Return the change that adds projects to a row."""
     known = [] if old is None else codec.unpack(old, _ToldRecord).projects
     every = None if known is None or projects is None else sorted({*known, *projects})
-    expected = Absent(_FAMILY, key) if old is None else Equals(_FAMILY, key, old)
+    expected = expect(_FAMILY, key, old)
     return Batch((Put(_FAMILY, key, codec.pack(_ToldRecord(every))),), (expected,))
 
 

@@ -10,12 +10,7 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import LoginMethod
-from agent_memory.features.upstream.ports import (
-    LoginServer,
-    PendingLogin,
-    RemoteKeys,
-    StartLogin,
-)
+from agent_memory.features.upstream.ports import LoginServer, PendingLogin, RemoteKeys, StartLogin
 from agent_memory.features.upstream.services.back_off import BackOff
 
 

@@ -5,11 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.memories.model.memories import MemoryStatus, check_domain
 from agent_memory.features.upstream.model import scopes
-from agent_memory.features.upstream.model.records import (
-    RecordBatch,
-    RecordRefused,
-    ServerProject,
-)
+from agent_memory.features.upstream.model.records import RecordBatch, RecordRefused, ServerProject
 from agent_memory.features.upstream.ports import NamedProjects
 from agent_memory.features.upstream.services.receiving import Sender
 from agent_memory.kernel.errors import InvalidInput

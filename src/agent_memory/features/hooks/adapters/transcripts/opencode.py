@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_memory.features.hooks.adapters.transcripts.conversations import ConversationBuilder
-from agent_memory.features.hooks.adapters.transcripts.files import (
-    MAX_FILES,
-    Record,
-    walk_files,
-)
+from agent_memory.features.hooks.adapters.transcripts.files import MAX_FILES, Record, walk_files
 from agent_memory.features.hooks.adapters.transcripts.json_files import MAX_ELEMENT_BYTES
 from agent_memory.features.hooks.model import descriptions, tool_use, transcripts
 from agent_memory.features.hooks.model.transcripts import (
