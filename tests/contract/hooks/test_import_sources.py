@@ -224,7 +224,7 @@ class TestArchives:
             "../../escape.json": "[]",
         }
         chunks = read("chatgpt", pack(tmp_path / "a.zip", members))
-        sessions = {entry.session for chunk in chunks for entry in chunk.recorded}
+        sessions = {entry.session_id for chunk in chunks for entry in chunk.recorded}
         assert sessions == {"8f3a2b1c-1", "other"}
 
     def test_a_bomb(self, tmp_path: Path) -> None:
@@ -292,11 +292,11 @@ class TestArchives:
         path = pack(tmp_path / "a.zip", {"conversations.json": json.dumps(talks)})
         reader = build_readers(InlineWorker())["chatgpt"]
         chunks = reader.read_chunks(reader.list_sources(str(path)))
-        assert next(chunks)[1].recorded[0].session == "c0"
+        assert next(chunks)[1].recorded[0].session_id == "c0"
         path.unlink()
         (copy,) = unpacked.iterdir()
         assert copy.stat().st_mode & 0o777 == 0o600
-        assert [chunk.recorded[0].session for _, chunk in chunks] == ["c1", "c2"]
+        assert [chunk.recorded[0].session_id for _, chunk in chunks] == ["c1", "c2"]
         assert list(unpacked.iterdir()) == []
 
     def test_an_import_that_is_stopped_leaves_no_copy(

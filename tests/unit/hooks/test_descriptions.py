@@ -42,7 +42,7 @@ def describe(found: Sequence[TranscriptEntry]) -> list[tuple[str, str, str]]:
     """Return session, mark and text of titles and summaries."""
     marks = (TITLES, SUMMARIZES)
     return [
-        (each.session, each.metadata[mark], each.text)
+        (each.session_id, each.metadata[mark], each.text)
         for each in found
         for mark in marks
         if mark in each.metadata

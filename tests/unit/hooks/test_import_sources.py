@@ -125,7 +125,7 @@ class TestGemini:
             [{"sessionId": "child", "kind": "subagent"}, self.line(0, "user", "Look")],
         )
         start, _ = read("gemini", path.parent.parent)
-        assert (start.session, start.type) == ("parent/child", EventType.SUBAGENT_START)
+        assert (start.session_id, start.type) == ("parent/child", EventType.SUBAGENT_START)
 
     def test_what_a_hook_told_of_a_whole_turn_is_known(
         self, importing: ImportHarness, tmp_path: Path
@@ -175,14 +175,14 @@ class TestOpenCode:
         dump(root / "message/ses_1/m3.json", summary)
         dump(root / "part/m3/p1.json", {"type": "text", "text": "All in short"})
         entries = read("opencode", tmp_path)
-        assert list_said([entry for entry in entries if entry.session == "ses_1"]) == [
+        assert list_said([entry for entry in entries if entry.session_id == "ses_1"]) == [
             ("system", "Gulls"),
             ("assistant", "I edit it."),
             ("tool", "edit: /x/a.py\nbeacon\nEdit applied."),
             ("system", "All in short"),
         ]
         assert [entry.metadata[SUMMARIZES] for entry in entries if SUMMARIZES in entry.metadata]
-        (start, prompt) = (entry for entry in entries if entry.session == "ses_1/ses_2")
+        (start, prompt) = (entry for entry in entries if entry.session_id == "ses_1/ses_2")
         assert start.type is EventType.SUBAGENT_START
         assert prompt.text == "Look around"
 
@@ -244,7 +244,7 @@ class TestCline:
             ("assistant", "Seven."),
         ]
         assert {entry.metadata["agent"] for entry in entries} == {"roo"}
-        assert entries[0].session == str(START_MS)
+        assert entries[0].session_id == str(START_MS)
 
     def test_what_the_user_replies_to_a_tool_is_said_by_the_user(self, tmp_path: Path) -> None:
         asked = {"type": "tool_use", "id": "q", "name": "ask_followup_question"}
@@ -283,7 +283,7 @@ class TestCline:
             ("user", "Count"),
             ("tool", 'run_commands: {"commands": ["x"]}\n7 gulls'),
         ]
-        assert entries[0].session == "17_ab"
+        assert entries[0].session_id == "17_ab"
         assert entries[0].metadata["cwd"] == "/home/ada/lighthouse"
 
     def test_the_list_of_tasks_knows_their_folders(self, tmp_path: Path) -> None:
@@ -527,7 +527,7 @@ class TestPrivateWords:
             (tmp_path / ".aider.chat.history.md").write_text(
                 f"# aider chat started at 2026-01-02 10:00:00\n\n#### {words}  \n\nYes.\n"
             )
-            return [f"{entry.session} {entry.event_id}" for entry in read("aider", tmp_path)]
+            return [f"{entry.session_id} {entry.event_id}" for entry in read("aider", tmp_path)]
 
         assert name("Pay <private>4711</private> now") == name("Pay <private>0815</private> now")
         assert name("Pay") != name("Play")

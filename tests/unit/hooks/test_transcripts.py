@@ -134,7 +134,7 @@ class TestClaudeCode:
             "Read: /lighthouse/dimmer.py\ndef dim(volt): return volt * 0.93",
             "The dimmer drops below the lamp's voltage: 0.93 is too low.",
         ]
-        assert {each.session for each in found} == {session.session}
+        assert {each.session_id for each in found} == {session.session}
 
     def test_times_are_those_of_the_lines(self) -> None:
         line = Claude().prompt("When?", timestamp="2025-03-04T05:06:07.089Z")
@@ -158,8 +158,8 @@ class TestClaudeCode:
         session = Claude(agent="a12")
         start, prompt = read(ClaudeCodeTranscript("file"), [session.prompt("Count the steps.")])
         assert start.type is EventType.SUBAGENT_START
-        assert prompt.session == transcripts.build_session_id(session.session, "a12")
-        assert event_metadata.get_main_session(prompt.session) == session.session
+        assert prompt.session_id == transcripts.build_session_id(session.session, "a12")
+        assert event_metadata.get_main_session(prompt.session_id) == session.session
 
     def test_the_one_that_writes_summaries_is_noise(self) -> None:
         assert claude(Claude(agent="acompact-1").prompt("Create a summary.")) == []
@@ -179,7 +179,7 @@ class TestClaudeCode:
         own = Claude(session="fork", at_ms=START_MS + 60_000).prompt("And now?")
         *copied, start, prompt = read(ClaudeCodeTranscript("file"), [*copies, own])
         assert copied == read(ClaudeCodeTranscript("file"), lines)
-        assert (start.session, prompt.session) == ("fork", "fork")
+        assert (start.session_id, prompt.session_id) == ("fork", "fork")
         assert start.at_ms == prompt.at_ms
 
     def test_two_texts_of_a_message_are_two_whenever_they_are_read(self) -> None:
@@ -278,7 +278,7 @@ class TestCodex:
             ("TOOL", "Bash: grep leak gates.csv\ngate 7: leak"),
             ("ASSISTANT", "Only gate 7 leaks."),
         ]
-        assert {each.session for each in found} == {"s"}
+        assert {each.session_id for each in found} == {"s"}
         assert found[0].at_ms == START_MS + 4_000
         about = {"agent": "codex", "cwd": "/home/ada/projects/canal", "branch": "locks"}
         assert found[2].metadata == {**about, "tool_name": "Bash"}
@@ -295,7 +295,7 @@ class TestCodex:
         lines[0]["payload"] |= {"session_id": "main", "source": spawned}
         start, *found = read(CodexTranscript("rollout"), lines)
         assert start.type is EventType.SUBAGENT_START
-        assert {each.session for each in found} == {transcripts.build_session_id("main", "sub")}
+        assert {each.session_id for each in found} == {transcripts.build_session_id("main", "sub")}
 
     def test_calls_by_a_script_are_recorded_as_hooks_record_them(self) -> None:
         def line(kind: str, **payload: Any) -> Line:
@@ -394,7 +394,7 @@ class TestCodex:
         )
         assert found.metadata["file_path"] == "src/gate.py"
         assert "+open()" in found.text
-        assert found.session == "0199aaaa-0000-7000-8000-00000000beef"
+        assert found.session_id == "0199aaaa-0000-7000-8000-00000000beef"
 
     def test_lines_of_old_have_no_payload(self) -> None:
         lines: list[Line] = [
@@ -402,11 +402,11 @@ class TestCodex:
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
         ]
         _, found = read(CodexTranscript("rollout"), lines)
-        assert (found.session, found.text, found.at_ms) == ("old", "Hi", START_MS)
+        assert (found.session_id, found.text, found.at_ms) == ("old", "Hi", START_MS)
 
     def test_the_session_of_a_fork_is_its_own(self) -> None:
         lines = [rollout("fork")[0], *rollout("parent")]
-        assert {each.session for each in read(CodexTranscript("rollout"), lines)} == {"fork"}
+        assert {each.session_id for each in read(CodexTranscript("rollout"), lines)} == {"fork"}
 
     def test_without_a_session_it_is_refused(self) -> None:
         with pytest.raises(InvalidInput, match="session id"):

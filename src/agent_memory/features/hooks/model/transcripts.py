@@ -3,14 +3,14 @@
 import hashlib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import PurePath
 
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
 from agent_memory.features.log.model.metadata import is_description
-from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
+from agent_memory.kernel.ids import MAX_MILLIS, EventId
 from agent_memory.kernel.text.private import strip_private
 
 NEAR_MS = 10_000  # the most between a hook call and the transcript line of the same event
@@ -88,7 +88,7 @@ class TranscriptEntry:
     """
 
     event_id: str
-    session: str
+    session_id: str
     at_ms: int
     type: EventType
     role: EventRole
@@ -190,7 +190,7 @@ def build_entry(
     event_type, role = RECORDED[kind]
     return TranscriptEntry(
         event_id=build_event_id(session, kind, record_id),
-        session=session,
+        session_id=session,
         at_ms=at_ms,
         type=event_type,
         role=role,
@@ -202,15 +202,9 @@ def build_entry(
 
 def build_event(entry: TranscriptEntry, metadata: Mapping[str, str]) -> Event:
     """Build the event of an entry, with more metadata. Raises InvalidInput."""
-    return Event(
-        event_id=EventId(entry.event_id),
-        session_id=SessionId(entry.session),
-        at_ms=Millis(entry.at_ms),
-        type=entry.type,
-        role=entry.role,
-        text=entry.text,
-        metadata={**entry.metadata, **metadata, IMPORTED: "true"},
-    )
+    stated = {each.name: getattr(entry, each.name) for each in fields(Event)}
+    stated["metadata"] = {**entry.metadata, **metadata, IMPORTED: "true"}
+    return Event(**stated)
 
 
 def is_imported(event: Event) -> bool:

@@ -145,7 +145,7 @@ class _ImportConsent:
         folder = entry.metadata.get("cwd", "")
         if not folder:
             return True
-        session = event_metadata.get_main_session(entry.session)
+        session = event_metadata.get_main_session(entry.session_id)
         if self._find_rules(self._began.setdefault(session, folder)) is None:
             self.skipped.add(session)
             return False
@@ -268,7 +268,7 @@ class _BackfillRun:
             if entry is None:
                 self.noise += 1
                 continue
-            self.sessions.add(entry.session)
+            self.sessions.add(entry.session_id)
             stored = self.ingest.log.get(EventId(entry.event_id))
             if stored is not None:
                 self.known += 1
@@ -336,21 +336,21 @@ class _BackfillRun:
         """
         if not entry.detached or self.ingest.log.get(EventId(entry.event_id)) is not None:
             return entry
-        session, log = SessionId(self.ingest.clean_session(entry.session)), self.ingest.log
+        session, log = SessionId(self.ingest.clean_session(entry.session_id)), self.ingest.log
         end = Position(at_ms=Millis(min(entry.at_ms + 1, MAX_MILLIS)), event_id=EventId(""))
         before = log.list_session(session, after=end, limit=_ENDS, reverse=True).events
         # What follows the end of a session is another conversation.
         events = [event for event in before if event.type is not EventType.SESSION_END]
         events += log.list_session(session, after=None, limit=1).events
         if events:
-            self._attached[entry.session] += 1  # the newest title is the last
+            self._attached[entry.session_id] += 1  # the newest title is the last
             about = {name: events[0].metadata.get(name, "") for name in _SHARED}
             return replace(
                 entry,
-                at_ms=events[0].at_ms + self._attached[entry.session],
+                at_ms=events[0].at_ms + self._attached[entry.session_id],
                 metadata={**entry.metadata, **{name: text for name, text in about.items() if text}},
             )
-        return entry if self.dry_run and entry.session in self.sessions else None
+        return entry if self.dry_run and entry.session_id in self.sessions else None
 
     def _catch_up(self, session: str, live: _LiveEvents) -> None:
         """Read the events recorded since the last look: the session may still be running.
@@ -377,7 +377,7 @@ class _BackfillRun:
         if folder not in self._places:
             self._places[folder] = self._find_place(folder)
         place = self._places[folder]
-        session = event_metadata.get_main_session(entry.session)
+        session = event_metadata.get_main_session(entry.session_id)
         if session not in self._first:
             self._first[session] = (place or self.resolver.guess(folder)).name
         if place is None:

@@ -71,7 +71,7 @@ class PlainTranscript:
         return [
             TranscriptEntry(
                 event_id=event_id,
-                session=session,
+                session_id=session,
                 at_ms=at_ms,
                 type=kind,
                 role=role,
