@@ -6,11 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from agent_memory.bootstrap.build_store import (
-    loading_driver,
-    open_for_reading,
-    open_store,
-)
+from agent_memory.bootstrap.build_store import loading_driver, open_for_reading, open_store
 from agent_memory.config import LlamaSettings, Settings, StorageSettings
 from agent_memory.features.backups.adapters import restore_journal
 from agent_memory.features.backups.services.backup_record import BackupRecord

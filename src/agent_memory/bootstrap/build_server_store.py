@@ -11,11 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from agent_memory.bootstrap.build_store import (
-    OnProgress,
-    ignore_health,
-    log_other_store,
-)
+from agent_memory.bootstrap.build_store import OnProgress, ignore_health, log_other_store
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.maintenance.services.migration import MigrationSide
 from agent_memory.kernel.errors import StorageFailed, StorageLocked

@@ -19,11 +19,7 @@ from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.folders import folder_beside
 from agent_memory.platform.leadership import SoleLeadership
 from agent_memory.platform.opened_store import OpenStore
-from agent_memory.platform.ports import (
-    Clock,
-    OrderedStore,
-    StoreMaintenance,
-)
+from agent_memory.platform.ports import Clock, OrderedStore, StoreMaintenance
 from agent_memory.platform.store import damage, schema
 from agent_memory.platform.store.acknowledged import MissingWrites
 from agent_memory.platform.store.committer import CommittedStore

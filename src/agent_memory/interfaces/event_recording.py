@@ -5,12 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.services.ingest import (
-    Clean,
-    Ingest,
-    Recording,
-    count_scanned,
-)
+from agent_memory.features.log.services.ingest import Clean, Ingest, Recording, count_scanned
 from agent_memory.interfaces.bridge import MAX_INLINE_SCAN_CHARS, Bridge
 from agent_memory.kernel.ids import EventId
 

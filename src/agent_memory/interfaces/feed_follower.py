@@ -3,11 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from agent_memory.features.streaming.services.change_feed import (
-    ChangeFeed,
-    Follower,
-    RecordFilter,
-)
+from agent_memory.features.streaming.services.change_feed import ChangeFeed, Follower, RecordFilter
 from agent_memory.interfaces.bridge import Bridge
 
 

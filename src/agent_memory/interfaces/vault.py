@@ -14,11 +14,7 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.features.log.model.outlines import SessionOutline
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.interfaces.conversation_files import (
-    format_heading,
-    format_time,
-    is_shown,
-)
+from agent_memory.interfaces.conversation_files import format_heading, format_time, is_shown
 
 DAYS, SESSIONS, MEMORIES = "Days", "Sessions", "Memories"
 FOLDERS = (DAYS, SESSIONS, MEMORIES)

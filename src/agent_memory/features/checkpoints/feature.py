@@ -5,10 +5,7 @@ from agent_memory.features.checkpoints.adapters import graph_layout
 from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.adapters.graph_threads import StoredGraphThreads
-from agent_memory.features.checkpoints.adapters.guarded_graphs import (
-    GuardedGraphs,
-    GuardedThreads,
-)
+from agent_memory.features.checkpoints.adapters.guarded_graphs import GuardedGraphs, GuardedThreads
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.composition import Composition

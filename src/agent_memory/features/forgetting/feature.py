@@ -4,9 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_memory.features.forgetting.adapters.forgetting_plan import (
-    StoredForgettingPlan,
-)
+from agent_memory.features.forgetting.adapters.forgetting_plan import StoredForgettingPlan
 from agent_memory.features.forgetting.adapters.purge_requests import StoredPurges
 from agent_memory.features.forgetting.adapters.traces import StoredTraces
 from agent_memory.features.forgetting.ports import ErasureQueue, ForgettingListener, PersonFinder

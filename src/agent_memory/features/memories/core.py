@@ -29,10 +29,7 @@ from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.note_writer import NoteWriter
-from agent_memory.features.memories.services.project_resolver import (
-    OrgRepository,
-    ProjectResolver,
-)
+from agent_memory.features.memories.services.project_resolver import OrgRepository, ProjectResolver
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import Sync
 from agent_memory.features.memories.services.transfer import Transfer

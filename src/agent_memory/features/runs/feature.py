@@ -18,12 +18,7 @@ from agent_memory.features.runs.adapters.programs import SupervisedPrograms
 from agent_memory.features.runs.services.agent_catalog import AgentCatalog
 from agent_memory.features.runs.services.agent_folder import AgentCatalogFolder
 from agent_memory.features.runs.services.recorder import RunMemory
-from agent_memory.features.runs.services.runs import (
-    RunDependencies,
-    RunEnvironment,
-    RunRules,
-    Runs,
-)
+from agent_memory.features.runs.services.runs import RunDependencies, RunEnvironment, RunRules, Runs
 from agent_memory.features.runs.services.toolset import ToolsetBuilder
 from agent_memory.features.runs.services.workspaces.folders import GuardedFolders
 from agent_memory.kernel import futures, ulids

@@ -26,10 +26,7 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.upstream.adapters.key_file import RemoteKeyFile
 from agent_memory.features.upstream.adapters.oidc_login import start_login
-from agent_memory.features.upstream.adapters.upstream_store import (
-    StoredErasures,
-    StoredUpstream,
-)
+from agent_memory.features.upstream.adapters.upstream_store import StoredErasures, StoredUpstream
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import MAX_MACHINE_CHARS, RecordRefused
 from agent_memory.features.upstream.ports import TeamServer
@@ -37,10 +34,7 @@ from agent_memory.features.upstream.remote_reader import RemoteReader
 from agent_memory.features.upstream.services.account import TeamAccount
 from agent_memory.features.upstream.services.back_off import BackOff
 from agent_memory.features.upstream.services.conversations import Conversations
-from agent_memory.features.upstream.services.erasing import (
-    Erasing,
-    ForgettingEraser,
-)
+from agent_memory.features.upstream.services.erasing import Erasing, ForgettingEraser
 from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.forwarding import Forwarding
 from agent_memory.features.upstream.services.joint_recall import JointRecall, ServerWatch

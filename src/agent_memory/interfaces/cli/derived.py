@@ -9,13 +9,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import FieldInfo
 
 from agent_memory.interfaces import requests
-from agent_memory.interfaces.cli.commands import (
-    Choice,
-    CommaList,
-    Group,
-    Invocation,
-    invocation,
-)
+from agent_memory.interfaces.cli.commands import Choice, CommaList, Group, Invocation, invocation
 from agent_memory.kernel.operations import Operation
 
 A = TypeVar("A")

@@ -16,12 +16,7 @@ from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.command_socket.calls import Channel, CommandCall
 from agent_memory.interfaces.observing import FAILED, OK, Observer
-from agent_memory.interfaces.wire.errors import (
-    ERRORS,
-    command_error_json,
-    get_codes,
-    usage_json,
-)
+from agent_memory.interfaces.wire.errors import ERRORS, command_error_json, get_codes, usage_json
 from agent_memory.kernel import tracing
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled

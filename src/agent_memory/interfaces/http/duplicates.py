@@ -10,11 +10,7 @@ from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.callers import require_person
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.memory_models import (
-    DuplicatesAnswer,
-    MergedAnswer,
-    UndoAnswer,
-)
+from agent_memory.interfaces.http.memory_models import DuplicatesAnswer, MergedAnswer, UndoAnswer
 from agent_memory.interfaces.http.models import Problem, RequestModel, show_example
 from agent_memory.interfaces.http.read_api import NO_LOCATION
 from agent_memory.interfaces.services import Services

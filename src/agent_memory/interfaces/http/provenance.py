@@ -9,9 +9,7 @@ from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.memory_models import (
-    ForgettingAnswer,
-)
+from agent_memory.interfaces.http.memory_models import ForgettingAnswer
 from agent_memory.interfaces.http.models import Limit, ResponseModel
 from agent_memory.interfaces.http.read_api import NO_LOCATION
 from agent_memory.interfaces.services import Services

@@ -17,22 +17,8 @@ from agent_memory.kernel.progress import OnCount
 from agent_memory.kernel.status import Damage, StoreCheck, StoreRepair
 from agent_memory.platform import durable
 from agent_memory.platform.removing import remove_tree
-from agent_memory.platform.store import (
-    codec,
-    damage,
-    families,
-    keys,
-    plans,
-    rocks,
-    write_ahead_log,
-)
-from agent_memory.platform.store.batches import (
-    Append,
-    Delete,
-    DeleteRange,
-    Operation,
-    Put,
-)
+from agent_memory.platform.store import codec, damage, families, keys, plans, rocks, write_ahead_log
+from agent_memory.platform.store.batches import Append, Delete, DeleteRange, Operation, Put
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import Gap, RocksEngine
 from agent_memory.platform.store.rows import iter_pages, write

@@ -13,12 +13,7 @@ from typing import Any
 import yaml
 
 from agent_memory.features.memories.adapters.git import front_matter
-from agent_memory.features.memories.model import (
-    memories,
-    memory_fields,
-    name_changes,
-    record_times,
-)
+from agent_memory.features.memories.model import memories, memory_fields, name_changes, record_times
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.name_changes import NameChange
 from agent_memory.kernel.errors import InvalidInput
