@@ -12,19 +12,7 @@ import threading
 from agent_memory.interfaces.command_socket import frames
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled
-from agent_memory.launcher.command_client import (
-    ASK,
-    ASK_HIDDEN,
-    ASK_KEY,
-    BEAT,
-    EDIT,
-    ERR,
-    EXIT,
-    OUT,
-    PAGE,
-    READ,
-    frame,
-)
+from agent_memory.launcher import command_client as launcher
 
 UNSENT_BYTES = 8 << 20
 REFUSED = 1
@@ -48,28 +36,28 @@ class CallerConnection:
     # Called from the command's thread.
 
     def out(self, data: bytes, /) -> None:
-        self._send(OUT, data)
+        self._send(launcher.OUT, data)
 
     def err(self, data: bytes, /) -> None:
-        self._send(ERR, data)
+        self._send(launcher.ERR, data)
 
     def page(self, data: bytes, /) -> None:
-        self._send_whole(PAGE, data)  # each frame opens a pager
+        self._send_whole(launcher.PAGE, data)  # each frame opens a pager
 
     def edit(self, data: bytes, /) -> bytes:
-        return self._ask(EDIT, data)
+        return self._ask(launcher.EDIT, data)
 
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
-        return self._ask(ASK_HIDDEN if hidden else ASK, prompt)
+        return self._ask(launcher.ASK_HIDDEN if hidden else launcher.ASK, prompt)
 
     def ask_key(self, prompt: bytes, /) -> bytes:
-        return self._ask(ASK_KEY, prompt)
+        return self._ask(launcher.ASK_KEY, prompt)
 
     def read(self) -> bytes:
-        return self._ask(READ, b"")
+        return self._ask(launcher.READ, b"")
 
     def finish(self, code: int) -> None:
-        self._queue(frame(EXIT, bytes([code & 0xFF])))
+        self._queue(launcher.frame(launcher.EXIT, bytes([code & 0xFF])))
         self._queue(None)
 
     def _ask(self, kind: bytes, question: bytes) -> bytes:
@@ -89,7 +77,7 @@ class CallerConnection:
             self._room.wait_for(lambda: self._waiting_bytes < UNSENT_BYTES or self._gone)
             if self._gone:
                 raise Cancelled
-        self._queue(frame(kind, data))
+        self._queue(launcher.frame(kind, data))
 
     def _queue(self, part: bytes | None) -> None:
         with self._room:
@@ -128,7 +116,7 @@ class CallerConnection:
         def tell() -> None:
             # Beats must not pile up while the launcher reads nothing because a pager is open.
             if not self._writer.is_closing() and not self._writer.transport.get_write_buffer_size():
-                self._writer.write(frame(BEAT, b""))
+                self._writer.write(launcher.frame(launcher.BEAT, b""))
             self.beat(seconds)
 
         self._next_beat = self._loop.call_later(seconds, tell)
@@ -138,11 +126,11 @@ class CallerConnection:
             self._next_beat.cancel()
 
     async def warn(self, text: str) -> None:
-        await self.send(frame(ERR, f"{text}\n".encode()))
+        await self.send(launcher.frame(launcher.ERR, f"{text}\n".encode()))
 
     async def refuse(self, reason: str) -> None:
         await self.warn(f"error: {reason}")
-        await self.send(frame(EXIT, bytes([REFUSED])))
+        await self.send(launcher.frame(launcher.EXIT, bytes([REFUSED])))
 
     async def send(self, part: bytes) -> None:
         if self._writer.is_closing():  # uvloop raises no OSError

@@ -6,10 +6,10 @@ The event loop reads and sends; a command only queues its output, on its `Caller
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 
@@ -20,21 +20,8 @@ from agent_memory.interfaces.command_socket.connection import CallerConnection
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
+from agent_memory.launcher import command_client as launcher
 from agent_memory.launcher import versions
-from agent_memory.launcher.command_client import (
-    BRIDGE,
-    CANCEL,
-    ERR,
-    EXIT,
-    HELLO,
-    HOOK_INPUT,
-    INPUT,
-    LINE,
-    OUT,
-    PROTOCOL,
-    UPGRADE,
-    frame,
-)
 
 log = structlog.get_logger()
 
@@ -52,21 +39,11 @@ MAX_PIPES = 256
 
 CommandHandler = Callable[[CommandCall, Channel, CancelToken], int]
 HookHandler = Callable[[CommandCall, bytes], HookAnswer]
-
-
-class PipeHandler(Protocol):
-    """Serves a connection that carries plain bytes, without frames."""
-
-    async def __call__(
-        self,
-        call: CommandCall,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        ending: asyncio.Event,
-        /,
-    ) -> None:
-        """Serve until the caller closes the connection, or until shortly after `ending` is set."""
-        ...
+# Serves a connection that carries plain bytes, without frames, until the caller closes it, or until
+# shortly after the event is set.
+PipeHandler = Callable[
+    [CommandCall, asyncio.StreamReader, asyncio.StreamWriter, asyncio.Event], Awaitable[None]
+]
 
 
 class CallHandlers(NamedTuple):
@@ -183,13 +160,13 @@ class CommandServer:
         writer: asyncio.StreamWriter,
     ) -> None:
         kind, payload = await asyncio.wait_for(frames.read(reader), HELLO_SECONDS)
-        if kind != HELLO:
+        if kind != launcher.HELLO:
             raise InvalidInput("the first frame is not a hello")
         call = frames.parse_call(payload)
         if versions.release(call.version) > versions.release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
-            if not self._is_busy() or call.protocol != PROTOCOL.decode():
-                await connection.send(frame(UPGRADE, b""))
+            if not self._is_busy() or call.protocol != launcher.PROTOCOL.decode():
+                await connection.send(launcher.frame(launcher.UPGRADE, b""))
                 self._on_newer()
                 return
             self._outdated = True
@@ -198,7 +175,7 @@ class CommandServer:
                     f"note: daemon {self._version} is busy; {call.version} replaces it when it is"
                     " idle"
                 )
-        if call.protocol != PROTOCOL.decode():
+        if call.protocol != launcher.PROTOCOL.decode():
             await connection.refuse(
                 f"this command has version {call.version}, the daemon {self._version}, and they"
                 " are not compatible: run `memory-daemon stop`, or install one of them again"
@@ -211,7 +188,7 @@ class CommandServer:
         handlers = await self._wait_for_handlers(connection)
         if handlers is None:
             # The start has failed. The caller starts the next one, and learns why.
-            await connection.send(frame(UPGRADE, b""))
+            await connection.send(launcher.frame(launcher.UPGRADE, b""))
         elif call.program == MCP and handlers.pipe is not None:
             await self._hand_over(handlers.pipe, call, connection, reader, writer)
         elif await self._has_room(connection):
@@ -272,7 +249,7 @@ class CommandServer:
             )
             return
         self._pipes[connection] = asyncio.current_task()
-        await connection.send(frame(BRIDGE, b""))
+        await connection.send(launcher.frame(launcher.BRIDGE, b""))
         try:
             await pipe(call, reader, writer, self._ending)
         except Exception:
@@ -282,15 +259,15 @@ class CommandServer:
         self, connection: CallerConnection, reader: asyncio.StreamReader, call: CommandCall
     ) -> None:
         kind, data = await asyncio.wait_for(frames.read(reader), HOOK_INPUT_SECONDS)
-        if kind != HOOK_INPUT:
+        if kind != launcher.HOOK_INPUT:
             raise InvalidInput("a hook's input is missing")
         answer, error, on_delivered = await asyncio.get_running_loop().run_in_executor(
             self._hook_threads, self._hook, call, data
         )
         is_late = reader.at_eof()  # the launcher waits no longer
-        warning = frame(ERR, f"error: {error}\n".encode()) if error else b""
-        output = frame(OUT, answer) if answer else b""
-        await connection.send(warning + output + frame(EXIT, bytes([0])))
+        warning = launcher.frame(launcher.ERR, f"error: {error}\n".encode()) if error else b""
+        output = launcher.frame(launcher.OUT, answer) if answer else b""
+        await connection.send(warning + output + launcher.frame(launcher.EXIT, bytes([0])))
         if not is_late:
             on_delivered()
 
@@ -299,9 +276,9 @@ class CommandServer:
         try:
             while True:
                 kind, payload = await frames.read(reader)
-                if kind == CANCEL:
+                if kind == launcher.CANCEL:
                     connection.cancel()
-                elif kind in (INPUT, LINE):
+                elif kind in (launcher.INPUT, launcher.LINE):
                     connection.answer(payload)
         except (OSError, asyncio.IncompleteReadError, InvalidInput):
             connection.leave()

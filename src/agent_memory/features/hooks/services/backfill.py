@@ -282,7 +282,7 @@ class _BackfillRun:
             new.extend(self._leave_out_live(clean))
             return [] if self.dry_run else new
 
-        recording = self.ingest.record_each(unknown, self._build, select)
+        recording = self.ingest.record_each(unknown, lambda each: self._build(each[1]), select)
         for (source, entry), outcome in zip(unknown, recording.outcomes, strict=True):
             if isinstance(outcome, Refusal):
                 self.refuse(source, entry.line, str(outcome))
@@ -295,8 +295,8 @@ class _BackfillRun:
             else:
                 self.created += 1
 
-    def _build(self, item: tuple[TranscriptSource, TranscriptEntry]) -> Event:
-        return transcripts.build_event(item[1], self._build_metadata(item[1]))
+    def _build(self, entry: TranscriptEntry) -> Event:
+        return transcripts.build_event(entry, self._build_metadata(entry))
 
     def _leave_out_live(self, events: list[Clean]) -> list[Clean]:
         """Return the events that no hook has recorded."""
