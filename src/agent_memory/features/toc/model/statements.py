@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.log.model.events import EventRole, EventType
-from agent_memory.features.toc.model import cues, speech_acts
+from agent_memory.features.toc.model import speech_acts
+from agent_memory.features.toc.model.emphasis import score_emphasis
 from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.features.toc.model.speech_acts import NOTE, SpeechAct
 from agent_memory.features.toc.model.summaries import Utterance
@@ -134,7 +135,7 @@ def clean_excerpt(excerpt: str) -> str:
 def _statement(
     source: Utterance, span: TextSpan, text: str, words: SentenceWords, before: Statement | None
 ) -> Statement:
-    emphasis = cues.score_emphasis(text, words.plain)
+    emphasis = score_emphasis(text, words.plain)
     if before and before.words.size <= 3:  # "Found it." emphasizes the next sentence
         emphasis = max(emphasis, before.emphasis)
     factor = _ROLES[source.role] * _KINDS[span.kind] * emphasis
