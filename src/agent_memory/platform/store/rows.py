@@ -92,7 +92,7 @@ class NumberedEntries(Generic[E]):
         if keep is not None:
             oldest = self._store.get_sequence(self._family, self._prefix) + 1 - keep
             operations.append(DeleteRange(self._family, self._prefix, self._key(max(0, oldest))))
-        operations += (Append(self._family, self._prefix, self._encode(each)) for each in entries)
+        operations += (Append(self._family, self._prefix, self._encode(entry)) for entry in entries)
         return self._store.submit([Batch(tuple(operations))])
 
     def list_before(self, number: int | None, *, limit: int) -> list[E]:
@@ -122,7 +122,7 @@ class NumberedEntries(Generic[E]):
         Only where the clock was set back does that leave an older one behind it."""
         last = self._store.get_sequence(self._family, self._prefix) - keep
         entries = chain.from_iterable(self._read_pages())
-        outdated = takewhile(lambda each: each.number <= last or each.at_ms < since, entries)
+        outdated = takewhile(lambda entry: entry.number <= last or entry.at_ms < since, entries)
         end = max((entry.number for entry in outdated), default=0)
         if end:
             write(self._store, DeleteRange(self._family, self._prefix, self._key(end + 1)))

@@ -79,7 +79,7 @@ class _UndoEntries(NumberedEntries[E]):
 
     def add(self, entry: E, /) -> E:
         outcomes = self.append(entry, keep=self.kept).result()
-        (assigned,) = (each.sequences[-1] for each in outcomes if isinstance(each, Committed))
+        (assigned,) = (done.sequences[-1] for done in outcomes if isinstance(done, Committed))
         return replace(entry, number=assigned)
 
     def get_last(self, *, before: E | None = None) -> E | None:
@@ -139,8 +139,8 @@ class StoredJournal(_UndoEntries[ConsolidationRun]):
 def _retime(changes: tuple[C, ...], undone: _Undone) -> tuple[C, ...]:
     """Give changes that were undone their new times."""
     return tuple(
-        replace(each, changed_ms=undone.get((each.key, each.changed_ms), each.changed_ms))
-        for each in changes
+        replace(change, changed_ms=undone.get((change.key, change.changed_ms), change.changed_ms))
+        for change in changes
     )
 
 
