@@ -20,8 +20,9 @@ import uvloop
 
 from agent_memory import __version__
 from agent_memory.features.maintenance.services.admin import Admin
-from agent_memory.interfaces.cli.backend import Backend, RemoteServices
+from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
+from agent_memory.interfaces.cli.remote import RemoteDaemon
 from agent_memory.interfaces.cli.rich_console import build_console
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.command_socket.calls import CommandCall, HookAnswer
@@ -277,7 +278,7 @@ def _offline(path: Path, /) -> AbstractContextManager[Admin]:
     raise FeatureUnavailable(f"no database at {path}")
 
 
-def _remote(endpoint: str, _key: str | None, /) -> AbstractContextManager[RemoteServices]:
+def _remote(endpoint: str, _key: str | None, /) -> AbstractContextManager[RemoteDaemon]:
     raise FeatureUnavailable(f"no daemon at {endpoint}")
 
 

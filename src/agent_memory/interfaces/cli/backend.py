@@ -6,49 +6,23 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from agent_memory.kernel.errors import FeatureUnavailable
-from agent_memory.kernel.operations import Operation, OperationCalls
+from agent_memory.kernel.operations import OperationCalls
 
 if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
     from agent_memory.features.backups.model.backups import RestoreResult
     from agent_memory.features.hooks.services.installing import Installing
-    from agent_memory.features.index.model.queries import Query, RecallResult
-    from agent_memory.features.log.model.events import EventPage
     from agent_memory.features.maintenance.services.admin import Admin
     from agent_memory.features.maintenance.services.migration import MigrationReport
     from agent_memory.features.runs.model.machine import Command
     from agent_memory.features.runs.services.runs import Listener
-    from agent_memory.features.toc.model.toc import TocNode
-    from agent_memory.features.toc.services.contents import Children, Expansion
+    from agent_memory.interfaces.cli.remote import RemoteDaemon
     from agent_memory.interfaces.services import Services
     from agent_memory.kernel.cancellation import CancelToken
-    from agent_memory.kernel.ids import Position
     from agent_memory.kernel.progress import OnProgress
     from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
-
-
-class EventReader(Protocol):
-    """Reads events: `Timeline`, or the same over gRPC."""
-
-    def list_events(
-        self, start: int, end: int, *, limit: int = 0, after: Position | None = None
-    ) -> EventPage: ...
-
-
-class TocBrowser(Protocol):
-    """Reads the table of contents: `Contents`, or the same over gRPC."""
-
-    def list_years(self) -> list[TocNode]: ...
-
-    def get_node(self, node_id: str, /) -> TocNode | None: ...
-
-    def list_children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children: ...
-
-    def expand(
-        self, grip_id: str, /, *, before: int | None = None, after: int | None = None
-    ) -> Expansion: ...
 
 
 class RunningAgent(Protocol):
@@ -65,17 +39,6 @@ class AgentRunner(Protocol):
     """Runs agents: `Runs`, or the same over gRPC."""
 
     def open(self, listener: Listener, /) -> RunningAgent: ...
-
-
-A = TypeVar("A")
-
-
-class RemoteServices(EventReader, TocBrowser, Protocol):
-    """A daemon over gRPC."""
-
-    def search(self, query: Query, /) -> RecallResult: ...
-
-    def call(self, operation: Operation[A], request: object, /) -> A: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +176,7 @@ class Serve(Protocol):
 
 
 @contextmanager
-def _connect_remote(endpoint: str, key: str | None) -> Iterator[RemoteServices]:
+def _connect_remote(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
     from agent_memory.interfaces.cli import remote  # noqa: PLC0415
 
     with remote.connect(endpoint, key) as daemon:
@@ -244,7 +207,7 @@ class Backend:
     control: Control | None
     calls: OperationCalls | None = None  # None where `services` is
     open_offline: Callable[[Path], AbstractContextManager[Admin]]
-    connect_remote: Callable[[str, str | None], AbstractContextManager[RemoteServices]] = (
+    connect_remote: Callable[[str, str | None], AbstractContextManager[RemoteDaemon]] = (
         _connect_remote
     )
     connect_agents: Callable[[str, str | None], AbstractContextManager[AgentRunner]] = (

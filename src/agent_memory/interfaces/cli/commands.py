@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from agent_memory import config
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, shows_memory
-from agent_memory.interfaces.cli.backend import Backend, RemoteServices
+from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.late_commands import LateCommands, Place
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.kernel.callers import Caller
@@ -30,6 +30,7 @@ from agent_memory.platform import time_zone
 if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
     from agent_memory.features.hooks.services.installing import Installing
     from agent_memory.interfaces.agent_answers import AgentReader
+    from agent_memory.interfaces.cli.remote import RemoteDaemon
     from agent_memory.interfaces.services import Services
 
 QUIET_PROMPT = "Print only the complete answer."  # of `kontekst`, and of its prompts
@@ -211,7 +212,7 @@ class Invocation:
     @contextmanager
     def open_service(
         self, local: "Callable[[Services], Service]"
-    ) -> Iterator[Service | RemoteServices]:
+    ) -> "Iterator[Service | RemoteDaemon]":
         """Open a service of this daemon, or of the daemon at `--endpoint`."""
         if self.endpoint is None:
             yield local(self.services)

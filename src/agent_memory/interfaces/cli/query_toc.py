@@ -1,7 +1,6 @@
 """`memory-daemon query root|node|browse|expand|tree`: the table of contents."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from datetime import date, datetime
 
 import click
@@ -20,7 +19,6 @@ from agent_memory.features.toc.services.contents import (
     TocBranch,
 )
 from agent_memory.interfaces.cli import bullets, rendering
-from agent_memory.interfaces.cli.backend import TocBrowser
 from agent_memory.interfaces.cli.commands import Choice, Group, Invocation, invocation
 from agent_memory.interfaces.cli.filters import (
     check_project,
@@ -54,7 +52,7 @@ _commands = Group("query")
 @invocation
 def root(run: Invocation) -> None:
     """List the years of the table of contents, newest first."""
-    with _open_toc(run) as toc:
+    with run.open_service(lambda services: services.contents) as toc:
         nodes = toc.list_years()
     run.show(
         {"nodes": [node_json(year) for year in nodes]},
@@ -88,7 +86,7 @@ def node(run: Invocation, node_id: str, history: bool, version: int | None) -> N
             return
         shown = contents.version(node_id, version or 0)
     else:
-        with _open_toc(run) as toc:
+        with run.open_service(lambda services: services.contents) as toc:
             shown = toc.get_node(node_id)
     if shown is None:
         raise NotFound(f"no node {node_id!r}" + ("" if version is None else f" version {version}"))
@@ -109,7 +107,7 @@ def node(run: Invocation, node_id: str, history: bool, version: int | None) -> N
 def browse(run: Invocation, parent_id: str, limit: int, token: str) -> None:
     """List the children of a node, by time."""
     offset = parse_offset(token)
-    with _open_toc(run) as toc:
+    with run.open_service(lambda services: services.contents) as toc:
         parent = toc.get_node(parent_id)
         if parent is None:
             raise NotFound(f"no node {parent_id!r}")
@@ -134,7 +132,7 @@ def browse(run: Invocation, parent_id: str, limit: int, token: str) -> None:
 @invocation
 def expand(run: Invocation, grip_id: str, before: int, after: int) -> None:
     """Show the conversation around a grip of a bullet."""
-    with _open_toc(run) as toc:
+    with run.open_service(lambda services: services.contents) as toc:
         expansion = toc.expand(grip_id, before=before, after=after)
     if expansion.grip is None:
         raise NotFound(f"no grip {grip_id!r}")
@@ -193,10 +191,6 @@ def tree(
 def _not_remote(run: Invocation) -> None:
     if run.endpoint is not None:
         raise click.UsageError("this works only with the local daemon: leave --endpoint out")
-
-
-def _open_toc(run: Invocation) -> AbstractContextManager[TocBrowser]:
-    return run.open_service(lambda services: services.contents)
 
 
 def _node_text(node: TocNode) -> str:
