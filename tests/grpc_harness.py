@@ -61,7 +61,7 @@ def serving(methods: Mapping[str, Method], *, path: Path | None = None) -> Itera
 
     async def start() -> GrpcServer:
         paths = {f"/{SERVICE}/{name}".encode(): method for name, method in methods.items()}
-        server = GrpcServer({SERVICE: paths})
+        server = GrpcServer(paths)
         server.listen(["127.0.0.1"], 0)
         if path is not None:
             server.listen_on_socket(path)

@@ -22,7 +22,7 @@ async def serve(test: TestService) -> int:
     methods = {name: _build_unary(test, name, call) for name, call in test.unary.items()}
     methods |= {name: _build_stream(test, name, call) for name, call in test.streams.items()}
     paths = {f"/{service.NAME}/{name}".encode(): method for name, method in methods.items()}
-    server = GrpcServer({service.NAME: paths})
+    server = GrpcServer(paths)
     server.listen(["127.0.0.1"], 0)
     await server.start()
     return server.port

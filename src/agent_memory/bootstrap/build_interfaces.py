@@ -10,7 +10,6 @@ from typing import Any, get_args, get_type_hints
 from agent_memory import __version__
 from agent_memory.config import HttpSettings, Settings
 from agent_memory.features.access.adapters import socket_owners
-from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.index.model.queries import Search
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.log.services.timeline import Timeline
@@ -23,14 +22,10 @@ from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.event_recording import EventRecording
+from agent_memory.interfaces.grpc import operations
 from agent_memory.interfaces.grpc.admission import Guard, KeyGuard, SameUserGuard, TeamGuard
-from agent_memory.interfaces.grpc.agent_service import DESCRIPTOR as AGENT_SERVICE
 from agent_memory.interfaces.grpc.agent_service import AgentService
-from agent_memory.interfaces.grpc.checkpoint_service import DESCRIPTOR as CHECKPOINT_SERVICE
-from agent_memory.interfaces.grpc.checkpoint_service import CheckpointService
-from agent_memory.interfaces.grpc.daemon_service import DESCRIPTOR as DAEMON_SERVICE
 from agent_memory.interfaces.grpc.daemon_service import DaemonControl, DaemonService
-from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SERVICE
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
@@ -177,14 +172,9 @@ class GrpcInterface:
             recall=context[Recall],
             search_all=context[Search],
             opening=context[Opening],
-            operations=catalog.list_all(),
-            calls=self._calls,
             bridge=bridge,
             guard=guard,
             observer=observer,
-        )
-        checkpoints = CheckpointService(
-            graphs=context[Graphs], bridge=bridge, guard=guard, observer=observer
         )
         agents = AgentService(runs=context[Runs], guard=key_guard, observer=observer)
         daemon = DaemonService(
@@ -194,12 +184,19 @@ class GrpcInterface:
             guard=key_guard,
             observer=observer,
         )
+        derived = operations.build_methods(
+            catalog.list_all(),
+            self._calls,
+            bridge,
+            lambda service: guard if service.startswith("memory.") else key_guard,
+            observer,
+        )
         return GrpcServer(
             {
-                MEMORY_SERVICE.full_name: memory.build_methods(),
-                CHECKPOINT_SERVICE.full_name: checkpoints.build_methods(),
-                AGENT_SERVICE.full_name: agents.build_methods(),
-                DAEMON_SERVICE.full_name: daemon.build_methods(),
+                **derived,
+                **memory.build_methods(),
+                **agents.build_methods(),
+                **daemon.build_methods(),
             }
         )
 

@@ -6,7 +6,6 @@ from agent_memory.features.access.services.access import Access
 from agent_memory.features.access.services.audit import AuditLog
 from agent_memory.features.backups.services.archiving import FullExport
 from agent_memory.features.backups.services.backups import Backups
-from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.review import ReviewInbox
@@ -113,7 +112,6 @@ class Services:
     clock: Clock
     facts: Facts
     knowledge: Knowledge
-    graphs: Graphs
     changes: ChangeFeed
     metrics: Metrics
     failures: RecentFailures

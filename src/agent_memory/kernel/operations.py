@@ -7,9 +7,10 @@ derive the rest from the types of the request and of the answer, and from the do
 
 import inspect
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Generic, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.callers import Caller
@@ -35,6 +36,8 @@ class Operation(Generic[A]):
     answer: Any
     services: Mapping[str, Any]
     takes_caller: bool
+    is_deferred: bool  # the function never blocks, and returns a future of the answer
+    scanned: Callable[[Any], int]  # the characters that a deferred one scans for secrets
     role: Role | None
     scoped: bool
     http: str  # the method and the path
@@ -60,6 +63,7 @@ def operation(
     example: Mapping[str, Any] | None = None,
     rpc: str = "",
     version: Callable[[Any], int] | None = None,
+    scanned: Callable[[Any], int] = lambda _request: 0,
 ) -> Callable[[Callable[..., A]], Operation[A]]:
     """Define an operation by its function.
 
@@ -70,6 +74,7 @@ def operation(
     def define(function: Callable[..., A]) -> Operation[A]:
         hints = get_type_hints(function)
         answer = hints.pop("return")
+        is_deferred = get_origin(answer) is Future
         request = hints.pop(REQUEST, None)
         takes_caller = hints.pop(CALLER, None) is not None
         summary, _, details = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
@@ -77,9 +82,11 @@ def operation(
             name=name,
             function=function,
             request=request,
-            answer=answer,
+            answer=get_args(answer)[0] if is_deferred else answer,
             services=hints,
             takes_caller=takes_caller,
+            is_deferred=is_deferred,
+            scanned=scanned,
             role=role,
             scoped=scoped,
             http=http,
@@ -108,7 +115,12 @@ class OperationCalls:
         self._context = context
 
     def call(self, operation: Operation[A], caller: Caller, request: object = None) -> A:
-        """Return the answer to a request that is valid and allowed."""
+        """Return the answer to a request that is valid and allowed, once there is one."""
+        answer = self.begin(operation, caller, request)
+        return answer.result() if isinstance(answer, Future) else answer
+
+    def begin(self, operation: Operation[A], caller: Caller, request: object = None) -> A:
+        """Return the answer, or the future of an operation that is deferred."""
         arguments = {name: self._find(kind) for name, kind in operation.services.items()}
         if operation.request is not None:
             arguments[REQUEST] = request

@@ -1,9 +1,8 @@
 """memory.MemoryService: events, table of contents, search and jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 from agent_memory.features.index.model.queries import Search
 from agent_memory.features.log.services.ingest import Recording
@@ -13,7 +12,7 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.event_recording import EventRecording
-from agent_memory.interfaces.grpc import handlers, operations
+from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
@@ -22,7 +21,6 @@ from agent_memory.interfaces.wire.search import answer_to_proto, parse_request
 from agent_memory.interfaces.wire.toc import expansion_to_proto, node_to_proto
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset, parse_token
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.operations import Operation, OperationCalls
 from agent_memory.proto import memory_pb2 as pb
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
@@ -38,8 +36,6 @@ class MemoryService:
     recall: Recall
     search_all: Search
     opening: Opening
-    operations: Iterable[Operation[Any]]
-    calls: OperationCalls
     bridge: Bridge
     guard: Guard | None
     observer: Observer
@@ -55,7 +51,6 @@ class MemoryService:
                 "BrowseToc": self.browse_toc,
                 "ExpandGrip": self.expand_grip,
                 "Search": self.search,
-                **operations.build_methods(DESCRIPTOR, self.operations, self.calls, self.bridge),
             },
             stream={"IngestEvents": self.ingest_events},
             guard=self.guard,

@@ -3,28 +3,29 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.grpc import health, reflection
-from agent_memory.interfaces.grpc.calls import Method, Methods
+from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.grpc.connection import HANDSHAKE_SECONDS, Connection, ServedCalls
 
 
 class GrpcServer:
     """One server for all services. `port` is the port it listens on."""
 
-    def __init__(self, services: Mapping[str, Methods]) -> None:
+    def __init__(self, methods: Methods) -> None:
+        services = list(dict.fromkeys(path.decode().split("/")[1] for path in methods))
         self._health = health.HealthService(services)
         names = [*services, health.SERVICE, reflection.SERVICE]
-        methods: dict[bytes, Method] = {
-            **self._health.build_methods(),
-            **reflection.ReflectionService(names).build_methods(),
-        }
-        for service in services.values():
-            methods |= service
-        self.calls = ServedCalls(methods)
+        self.calls = ServedCalls(
+            {
+                **methods,
+                **self._health.build_methods(),
+                **reflection.ReflectionService(names).build_methods(),
+            }
+        )
         self._listeners: list[tuple[socket.socket, ssl.SSLContext | None]] = []
         self._servers: list[asyncio.Server] = []
         self.port = 0

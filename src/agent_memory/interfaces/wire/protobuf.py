@@ -3,8 +3,9 @@
 Names of enums are lower-case without the prefix of their type, as in JSON.
 """
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from google.protobuf.message import Message
@@ -17,7 +18,10 @@ T = TypeVar("T")
 
 
 def to_message(kind: type[M], value: Any) -> M:
-    """Build a message from a struct. Fields that only one of them has are left out."""
+    """Build a message from a struct, or from None. Fields that only one of them has are left
+    out."""
+    if value is None:
+        return kind()
     return _fill(kind, msgspec.to_builtins(value, builtin_types=(bytes,)))
 
 
@@ -52,35 +56,80 @@ def from_message(kind: type[T], message: Message) -> T:
     return requests.parse(kind, _read(message, kind))
 
 
-def _read(message: Message, kind: Any = None) -> dict[str, Any]:
-    needed = {name for name, field in requests.list_fields(kind).items() if field.required}
+class _FieldReader(NamedTuple):
+    """How a field of a struct is read from a message."""
+
+    name: str
+    has_presence: bool
+    is_required: bool
+    is_nullable: bool
+    read: Callable[[Any], Any]
+
+
+def _read(message: Message, kind: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for field in message.DESCRIPTOR.fields:
-        value = _from_field(field, message)
+    for field in _build_readers(message.DESCRIPTOR, kind):
+        if field.has_presence and not message.HasField(field.name):
+            if field.is_required and field.is_nullable:
+                values[field.name] = None
+            continue
+        value = field.read(getattr(message, field.name))
         # A field without presence is sent as empty also when its sender has set nothing.
-        if value is not None and (value or field.has_presence or field.name in needed):
+        if value or field.has_presence or field.is_required:
             values[field.name] = value
     return values
 
 
-def _from_field(field: Any, message: Message) -> Any:
-    if field.has_presence and not message.HasField(field.name):
-        return None
-    value = getattr(message, field.name)
+@cache
+def _build_readers(message: Any, kind: Any) -> tuple[_FieldReader, ...]:
+    """Build the readers of the fields that a message and a struct or dataclass both have."""
+    described: Any = msgspec.inspect.type_info(kind)
+    return tuple(
+        _FieldReader(
+            name=each.encode_name,
+            has_presence=field.has_presence,
+            is_required=each.required,
+            is_nullable=isinstance(each.type, msgspec.inspect.UnionType)
+            and each.type.includes_none,
+            read=_build_reader(field, _find_object(each.type)),
+        )
+        for each in described.fields
+        if (field := message.fields_by_name.get(each.encode_name)) is not None
+    )
+
+
+def _build_reader(field: Any, kind: type[Any] | None) -> Callable[[Any], Any]:
     if _is_map(field):
-        return dict(value)
+        return dict
     if field.is_repeated:
-        return [_from_single(field, each) for each in value]
-    return _from_single(field, value)
+        return lambda values: [_read_single(field, each, kind) for each in values]
+    return lambda value: _read_single(field, value, kind)
 
 
-def _from_single(field: Any, value: Any) -> Any:
+def _read_single(field: Any, value: Any, kind: type[Any] | None) -> Any:
     if field.message_type is not None:
-        return _read(value)
+        return {} if kind is None else _read(value, kind)
     if field.enum_type is not None:
         named = field.enum_type.values_by_number.get(value)
         return value if named is None else named.name.removeprefix(_prefix(field.enum_type)).lower()
     return value
+
+
+def _find_object(described: Any) -> type[Any] | None:
+    """Return the struct or dataclass that a type is, may be, or is a list of."""
+    match described:
+        case msgspec.inspect.StructType(cls=kind) | msgspec.inspect.DataclassType(cls=kind):
+            return kind
+        case (
+            msgspec.inspect.ListType(item_type=inner)
+            | msgspec.inspect.VarTupleType(item_type=inner)
+        ):
+            return _find_object(inner)
+        case msgspec.inspect.Metadata(type=inner):
+            return _find_object(inner)
+        case msgspec.inspect.UnionType(types=types):
+            return next(filter(None, map(_find_object, types)), None)
+    return None
 
 
 def _is_map(field: Any) -> bool:

@@ -4,16 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from agent_memory.interfaces.wire import protobuf
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.operations import Operation
-from agent_memory.proto import memory_pb2
+from agent_memory.proto import checkpoints_pb2, kontekst_pb2, memory_pb2
 
-_SERVICES = memory_pb2.DESCRIPTOR.services_by_name
+SERVICES: Mapping[str, ServiceDescriptor] = {
+    service.full_name: service
+    for file in (memory_pb2, checkpoints_pb2, kontekst_pb2)
+    for service in file.DESCRIPTOR.services_by_name.values()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ SHAPES: Mapping[str, AnswerShape] = {
 def find_method(name: str) -> MethodDescriptor:
     """Return a method by its full name."""
     service, _, method = name.rpartition(".")
-    return _SERVICES[service.rpartition(".")[2]].methods_by_name[method]
+    return SERVICES[service].methods_by_name[method]
 
 
 def find_path(operation: Operation[Any]) -> str:
@@ -80,6 +84,8 @@ def unpack_answer(operation: Operation[Any], content: bytes) -> Any:
     NotFound."""
     message: Any = GetMessageClass(find_method(operation.rpc).output_type).FromString(content)
     shape = SHAPES.get(operation.rpc)
+    if operation.answer is type(None):
+        return None
     if shape is None:
         return protobuf.from_message(operation.answer, message)
     return shape.unwrap(operation.answer, message)
