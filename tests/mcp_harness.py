@@ -20,7 +20,6 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.errors import ERROR_KEY
 from agent_memory.interfaces.mcp.handlers import McpServerFactory
-from agent_memory.interfaces.mcp.request_context import ClientOrigin
 from agent_memory.kernel.callers import Caller
 from tests.command_runner import SECONDS
 from tests.git_repositories import Repository
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 OLDER, MODERN = "legacy", "auto"  # the modes of the SDK's client
 ERAS = (OLDER, MODERN)
-ANYONE = ClientOrigin(caller=None)
+ANYONE = Caller(folder="", environ={})
 
 
 class McpHarness:
@@ -70,7 +69,7 @@ class McpHarness:
         self,
         work: Callable[["HarnessClient"], Awaitable[T]],
         era: str = MODERN,
-        origin: ClientOrigin = ANYONE,
+        origin: Caller = ANYONE,
         factory: McpServerFactory | None = None,
     ) -> T:
         """Run `work` with a client of this protocol version."""
@@ -86,7 +85,7 @@ class McpHarness:
         name: str,
         *,
         era: str = MODERN,
-        origin: ClientOrigin = ANYONE,
+        origin: Caller = ANYONE,
         factory: McpServerFactory | None = None,
         **arguments: Any,
     ) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class McpHarness:
         return self.run_client(calling, era, origin, factory)
 
     def fail(
-        self, name: str, *, era: str = MODERN, origin: ClientOrigin = ANYONE, **arguments: Any
+        self, name: str, *, era: str = MODERN, origin: Caller = ANYONE, **arguments: Any
     ) -> tuple[int, str]:
         """Call a tool that fails and return the code and the message."""
 
@@ -153,7 +152,7 @@ class HarnessClient:
 
 @asynccontextmanager
 async def connect_client(
-    factory: McpServerFactory, era: str, origin: ClientOrigin
+    factory: McpServerFactory, era: str, origin: Caller
 ) -> AsyncIterator[HarnessClient]:
     """Connect over in-memory streams, as on stdio."""
     guest = HarnessClient()
@@ -163,10 +162,9 @@ async def connect_client(
         yield guest
 
 
-def context_at(repository: Repository) -> ClientOrigin:
+def context_at(repository: Repository) -> Caller:
     """Return the origin of a client in this folder."""
-    caller = Caller(folder=str(repository.folder), environ=repository.environ)
-    return ClientOrigin(caller=caller)
+    return Caller(folder=str(repository.folder), environ=repository.environ)
 
 
 def get_text(result: CallToolResult) -> str:

@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 
-from agent_memory.interfaces.mcp.request_context import ClientOrigin
+from agent_memory.kernel.callers import Caller
 
 TOOLS = ("where", "wait", "linger", "pause", "repeat")
 WAITING, CANCELLED = "waiting", "cancelled"
@@ -24,7 +24,7 @@ class StubTools:
         self.link = folder / "daemon.sock"  # removed when the daemon begins to stop
 
     def build_server(
-        self, find_origin: Callable[[ServerRequestContext[Any, Any]], ClientOrigin]
+        self, find_caller: Callable[[ServerRequestContext[Any, Any]], Caller]
     ) -> Server[Any]:
         async def list_tools(
             _ctx: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
@@ -37,9 +37,8 @@ class StubTools:
         ) -> types.CallToolResult:
             arguments = params.arguments or {}
             if params.name == "where":
-                client = find_origin(ctx)
-                folder = "" if client.caller is None else client.caller.folder
-                return _to_result({"folder": folder, "project": client.project})
+                client = find_caller(ctx)
+                return _to_result({"folder": client.folder, "project": client.project})
             if params.name == "wait":
                 await self._wait()
             while params.name == "linger" and self.link.is_symlink():  # noqa: ASYNC110  # a file

@@ -168,7 +168,7 @@ def permissions() -> str:
             },
         ),
         ("gRPC", rights.list_grpc()),
-        ("MCP", rights.MCP),
+        ("MCP", rights.list_mcp()),
     ):
         parts.append(f"## {title}\n")
         parts.append(

@@ -78,7 +78,6 @@ def build_http_dependencies(
         streaming=settings.streaming,
         sse_limit=ConnectionLimit("SSE", connections),
         websocket_limit=ConnectionLimit("WebSocket", connections),
-        remote=settings.memories.remote,
         environ=_build_environment(),
         login=_describe_login(settings),
     )
@@ -98,17 +97,18 @@ def _describe_login(settings: Settings) -> dict[str, str]:
 def build_mcp_dependencies(
     settings: Settings,
     services: Services,
+    calls: OperationCalls,
     bridge: Bridge,
     observer: Observer,
     auditor: Auditor | None,
 ) -> McpDependencies:
     return McpDependencies(
         services=services,
+        calls=calls,
         bridge=bridge,
         observer=observer,
         settings=settings.mcp,
         version=__version__,
-        remote=settings.memories.remote,
         environ=_build_environment(),
         auditor=auditor,
     )

@@ -180,7 +180,7 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
     audit = context.find(AuditLog)
     auditor = None if audit is None else Auditor(audit, reads=settings.team.audit_reads)
     mcp_dependencies = build_mcp_dependencies(
-        settings, services, core.bridge, core.observer, auditor
+        settings, services, calls, core.bridge, core.observer, auditor
     )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
     http_dependencies = build_http_dependencies(

@@ -107,7 +107,7 @@ _GRPC: Mapping[str, Permission] = {
 }
 
 # By the name of the tool, or of another request.
-MCP: Mapping[str, Permission] = {
+_MCP: Mapping[str, Permission] = {
     "memory_recall": READ_SCOPED,
     "memory_capture": WRITE_SCOPED,
     "memory_expand": READ_SCOPED,
@@ -141,6 +141,15 @@ def list_grpc() -> Mapping[str, Permission]:
     return {
         **{each.rpc: permission for each, permission in _list_operations() if each.rpc},
         **_GRPC,
+    }
+
+
+@cache
+def list_mcp() -> Mapping[str, Permission]:
+    """Return the permissions of all tools and other requests of MCP."""
+    return {
+        **{each.tool: permission for each, permission in _list_operations() if each.tool},
+        **_MCP,
     }
 
 
@@ -179,7 +188,7 @@ def check_grpc(caller: Principal, method: str) -> Permission:
 
 def check_mcp(caller: Principal, name: str) -> Permission:
     """Return what a tool or another request of MCP needs. Raises Forbidden."""
-    return _look_up(caller, MCP, name)
+    return _look_up(caller, list_mcp(), name)
 
 
 def _look_up(caller: Principal, table: Mapping[str, Permission], name: str) -> Permission:

@@ -12,10 +12,9 @@ from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, Millis
+from agent_memory.kernel.ids import ALL, MAX_MILLIS, ORG, PROJECT, Millis
 from agent_memory.kernel.spelling import find_same, suggest_nearest
 
-ALL = "all"
 PLURALS = {
     "events": DocumentKind.EVENT,
     "segments": DocumentKind.SEGMENT,

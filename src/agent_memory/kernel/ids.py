@@ -18,6 +18,7 @@ Domain = NewType("Domain", str)  # "user", "project:name" or "org:name"
 USER = Domain("user")
 PROJECT = "project"
 ORG = "org"
+ALL = "all"  # of a filter
 
 _NAMESPACE = uuid.UUID("8f6a5c1e-0d7b-4d0e-9a53-5a9f1f0c2b77")
 

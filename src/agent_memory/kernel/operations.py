@@ -15,10 +15,12 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.composition import Composition
+from agent_memory.kernel.progress import OnProgress, ignore_progress
 
 A = TypeVar("A")
 
-REQUEST, CALLER = "request", "caller"  # the parameters of a function that are no services
+# The parameters of a function that are no services.
+REQUEST, CALLER, ON_PROGRESS = "request", "caller", "on_progress"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class Operation(Generic[A]):
     takes_caller: bool
     is_deferred: bool  # the function never blocks, and returns a future of the answer
     scanned: Callable[[Any], int]  # the characters that a deferred one scans for secrets
+    reports: bool  # its progress: it may take long
     role: Role | None
     scoped: bool
     http: str  # the method and the path
@@ -46,6 +49,7 @@ class Operation(Generic[A]):
     tag: str  # the section of the reference of REST
     example: Mapping[str, Any] | None  # of a body
     rpc: str  # the full name of the method
+    tool: str  # the name of the tool of MCP
     version: Callable[[Any], int] | None  # of its service: while it stays, so does an answer
     summary: str
     details: str
@@ -62,13 +66,14 @@ def operation(
     tag: str = "",
     example: Mapping[str, Any] | None = None,
     rpc: str = "",
+    tool: str = "",
     version: Callable[[Any], int] | None = None,
     scanned: Callable[[Any], int] = lambda _request: 0,
 ) -> Callable[[Callable[..., A]], Operation[A]]:
     """Define an operation by its function.
 
-    Of the function's parameters, `request` is the request, `caller` is who calls, and any other is
-    a service, which is found by its type.
+    Of the function's parameters, `request` is the request, `caller` is who calls, `on_progress` is
+    called while it runs, and any other is a service, which is found by its type.
     """
 
     def define(function: Callable[..., A]) -> Operation[A]:
@@ -77,6 +82,7 @@ def operation(
         is_deferred = get_origin(answer) is Future
         request = hints.pop(REQUEST, None)
         takes_caller = hints.pop(CALLER, None) is not None
+        reports = hints.pop(ON_PROGRESS, None) is not None
         summary, _, details = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
         return Operation(
             name=name,
@@ -87,6 +93,7 @@ def operation(
             takes_caller=takes_caller,
             is_deferred=is_deferred,
             scanned=scanned,
+            reports=reports,
             role=role,
             scoped=scoped,
             http=http,
@@ -95,6 +102,7 @@ def operation(
             tag=tag or name.partition(".")[0],
             example=example,
             rpc=rpc,
+            tool=tool,
             version=version,
             summary=summary.removesuffix(".").replace("\n", " "),
             details=details,
@@ -114,18 +122,32 @@ class OperationCalls:
     def __init__(self, context: Composition) -> None:
         self._context = context
 
-    def call(self, operation: Operation[A], caller: Caller, request: object = None) -> A:
+    def call(
+        self,
+        operation: Operation[A],
+        caller: Caller,
+        request: object = None,
+        on_progress: OnProgress = ignore_progress,
+    ) -> A:
         """Return the answer to a request that is valid and allowed, once there is one."""
-        answer = self.begin(operation, caller, request)
+        answer = self.begin(operation, caller, request, on_progress)
         return answer.result() if isinstance(answer, Future) else answer
 
-    def begin(self, operation: Operation[A], caller: Caller, request: object = None) -> A:
+    def begin(
+        self,
+        operation: Operation[A],
+        caller: Caller,
+        request: object = None,
+        on_progress: OnProgress = ignore_progress,
+    ) -> A:
         """Return the answer, or the future of an operation that is deferred."""
         arguments = {name: self._find(kind) for name, kind in operation.services.items()}
         if operation.request is not None:
             arguments[REQUEST] = request
         if operation.takes_caller:
             arguments[CALLER] = caller
+        if operation.reports:
+            arguments[ON_PROGRESS] = on_progress
         return operation.function(**arguments)
 
     def read_version(self, operation: Operation[Any]) -> int | None:

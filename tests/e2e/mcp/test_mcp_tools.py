@@ -30,7 +30,6 @@ from agent_memory.features.memories.model.memories import NAMESPACES, Draft, Mem
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.streaming.services import change_feed
 from agent_memory.interfaces import agent_answers
-from agent_memory.interfaces.mcp.request_context import ClientOrigin
 from agent_memory.interfaces.mcp.tools import TOOLS
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.ids import USER
@@ -122,7 +121,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 
 
 @pytest.fixture(scope="module")
-def baker(repository: Repository) -> ClientOrigin:
+def baker(repository: Repository) -> Caller:
     """A client in the repository `bakery`."""
     return context_at(repository)
 
@@ -181,7 +180,7 @@ class TestTools:
         assert harness.call("memory.status")["total"] >= 0
 
     def test_the_folder_of_a_client_says_what_its_project_is(
-        self, harness: McpHarness, baker: ClientOrigin, repository: Repository
+        self, harness: McpHarness, baker: Caller, repository: Repository
     ) -> None:
         kept = capture(harness, "Bake at 240 degrees", domain="project", origin=baker)
         assert kept["domain"] == "project:bakery"
@@ -195,11 +194,11 @@ class TestTools:
         assert b"Bake at 240 degrees" in repository.note()
 
     def test_over_http_a_project_is_named_once_or_each_time(
-        self, harness: McpHarness, baker: ClientOrigin
+        self, harness: McpHarness, baker: Caller
     ) -> None:
         capture(harness, "Open at seven", domain="project", origin=baker)
         for origin, domain in (
-            (ClientOrigin(caller=None, project="bakery"), "project"),
+            (Caller(folder="", environ={}, project="bakery"), "project"),
             (ANYONE, "project:bakery"),
             (ANYONE, "project%3Abakery"),
         ):
@@ -568,7 +567,7 @@ class TestErrors:
         harness.run_client(reading, era)
 
     def test_a_project_that_cannot_be_one_is_refused_everywhere(self, harness: McpHarness) -> None:
-        origin = ClientOrigin(caller=None, project="../etc")
+        origin = Caller(folder="", environ={}, project="../etc")
         given = {"namespace": "decisions", "summary": "x", "domain": "project"}
         assert harness.fail("memory_capture", origin=origin, **given)[0] == -32002
 
@@ -731,7 +730,7 @@ class TestResources:
 
     @pytest.mark.parametrize("era", ERAS)
     def test_each_is_read_as_json_in_both_spellings(
-        self, harness: McpHarness, baker: ClientOrigin, era: str
+        self, harness: McpHarness, baker: Caller, era: str
     ) -> None:
         kept = capture(
             harness, "Salt comes last", content="Always.", domain="project", origin=baker
@@ -765,9 +764,7 @@ class TestResources:
 
 class TestPrompts:
     @pytest.mark.parametrize("era", ERAS)
-    def test_they_use_what_is_stored(
-        self, harness: McpHarness, baker: ClientOrigin, era: str
-    ) -> None:
+    def test_they_use_what_is_stored(self, harness: McpHarness, baker: Caller, era: str) -> None:
         kept = capture(harness, "Ferment cold for two days", domain="project", origin=baker)
 
         async def prompting(guest: HarnessClient) -> None:
@@ -836,7 +833,7 @@ class TestPrompts:
 
 class TestCompletions:
     def test_arguments_are_completed_from_what_is_there(
-        self, harness: McpHarness, baker: ClientOrigin
+        self, harness: McpHarness, baker: Caller
     ) -> None:
         kept = capture(harness, "Proof in baskets", domain="project", origin=baker)
         template = ResourceTemplateReference(uri="subcog://{domain}/{namespace}/{memory_id}")
@@ -879,7 +876,7 @@ class TestCompletions:
 
 class TestSubscriptions:
     def test_streams_of_the_present_era_tell_of_memory_namespace_and_domain(
-        self, harness: McpHarness, baker: ClientOrigin
+        self, harness: McpHarness, baker: Caller
     ) -> None:
         async def listening(guest: HarnessClient) -> None:
             wanted = [
@@ -915,7 +912,7 @@ class TestSubscriptions:
         "ignore:resources/.*is removed:mcp.shared.exceptions.MCPDeprecationWarning"
     )
     def test_clients_of_the_older_era_are_told_too(
-        self, harness: McpHarness, baker: ClientOrigin
+        self, harness: McpHarness, baker: Caller
     ) -> None:
         async def subscribing(guest: HarnessClient) -> None:
             can = guest.client.server_capabilities.resources

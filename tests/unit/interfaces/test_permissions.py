@@ -11,7 +11,13 @@ from starlette.routing import compile_path
 
 from agent_memory.interfaces import permissions
 from agent_memory.interfaces.mcp.tools import TOOLS
-from agent_memory.interfaces.permissions import MCP, WEBSOCKET, check_http, list_grpc, list_http
+from agent_memory.interfaces.permissions import (
+    WEBSOCKET,
+    check_http,
+    list_grpc,
+    list_http,
+    list_mcp,
+)
 from agent_memory.kernel.access import NOBODY, OWNER, Principal, Role
 from agent_memory.kernel.errors import Forbidden
 from agent_memory.proto import checkpoints_pb2, kontekst_pb2, memory_pb2
@@ -29,7 +35,7 @@ def test_every_method_and_tool_is_known() -> None:
     }
     assert list_grpc().keys() <= methods
     assert methods - list_grpc().keys() == {"kontekst.AgentService.Run"}
-    tools = {name for name in MCP if "/" not in name}
+    tools = {name for name in list_mcp() if "/" not in name}
     assert tools <= TOOLS.keys()
     assert TOOLS.keys() - tools == {"memory_sync", "memory_configure"}
 

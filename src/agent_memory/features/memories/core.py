@@ -5,6 +5,7 @@ from pathlib import Path
 
 import structlog
 
+from agent_memory import config
 from agent_memory.config import Settings
 from agent_memory.features.index.core import VectorParts
 from agent_memory.features.log.ports import Events
@@ -37,6 +38,7 @@ from agent_memory.features.memories.services.undo import ChangeHistory
 from agent_memory.features.memories.services.versions import MemoryVersions
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import GitFailed
 from agent_memory.kernel.signals import DaemonSignal
@@ -123,7 +125,12 @@ def build_core(context: Composition) -> None:
         resolver,
         capture,
         editor,
-        RemoteSync(sync=sync, resolver=resolver, user_remote=settings.user_remote),
+        RemoteSync(
+            sync=sync,
+            resolver=resolver,
+            user_remote=settings.user_remote,
+            find_remote=lambda caller: _find_remote(caller, settings.remote),
+        ),
         consolidation,
         transfer,
         change_log,
@@ -166,3 +173,11 @@ def _build_reasoner(context: Composition) -> Reasoner | None:
 
 def _log_note_failure(home: Home, exc: GitFailed) -> None:
     logger.warning("notes.not_written", home=home, error=str(exc))
+
+
+def _find_remote(caller: Caller, default: str) -> str:
+    """Return the git remote of projects that is set where the caller is."""
+    if not caller.folder:
+        return default
+    loaded = config.load(caller.environ, project_dir=Path(caller.folder))
+    return loaded.settings.memories.remote

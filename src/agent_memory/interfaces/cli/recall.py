@@ -38,7 +38,7 @@ from agent_memory.interfaces.cli.filters import (
     session_option,
 )
 from agent_memory.interfaces.cli.hits import format_hits, format_markdown
-from agent_memory.interfaces.search_request import ALL, MEMORIES, ROLES, SearchRequest
+from agent_memory.interfaces.search_request import MEMORIES, ROLES, SearchRequest
 from agent_memory.interfaces.wire.search import (
     Detail,
     answer_json,
@@ -47,7 +47,7 @@ from agent_memory.interfaces.wire.search import (
     reasoning_json,
 )
 from agent_memory.kernel.errors import NotFound
-from agent_memory.kernel.ids import USER
+from agent_memory.kernel.ids import ALL, USER
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -67,8 +67,8 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
             domain,
             options,
             get_caller(run),
-            run.loaded.settings.memories.remote,
             lambda _phase, done, _of: advance(done),
+            run.loaded.settings.memories.remote,
         )
     synced = [outcome.synced for outcome in outcomes if outcome.synced is not None]
     failed = [(outcome.place, outcome.failure) for outcome in outcomes if outcome.failure]

@@ -20,6 +20,5 @@ class HttpDependencies:
     streaming: StreamingSettings
     sse_limit: ConnectionLimit
     websocket_limit: ConnectionLimit
-    remote: str  # the git remote of projects
     environ: Mapping[str, str] = field(repr=False)  # runs git
     login: Mapping[str, str] = field(default_factory=dict)  # how people log in to a team server

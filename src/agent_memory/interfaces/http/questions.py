@@ -15,12 +15,12 @@ from agent_memory.features.index.model.queries import (
     SearchMode,
 )
 from agent_memory.features.memories.model.memories import MemoryStatus
-from agent_memory.interfaces.search_request import ALL, KIND_WORDS, SearchRequest
+from agent_memory.interfaces.search_request import KIND_WORDS, SearchRequest
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.search import Detail, answer_json
 from agent_memory.interfaces.wire.tokens import parse_offset
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import MAX_MILLIS
+from agent_memory.kernel.ids import ALL, MAX_MILLIS
 
 _NAME_CHARS = 300
 

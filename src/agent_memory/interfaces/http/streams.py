@@ -108,7 +108,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
                 force=request.force,
             )
             outcomes = dependencies.services.remote_sync.sync_domains(
-                request.domain, options, caller, dependencies.remote, on_progress
+                request.domain, options, caller, on_progress
             )
             result = sync_outcomes_json(outcomes)
             failed = "".join(f"; {each['domain']}: {each['reason']}" for each in result["failed"])

@@ -68,7 +68,7 @@ def _for_template(
 def _memory_ids(request: RequestContext, resolved: Mapping[str, str]) -> list[str]:
     """List memories, newest first, by the last part of their URI."""
     domain, namespace = resolved.get("domain", ""), resolved.get("namespace", "")
-    domains = [request.resolve_domain(domain)] if domain else request.list_nearby()
+    domains = [request.resolve_domain(uris.to_plain(domain))] if domain else request.list_nearby()
     scope = memory_scope(domains, namespace if namespace in NAMESPACES else "")
     hits = request.services.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
     return [hit.uri.rpartition("/")[2] for hit in hits]

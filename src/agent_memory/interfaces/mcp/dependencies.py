@@ -8,15 +8,16 @@ from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.services import Services
+from agent_memory.kernel.operations import OperationCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpDependencies:
     services: Services
+    calls: OperationCalls
     bridge: Bridge
     observer: Observer
     settings: McpSettings
     version: str
-    remote: str  # the git remote of projects, for clients without a folder
     environ: Mapping[str, str] = field(repr=False)  # runs git, for clients without a folder
     auditor: Auditor | None = None  # of a team server, which checks what each caller may do

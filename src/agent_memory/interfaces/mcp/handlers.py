@@ -1,7 +1,7 @@
 """The handlers of MCP requests, for every transport."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import structlog
@@ -37,12 +37,13 @@ from agent_memory.interfaces import permissions
 from agent_memory.interfaces.long_running import ProgressStep, TaskRunner
 from agent_memory.interfaces.mcp import completions, errors, prompts, resources, tools
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
-from agent_memory.interfaces.mcp.request_context import ClientOrigin, RequestContext
+from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.interfaces.mcp.subscriptions import Subscriptions, resolve_uri
 from agent_memory.interfaces.mcp.tools import TOOLS, ToolDefinition
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel import access, tracing
 from agent_memory.kernel.access import NOBODY, OWNER, Principal, Role
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import AgentMemoryError, NotFound
 from agent_memory.kernel.tracing import Interface, TraceContext
 
@@ -50,7 +51,7 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
-FindOrigin = Callable[[Context], ClientOrigin]
+FindCaller = Callable[[Context], Caller]
 
 INSTRUCTIONS = (
     "The memory of this machine: decisions, lessons, conversations and work from earlier sessions."
@@ -93,12 +94,12 @@ class McpServerFactory:
         self._tools = ListToolsResult(tools=[tool.to_tool() for tool in TOOLS.values()])
         self._schemas = {tool.name: tool.input_schema for tool in self._tools.tools}
 
-    def build_server(self, find_origin: FindOrigin) -> Server[Any]:
-        """Build the server of one stdio connection, or of all HTTP requests: `find_origin` is
+    def build_server(self, find_caller: FindCaller) -> Server[Any]:
+        """Build the server of one stdio connection, or of all HTTP requests: `find_caller` is
         called for each request."""
         settings = self._dependencies.settings
         handlers = _RequestHandlers(
-            self._dependencies, self._tasks, self._subscriptions, self._tools, find_origin
+            self._dependencies, self._tasks, self._subscriptions, self._tools, find_caller
         )
         optional: dict[str, Any] = {}
         if settings.prompts_enabled:
@@ -149,12 +150,17 @@ class _RequestHandlers:
     tasks: TaskRunner
     subscriptions: Subscriptions
     tools: ListToolsResult
-    find_origin: FindOrigin
+    find_caller: FindCaller
 
     def _build_context(self, ctx: Context) -> RequestContext:
-        client = ctx.session.client_params
-        agent = "" if client is None else client.client_info.name
-        return RequestContext(self.dependencies, self.find_origin(ctx), agent)
+        client, caller = ctx.session.client_params, self.find_caller(ctx)
+        caller = replace(
+            caller,
+            environ=caller.environ or self.dependencies.environ,
+            interface=Interface.MCP,
+            agent="" if client is None else client.client_info.name,
+        )
+        return RequestContext(self.dependencies, caller)
 
     async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return self.tools
@@ -184,15 +190,15 @@ class _RequestHandlers:
     def _admit(self, ctx: Context, name: str) -> None:
         """On a team server, say on whose behalf this task works. Raises Forbidden."""
         if self.dependencies.auditor is not None:
-            _, caller = _find_caller(ctx)
+            _, caller = _find_principal(ctx)
             permissions.check_mcp(caller, name)
             access.act_as(caller)
 
     async def _enter(self, ctx: Context, name: str, status: int) -> None:
         auditor = self.dependencies.auditor
         if auditor is not None:
-            key, caller = _find_caller(ctx)
-            needed = permissions.MCP.get(name, permissions.MANAGE)
+            key, caller = _find_principal(ctx)
+            needed = permissions.list_mcp().get(name, permissions.MANAGE)
             writes = needed.role is not Role.READER
             await auditor.note(key, caller, "mcp", name, "", status, needed=needed, writes=writes)
 
@@ -206,14 +212,17 @@ class _RequestHandlers:
         request = self._build_context(ctx)
         if not tool.long:
             return await self.dependencies.bridge.run(
-                lambda: tool.to_result(tool.handler(request, tool_input, _ignore_progress))
+                lambda: tool.to_result(tool.handler(request, tool_input))
             )
 
         async def report(number: int, step: ProgressStep) -> None:
             await ctx.session.report_progress(number, None, step.message)
 
         return await self.tasks.run(
-            lambda done: tool.to_result(tool.handler(request, tool_input, done)), report
+            lambda done: tool.to_result(
+                tool.handler(replace(request, on_progress=done), tool_input)
+            ),
+            report,
         )
 
     async def list_resources(
@@ -287,7 +296,7 @@ class _RequestHandlers:
             raise errors.to_protocol_error(AgentMemoryError(errors.CRASHED)) from exc
 
 
-def _find_caller(ctx: Context) -> tuple[str, Principal]:
+def _find_principal(ctx: Context) -> tuple[str, Principal]:
     """Return the key and the principal of a request, as the gate has found them out. A client that
     came through the launcher is the owner's."""
     if not isinstance(ctx.request, Request):
@@ -295,10 +304,6 @@ def _find_caller(ctx: Context) -> tuple[str, Principal]:
     state = ctx.request.scope.get("state", {})
     caller = state.get("principal")
     return (state["caller"], caller) if isinstance(caller, Principal) else ("", NOBODY)
-
-
-def _ignore_progress(_phase: str, _current: int, _total: int) -> None:
-    """Ignore the progress of a short call."""
 
 
 def _trace(ctx: Context) -> TraceContext | None:

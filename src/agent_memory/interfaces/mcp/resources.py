@@ -160,7 +160,7 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
         memories.parse_urn(urn)
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
-    shown = request.services.editor.show(urn, request.find_here())
+    shown = request.services.editor.show(urn, request.services.resolver.find_here(request.caller))
     return {**memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 

@@ -42,7 +42,7 @@ def write(request: RequestContext, key: str, value: str) -> dict[str, Any]:
         parsed = config.parse(key, value)
     except ConfigError as exc:
         raise InvalidInput(str(exc)) from exc
-    path = config.folders(request.environ).config_file
+    path = config.folders(request.caller.environ).config_file
     config_file.change(path, key, parsed)
     return {
         "settings": [_setting_json(request.load_config(), known)],

@@ -42,6 +42,7 @@ from agent_memory.interfaces.wire.toc import expansion_json, node_json
 from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
+from agent_memory.kernel.ids import ALL
 from agent_memory.kernel.progress import OnProgress
 from agent_memory.kernel.tracing import Interface
 
@@ -61,7 +62,7 @@ class ToolDefinition:
     description: str
     input_model: type[ToolInput]
     output_schema: Mapping[str, Any]
-    handler: Callable[[RequestContext, Any, OnProgress], dict[str, Any]]
+    handler: Callable[[RequestContext, Any], dict[str, Any]]
     tokens: int
     read_only: bool = False
     destructive: bool = False
@@ -99,7 +100,7 @@ def normalize_name(name: str) -> str:
     return PREFIX + name.removeprefix(DOTTED) if name.startswith(DOTTED) else name
 
 
-def capture(request: RequestContext, tool_input: CaptureInput, _: OnProgress) -> Answer:
+def capture(request: RequestContext, tool_input: CaptureInput) -> Answer:
     draft = Draft(
         namespace=tool_input.namespace,
         summary=tool_input.summary,
@@ -107,10 +108,10 @@ def capture(request: RequestContext, tool_input: CaptureInput, _: OnProgress) ->
         spec=tool_input.spec,
         tags=frozenset(tool_input.tags),
         relates_to=tuple(dict.fromkeys(map(uris.to_plain, tool_input.relates_to))),
-        agent=memories.to_origin_name(request.agent),
+        agent=memories.to_origin_name(request.caller.agent),
         interface=Interface.MCP.value,
     )
-    location = request.resolve_location(tool_input.domain)
+    location = request.services.resolver.resolve(uris.to_plain(tool_input.domain), request.caller)
     captured = request.services.capture.capture(draft, location, by_user=False)
     memory = captured.memory
     return {
@@ -121,7 +122,7 @@ def capture(request: RequestContext, tool_input: CaptureInput, _: OnProgress) ->
     }
 
 
-def recall(request: RequestContext, tool_input: RecallInput, _: OnProgress) -> Answer:
+def recall(request: RequestContext, tool_input: RecallInput) -> Answer:
     token = tool_input.continuation_token
     offset = parse_offset(token) if token else 0
     filters = tool_input.model_dump(exclude={"detail", "continuation_token"})
@@ -160,8 +161,10 @@ def render_hit(hit: Hit, detail: str) -> dict[str, Any]:
     return row
 
 
-def status(request: RequestContext, tool_input: StatusInput, _: OnProgress) -> Answer:
-    counted = request.services.memory_stats.count(request.resolve_domains(tool_input.domain))
+def status(request: RequestContext, tool_input: StatusInput) -> Answer:
+    counted = request.services.memory_stats.count(
+        request.services.resolver.resolve_domains(tool_input.domain, request.caller)
+    )
     nearby = request.list_nearby()
     return {
         **counts_json(counted),
@@ -170,19 +173,21 @@ def status(request: RequestContext, tool_input: StatusInput, _: OnProgress) -> A
     }
 
 
-def sync(request: RequestContext, tool_input: SyncInput, on_progress: OnProgress) -> Answer:
+def sync(request: RequestContext, tool_input: SyncInput) -> Answer:
     options = SyncOptions(
         fetch=tool_input.fetch or tool_input.remote,
         push=tool_input.push or tool_input.remote,
         force=tool_input.force,
     )
-    outcomes = [
-        outcome
-        for domain in request.list_sync_domains(tool_input.domain)
-        for outcome in request.services.remote_sync.sync_domains(
-            domain, options, request.caller, request.get_remote(), on_progress
+    caller, domain = request.caller, uris.to_plain(tool_input.domain)
+    if domain == ALL and not (caller.folder or caller.project):
+        raise InvalidInput(
+            "domain is missing: name the domain to sync, such as project:my-app or user, or"
+            " connect with ?project=my-app"
         )
-    ]
+    outcomes = request.services.remote_sync.sync_domains(
+        domain, options, caller, request.on_progress
+    )
     failures = [outcome.failure for outcome in outcomes if outcome.failure is not None]
     if failures and len(failures) == len(outcomes):
         raise failures[0]
@@ -192,19 +197,18 @@ def sync(request: RequestContext, tool_input: SyncInput, on_progress: OnProgress
     }
 
 
-def consolidate(
-    request: RequestContext, tool_input: ConsolidateInput, on_progress: OnProgress
-) -> Answer:
-    service, here = request.services.consolidation, request.find_here()
+def consolidate(request: RequestContext, tool_input: ConsolidateInput) -> Answer:
+    service, resolver = request.services.consolidation, request.services.resolver
+    here = resolver.find_here(request.caller)
     if tool_input.undo:
         undone, left = service.undo(here)
         return {"notice": NOTICE, "applied": True, "undone": undone, "left": left}
     outcome = service.consolidate(
-        request.resolve_domains(tool_input.domain),
+        resolver.resolve_domains(tool_input.domain, request.caller),
         here,
         full=tool_input.full,
         confirm=lambda _plan: not tool_input.dry_run,
-        on_progress=on_progress,
+        on_progress=request.on_progress,
     )
     answer = {"notice": NOTICE, **plan_json(outcome.plan, applied=outcome.applied)}
     for name in ("merges", "moves"):
@@ -217,7 +221,7 @@ def consolidate(
     return answer
 
 
-def configure(request: RequestContext, tool_input: ConfigureInput, _: OnProgress) -> Answer:
+def configure(request: RequestContext, tool_input: ConfigureInput) -> Answer:
     if tool_input.value is None:
         return settings.read(request, tool_input.key)
     if not tool_input.key:
@@ -225,7 +229,7 @@ def configure(request: RequestContext, tool_input: ConfigureInput, _: OnProgress
     return settings.write(request, tool_input.key, tool_input.value)
 
 
-def timeline(request: RequestContext, tool_input: TimelineInput, _: OnProgress) -> Answer:
+def timeline(request: RequestContext, tool_input: TimelineInput) -> Answer:
     contents, node_id = request.services.contents, uris.to_plain(tool_input.node_id)
     token = tool_input.continuation_token
     offset = parse_offset(token) if token else 0
@@ -257,7 +261,7 @@ def render_node(node: TocNode) -> dict[str, Any]:
     return {**node_json(node), "uri": uris.from_node(node.node_id)}
 
 
-def expand(request: RequestContext, tool_input: ExpandInput, _: OnProgress) -> Answer:
+def expand(request: RequestContext, tool_input: ExpandInput) -> Answer:
     grip_id = uris.to_plain(tool_input.grip_id)
     expansion = request.services.contents.expand(
         grip_id, before=tool_input.events_before, after=tool_input.events_after
@@ -288,8 +292,8 @@ def expand(request: RequestContext, tool_input: ExpandInput, _: OnProgress) -> A
     return answer
 
 
-def forget(request: RequestContext, tool_input: ForgetInput, on_progress: OnProgress) -> Answer:
-    here = request.find_here()
+def forget(request: RequestContext, tool_input: ForgetInput) -> Answer:
+    here = request.services.resolver.find_here(request.caller)
     find = request.services.editor.find
     memories = [find(uris.to_plain(name), here, forgotten=True) for name in tool_input.memory_ids]
     if not tool_input.confirm:
@@ -302,7 +306,7 @@ def forget(request: RequestContext, tool_input: ForgetInput, on_progress: OnProg
         here,
         rewrite_notes=tool_input.rewrite_notes,
         by_user=False,
-        on_progress=_ignore_cancel(on_progress),
+        on_progress=_ignore_cancel(request.on_progress),
     )
     return {
         "forgotten": [

@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from agent_memory.interfaces.mcp.lazy_server import Receive, Scope, Send
-from agent_memory.interfaces.mcp.request_context import ClientOrigin
 from agent_memory.interfaces.mcp.stdio_lines import LineReader, LineWriter, PendingRequests
 from agent_memory.kernel.callers import Caller
 
@@ -30,7 +29,7 @@ class ServerFactory(Protocol):
     """Builds the server of a connection: `handlers.McpServerFactory`."""
 
     def build_server(
-        self, find_origin: Callable[[ServerRequestContext[Any, Any]], ClientOrigin], /
+        self, find_caller: Callable[[ServerRequestContext[Any, Any]], Caller], /
     ) -> Server[Any]: ...
 
     def close(self) -> None: ...
@@ -43,7 +42,7 @@ class McpTransportServer:
     def __init__(self, servers: ServerFactory, *, max_body_bytes: int, most_streams: int) -> None:
         self._servers = servers
         self._sessions = StreamableHTTPSessionManager(
-            app=servers.build_server(_find_origin),
+            app=servers.build_server(_find_caller),
             max_request_body_size=max_body_bytes,
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MAX_SESSIONS,
@@ -67,8 +66,7 @@ class McpTransportServer:
         ending: asyncio.Event,
         /,
     ) -> None:
-        origin = ClientOrigin(caller=caller)
-        server = self._servers.build_server(lambda _ctx: origin)
+        server = self._servers.build_server(lambda _ctx: caller)
         running = PendingRequests()
         answers = LineWriter(writer, running)
         requests = LineReader(reader, answers, running, ending)
@@ -128,8 +126,8 @@ class McpTransportServer:
             await asyncio.wait((self._managing,))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        origin = ClientOrigin(caller=None, project=_project(Request(scope)))
-        server = self._servers.build_server(lambda _ctx: origin)
+        caller = _build_caller(Request(scope))
+        server = self._servers.build_server(lambda _ctx: caller)
         conversation = anyio.CancelScope()
         self._streams.add(conversation)
         try:
@@ -153,12 +151,12 @@ class McpTransportServer:
             await anyio.sleep_forever()
 
 
-def _find_origin(ctx: ServerRequestContext[Any, Any]) -> ClientOrigin:
-    return ClientOrigin(
-        caller=None, project=_project(ctx.request) if isinstance(ctx.request, Request) else ""
-    )
+def _find_caller(ctx: ServerRequestContext[Any, Any]) -> Caller:
+    return _build_caller(ctx.request if isinstance(ctx.request, Request) else None)
 
 
-def _project(request: Request) -> str:
-    name = request.query_params.get(PROJECT, "")[:MAX_PROJECT_CHARS]
-    return name.removeprefix(f"{PROJECT}:")  # the spelling of a domain
+def _build_caller(request: Request | None) -> Caller:
+    """Return the client of an HTTP request, which has no folder and may name its project."""
+    name = "" if request is None else request.query_params.get(PROJECT, "")[:MAX_PROJECT_CHARS]
+    project = name.removeprefix(f"{PROJECT}:")  # the spelling of a domain
+    return Caller(folder="", environ={}, project=project)

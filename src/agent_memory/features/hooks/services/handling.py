@@ -36,6 +36,7 @@ from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked
 from agent_memory.kernel.ids import PROJECT, SessionId
+from agent_memory.kernel.progress import ignore_progress
 
 FETCH_SECONDS = 1.2  # the longest that the start of a session waits for a remote
 RESUMED = "resume"  # the source of a session's start
@@ -314,8 +315,8 @@ class HookHandling:
             PROJECT,
             sync.SyncOptions(fetch=True, push=push),
             Caller(folder=task.caller.folder, environ={**environ, "SSH_ASKPASS_REQUIRE": "never"}),
+            ignore_progress,
             task.options.remote,
-            lambda _phase, _done, _of: None,
         )
         for outcome in outcomes:
             if outcome.failure is not None:

@@ -21,7 +21,7 @@ from agent_memory.kernel import access
 from agent_memory.kernel.access import OWNER
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput, NotConfigured
-from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
+from agent_memory.kernel.ids import ALL, ORG, PROJECT, USER, Domain
 
 USER_REPOSITORY = "user.git"
 PROJECT_REPOSITORIES, ORG_REPOSITORIES = "projects", "org"  # folders of them
@@ -50,6 +50,7 @@ class ProjectResolver:
 
         On a team server, `user` is what is private to the person who asks.
         """
+        domain = _name_project(domain, caller)
         if self.team and not caller.folder and domain != ORG:
             return self._resolve_for_team(domain)
         if domain == PROJECT:
@@ -73,11 +74,28 @@ class ProjectResolver:
 
     def resolve_domain(self, name: str, caller: Caller) -> Domain:
         """Return the domain to search; its repository may be gone."""
+        name = _name_project(name, caller)
         if name.startswith(f"{PROJECT}:"):
             return memories.check_domain(name)
         if name == USER and not self.team:
             return USER
         return self.resolve(name, caller).domain
+
+    def resolve_domains(self, name: str, caller: Caller) -> list[Domain] | None:
+        """Return the domains that a filter selects; None, for `all`, means every domain."""
+        return None if name == ALL else [self.resolve_domain(name, caller)]
+
+    def find_here(self, caller: Caller) -> MemoryLocation:
+        """Return the location to look for memories in first and to write changes to."""
+        return self.resolve(PROJECT if _has_project(caller) else USER, caller)
+
+    def list_nearby(self, caller: Caller) -> list[Domain] | None:
+        """Return the caller's domains: project, user and organization. Return None, for all, if
+        the caller has no project."""
+        if not _has_project(caller):
+            return None
+        org = [self.resolve_domain(ORG, caller)] if self.shared.org else []
+        return [self.resolve_domain(PROJECT, caller), USER, *org]
 
     def resolve_folder(self, caller: Caller) -> MemoryLocation:
         """Return the project of the caller's folder. Raises InvalidInput if there is none."""
@@ -128,10 +146,10 @@ class ProjectResolver:
         return MemoryLocation(domain=Domain(f"{PROJECT}:{guessed}"), home=NOWHERE)
 
     def list_locations(self, caller: Caller) -> list[MemoryLocation]:
-        """List the project of the caller's folder (without a folder, all projects on this machine),
-        then the user's location and the organisation's."""
-        if caller.folder:
-            locations = [self.resolve_folder(caller)]
+        """List the project of the caller (without one, all projects on this machine), then the
+        user's location and the organisation's."""
+        if _has_project(caller):
+            locations = [self.resolve(PROJECT, caller)]
         else:
             domains = (project.domain for project in self.projects.list_all())
             locations = [
@@ -365,6 +383,15 @@ class ProjectResolver:
     def _find_by_folder(self, folder: str, mark: str) -> Project | None:
         same = (p for p in self.projects.list_all() if (p.origin, p.folder) == ("", folder))
         return next((p for p in same if p.mark and p.remark(mark) == p.mark and mark), None)
+
+
+def _has_project(caller: Caller) -> bool:
+    return bool(caller.folder or caller.project)
+
+
+def _name_project(domain: str, caller: Caller) -> str:
+    """Replace `project` by the name of the caller's project if the caller gave one."""
+    return f"{PROJECT}:{caller.project}" if domain == PROJECT and caller.project else domain
 
 
 def _private_name(identity: str) -> str:

@@ -1,5 +1,6 @@
 """Choose the domains to sync, each with its own remote."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_memory.features.memories.model.memories import get_family
@@ -14,10 +15,8 @@ from agent_memory.kernel.errors import (
     InvalidInput,
     RemoteUnavailable,
 )
-from agent_memory.kernel.ids import ORG, PROJECT, USER
+from agent_memory.kernel.ids import ALL, ORG, PROJECT, USER
 from agent_memory.kernel.progress import OnProgress
-
-ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +34,22 @@ class RemoteSync:
     sync: Sync
     resolver: ProjectResolver
     user_remote: str
+    find_remote: Callable[[Caller], str]  # of projects, by the settings that apply to a caller
 
     def sync_domains(
         self,
         domain: str,
         options: SyncOptions,
         caller: Caller,
-        remote: str,
         on_progress: OnProgress,
+        remote: str | None = None,
     ) -> list[DomainSyncOutcome]:
-        """Sync one domain, or `all` of the caller. `remote` is that of projects; the others have
-        their own. A failure in one domain does not stop the others. A single domain without a
-        remote is an error."""
+        """Sync one domain, or `all` of the caller. `remote` is that of projects, or None for that
+        of the caller's settings; the others have their own. A failure in one domain does not stop
+        the others. A single domain without a remote is an error."""
         outcomes = []
+        if remote is None:
+            remote = self.find_remote(caller)
         for location in self._list_locations(domain, caller):
             own = replace(options, remote=self._remote(location, remote), environ=caller.environ)
             alone = ""
