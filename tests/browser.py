@@ -2,10 +2,10 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import (
@@ -15,6 +15,7 @@ from playwright.sync_api import (
     Dialog,
     Error,
     Page,
+    ViewportSize,
     expect,
     sync_playwright,
 )
@@ -24,6 +25,11 @@ from tests.http_client import Web, print_page_url
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 MILLIS = 30_000
+VIEWPORT: ViewportSize = {"width": 1280, "height": 800}
+SHAPES: tuple[tuple[Literal["light", "dark"], ViewportSize], ...] = (
+    ("light", VIEWPORT),
+    ("dark", {"width": 360, "height": 740}),
+)
 SIGNED_IN = "main:not([aria-busy]):not(:has(.sign-in)) h1"
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 _REPORT_VIOLATIONS = """
@@ -67,7 +73,7 @@ def open_context(
 
     Its tab stays open, at a place without a stream: new tabs get the token of the session from it.
     """
-    options = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", **options}
+    options = {"viewport": VIEWPORT, "locale": "en-GB", **options}
     context = browser.new_context(timezone_id="UTC", **options)
     context.set_default_timeout(MILLIS)
     context.add_init_script(_REPORT_VIOLATIONS)
@@ -122,9 +128,32 @@ def fits(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
+@contextmanager
+def lend(tab: Page) -> Iterator[Callable[[], list[str]]]:
+    """Provide a check of what the tab shows, wide and light, then narrow and dark. It returns what
+    is beyond the right edge, and barriers. Leave the tab as it was."""
+
+    def check() -> list[str]:
+        problems = []
+        for scheme, size in SHAPES:
+            tab.set_viewport_size(size)
+            # Without motion: in the middle of a transition, no color is the final one.
+            tab.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            problems += [] if fits(tab) else [f"{tab.url} does not fit"]
+            problems += find_barriers(tab)
+        return problems
+
+    try:
+        yield check
+    finally:
+        tab.set_viewport_size(VIEWPORT)
+        tab.emulate_media(color_scheme="light", reduced_motion="no-preference")
+
+
 def find_barriers(page: Page) -> list[str]:
     """Return what axe finds: barriers for people who use a screen reader or a keyboard."""
-    page.evaluate(AXE)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{each['id']}: {each['help']}: {node['html'][:200]}"

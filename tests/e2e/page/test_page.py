@@ -518,24 +518,10 @@ class TestPolicy:
 
 
 class TestEveryPlace:
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_it_has_no_barriers(self, chromium: Browser, home: Home, scheme: str) -> None:
-        context = browsers.open_context(chromium, home, color_scheme=scheme)
-        page = context.new_page()
-        barriers = {}
-        for place in PLACES if scheme == "light" else PLACES[:8]:
-            go(page, home, place)
-            if found := browsers.find_barriers(page):
-                barriers[place] = found
-        assert not barriers
-        context.close()
-
-    def test_it_fits_a_narrow_screen_without_problems(self, chromium: Browser, home: Home) -> None:
-        narrow = {"width": 360, "height": 740}
-        context = browsers.open_context(chromium, home, viewport=narrow)
-        page = context.new_page()
-        with browsers.watch(page):
-            for place in PLACES[:-1]:
+    def test_it_has_no_barriers_and_fits(self, page: Page, home: Home) -> None:
+        problems = {}
+        with browsers.lend(page) as check:
+            for place in PLACES:
                 go(page, home, place)
-                assert fits(page), place
-        context.close()
+                problems[place] = check()
+        assert not any(problems.values()), problems

@@ -277,16 +277,11 @@ class TestEveryPlace:
             expect(shown.first).to_be_visible()
             expect(page.locator("main img")).to_have_count(0)
 
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_it_has_no_barriers_and_fits(self, chromium: Browser, home: Home, scheme: str) -> None:
-        narrow = {"width": 360, "height": 740}
-        context = browsers.open_context(chromium, home, color_scheme=scheme, viewport=narrow)
-        page = context.new_page()
-        for place in PLACES:
-            go(page, home, place)
-            assert not browsers.find_barriers(page), place
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
-        context.close()
+    def test_it_has_no_barriers_and_fits(self, page: Page, home: Home) -> None:
+        with browsers.lend(page) as check:
+            for place in PLACES:
+                go(page, home, place)
+                assert check() == [], place
 
 
 class TestManyProjects:
