@@ -92,7 +92,7 @@ bench: $(READY)
 
 soak: $(READY)
 	$(BIN)/pytest -q -m soak
-	$(BIN)/pytest -n $(JOBS) -q -m "not soak" --hypothesis-profile explore tests/property
+	$(BIN)/pytest -n $(JOBS) -q -m "not soak" --hypothesis-profile explore tests/property tests/e2e/http/test_openapi.py
 	$(BIN)/python -m tests.faults.planted --jobs 2  # does the campaign find what it should?
 	$(BIN)/python -m tests.faults.campaign --faults $(FAULTS) --jobs 2
 	$(BIN)/python -m tests.faults.team_campaign --faults $(FAULTS)

@@ -16,7 +16,7 @@ from tests.memory_client import Client
 from tests.slow_files import get_rank
 
 # The suite answers the same for the same code; `make soak` is what goes looking for new examples.
-settings.register_profile("same", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("explore", deadline=None, max_examples=500)
 settings.load_profile("same")
 

@@ -878,7 +878,7 @@ assignments = st.lists(one_setting, max_size=8).map(dict)
 
 
 unhurried = settings(deadline=None)  # a busy machine is no failure
-fewer = settings(deadline=None, max_examples=40)  # each writes a file or several
+fewer = settings(deadline=None, max_examples=20)  # each writes a file or several
 
 
 @pytest.fixture(scope="module")

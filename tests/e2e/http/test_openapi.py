@@ -48,7 +48,7 @@ def test_nothing_fails_and_nothing_is_answered_that_the_page_does_not_tell(web: 
         wrong = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)
 
         @settings(
-            max_examples=settings().max_examples // 4,
+            max_examples=settings().max_examples // 5,
             suppress_health_check=list(HealthCheck),
             derandomize=True,
             deadline=None,

@@ -19,7 +19,7 @@ from tests.memory_engine import MemoryEngine
 from tests.transcript_files import SAMPLES, Claude, ImportHarness, Line, write
 
 FORMATS = sorted(SAMPLES)
-WEIGHTY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+WEIGHTY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

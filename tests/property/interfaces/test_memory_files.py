@@ -51,7 +51,7 @@ _related = st.sampled_from(
 )
 _domains = st.sampled_from([USER, Domain("project:my-app"), Domain("org:acme")])
 
-FEWER = settings(max_examples=40)  # the files are long
+FEWER = settings(max_examples=20)  # the files are long
 
 
 @st.composite

@@ -130,7 +130,7 @@ def settled(kept: Sequence[Recorded]) -> list[Message]:
     ]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 @given(st.lists(what_is_kept(), min_size=1, max_size=3))
 def test_any_run_is_read_back_as_it_was(some: Sequence[Sequence[Recorded]]) -> None:
     store = memory(Path())

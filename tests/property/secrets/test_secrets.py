@@ -204,7 +204,7 @@ def found(cleaner: Re2Filter, text: str) -> list[Finding] | str:
         return str(exc)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=4 * settings().max_examples)
 @given(text=st.one_of(texts, broken_texts, assigned_texts))
 def test_the_quick_checks_of_the_scanner_change_no_finding(text: str) -> None:
     assert found(CLEANER, text) == found(THOROUGH, text)
