@@ -1,5 +1,8 @@
 """A reader who types what a page says, on a machine of their own: a home with a project, past
-sessions of agents, and the installed product."""
+sessions of agents, and the product.
+
+It is installed where a page installs something; else it is the tree's, with a forked daemon.
+"""
 
 import json
 import os
@@ -79,6 +82,8 @@ class ReaderHome(Home):
         self.ports = dict(zip(_PORTS, find_free_ports(len(_PORTS)), strict=True))
         self.environ |= get_offline_environ()
         self.programs = self._choose_programs(words)
+        # A page that restarts the daemon needs one that was started by a command.
+        self._can_fork = self.programs == TOOLS and "memory-daemon restart" not in words
         path = [str(self.programs), str(self.folder / ".local/bin"), self.environ["PATH"]]
         self.environ |= {
             "PATH": os.pathsep.join(path),
@@ -104,10 +109,12 @@ class ReaderHome(Home):
         if "pip install" in words:
             self.environ["PIP_FIND_LINKS"] += f" {get_product().packages.wheel.parent}"
             return copy_environment(get_product().programs, self.folder / "venv")
-        return get_product().programs
+        return TOOLS
 
     def live_a_while(self) -> None:
         """Do what a reader has done before most pages: import, capture, have a session or two."""
+        if self._can_fork:
+            self.serve()
         (self.folder / "clients/acme").mkdir(parents=True)
         (self.folder / "code/app").mkdir(parents=True)
         hook = ("memory", "hook", "auto", "--agent", "claude-code")

@@ -101,6 +101,12 @@ def test_the_wheel_has_the_package_and_its_programs_alone(packages: Packages) ->
         f"{data}/scripts/{program}" for program in PROGRAMS
     ]
     assert "agent_memory/py.typed" in names
+    # Other tests use the tree: the wheel has all of it.
+    assert {name for name in names if name.startswith("agent_memory/")} == {
+        str(path.relative_to(ROOT / "src"))
+        for path in (ROOT / "src/agent_memory").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     assert "Requires-Python: >=3.11\n" in metadata
     for version in PYTHONS:
         assert f"Classifier: Programming Language :: Python :: {version}\n" in metadata
