@@ -10,13 +10,7 @@ from typing import Any
 
 import msgspec
 
-from agent_memory.features.backups.services.archiving import (
-    ArchiveRecord,
-    MemoryRecord,
-    WriteRecord,
-)
-from agent_memory.features.checkpoints.model import graphs
-from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite
+from agent_memory.features.backups.services.archiving import ArchiveRecord, MemoryRecord
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.facts import Fact, Former
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure
@@ -29,15 +23,24 @@ from agent_memory.features.memories.model.projects import Project
 from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.interfaces import catalog
 from agent_memory.interfaces.wire.events import event_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import Millis
+from agent_memory.platform.archive_parts import ArchiveFormat
 
 FORMAT = "agent-memory-export"
 VERSION = 1
 MAX_REFUSED = 10_000  # lines in a row
 MAX_LINE_BYTES = 64 << 20  # a checkpoint's state in base64
 
+# Those of features that can be left out.
+_FORMATS: Mapping[str, ArchiveFormat] = {
+    name: each
+    for module in catalog.import_modules("archive_records")
+    for name, each in module.FORMATS.items()
+}
+_BY_KIND = {each.kind: each for each in _FORMATS.values()}
 TYPES: Mapping[str, type[Any]] = {
     "project": Project,
     "memory": MemoryRecord,
@@ -50,12 +53,10 @@ TYPES: Mapping[str, type[Any]] = {
     "session": Session,
     "run": Run,
     "run_session": RunSession,
-    "checkpoint": GraphCheckpoint,
-    "checkpoint_write": WriteRecord,
     "event": Event,
     "toc_node": TocNode,
+    **{name: each.kind for name, each in _FORMATS.items()},
 }
-_SERIALIZED = "serialized_as"
 # Some readers end a line here; in JSON they occur only inside texts.
 _BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 _NAMES = {kind: name for name, kind in TYPES.items()}
@@ -87,22 +88,11 @@ def _fields(record: ArchiveRecord) -> dict[str, Any]:
             return event_json(record)
         case MemoryRecord(memory=memory, use=use):
             return {**_plain(memory), "use": _plain(use)}
-        case GraphCheckpoint():
-            return _dump_located(record.place, record)
-        case WriteRecord(place=place, write=write):
-            return _dump_located(place, write)
         case TocNode():
             return {**_plain(record), "level": record.level.name.lower()}
         case _:
-            return _plain(record)
-
-
-def _dump_located(
-    place: graphs.CheckpointKey, value: GraphCheckpoint | PendingWrite
-) -> dict[str, Any]:
-    """Render `type`, the type of the bytes, as `serialized_as`: `type` names the record."""
-    fields = _without(_plain(value), "place", "type")
-    return {**place._asdict(), _SERIALIZED: value.type, **fields}
+            known = _BY_KIND.get(type(record))
+            return _plain(record) if known is None else known.write(record)
 
 
 def _plain(value: Any) -> dict[str, Any]:
@@ -190,18 +180,8 @@ def _build_record(kind: type[Any], fields: dict[str, Any]) -> Any:
             memory=msgspec.convert(_without(fields, "use"), Memory),
             use=msgspec.convert(fields.get("use", {}), MemoryUse),
         )
-    if kind is WriteRecord:
-        write = msgspec.convert({**fields, "type": fields[_SERIALIZED]}, PendingWrite)
-        return WriteRecord(place=_place(fields), write=write)
-    if kind is GraphCheckpoint:
-        located = {**fields, "type": fields[_SERIALIZED], "place": list(_place(fields))}
-        return msgspec.convert(located, GraphCheckpoint)
+    if kind in _BY_KIND:
+        return _BY_KIND[kind].read(fields)
     if kind is TocNode:
         return msgspec.convert({**fields, "level": Level[str(fields["level"]).upper()]}, TocNode)
     return msgspec.convert(fields, kind)
-
-
-def _place(fields: dict[str, Any]) -> graphs.CheckpointKey:
-    return msgspec.convert(
-        [fields[name] for name in graphs.CheckpointKey._fields], graphs.CheckpointKey
-    )

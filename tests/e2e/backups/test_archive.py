@@ -14,8 +14,8 @@ import pytest
 from agent_memory.features.backups.services.archiving import (
     ArchiveRecord,
     MemoryRecord,
-    WriteRecord,
 )
+from agent_memory.features.checkpoints.archive_records import WriteRecord
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.interfaces import archive

@@ -19,8 +19,8 @@ import pytest
 from agent_memory.features.backups.services.archiving import (
     ArchiveRecord,
     MemoryRecord,
-    WriteRecord,
 )
+from agent_memory.features.checkpoints.archive_records import WriteRecord
 from agent_memory.features.checkpoints.model import graphs
 from agent_memory.features.knowledge.model.facts import Fact, Former
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure, Step

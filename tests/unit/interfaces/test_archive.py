@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.backups.services.archiving import MemoryRecord, WriteRecord
+from agent_memory.features.backups.services.archiving import MemoryRecord
+from agent_memory.features.checkpoints.archive_records import WriteRecord
 from agent_memory.features.checkpoints.model.graphs import (
     CheckpointKey,
     GraphCheckpoint,

@@ -13,9 +13,6 @@ from agent_memory.features.backups.model.backups import RestoreResult, Retention
 from agent_memory.features.backups.services.archiving import FullExport, Stores
 from agent_memory.features.backups.services.backup_record import BackupRecord
 from agent_memory.features.backups.services.backups import BackupPlan, Backups
-from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
-from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
-from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.hooks.services.last_contexts import LastContextFolder
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.knowledge.ports import KnowledgeStore
@@ -35,6 +32,7 @@ from agent_memory.kernel.jobs import BACKUP, JobScheduler, ScheduledJob
 from agent_memory.kernel.signals import DaemonSignal
 from agent_memory.launcher import last_context
 from agent_memory.platform import durable, schedules
+from agent_memory.platform.archive_parts import ArchivePart
 from agent_memory.platform.base import Platform
 from agent_memory.platform.folders import folder_beside
 from agent_memory.platform.opened_store import OpenStore
@@ -44,20 +42,19 @@ BACKUP_SECONDS = 6 * 3600.0
 
 
 def build(context: Composition) -> None:
-    platform, events, graphs = context[Platform], context[Events], context[Graphs]
+    platform, events = context[Platform], context[Events]
     stores = replace(
         _build_stores(platform.store),
         log=events,
         uses=context[StoredUses],
         knowledge=context[KnowledgeStore],
-        checkpoints=graphs.checkpoints,
     )
     archiving = FullExport(
         open_view=lambda: _open_view(platform.opened),
         stores=stores,
         ingest=context[Ingest],
         capture=context[Capture],
-        graphs=graphs,
+        parts=context.contributions(ArchivePart),
         secrets=context[SecretsFilter],
         find_home=context[ProjectResolver].find_home,
         on_change=context.signals.build_sender(DaemonSignal.MEMORY_CHANGED),
@@ -142,11 +139,11 @@ def _open_view(opened: OpenStore) -> Iterator[Stores]:
 
 def _build_stores(store: OrderedStore) -> Stores:
     return Stores(
+        records=store,
         log=StoredEventLog(store),
         memories=StoredMemories(store),
         uses=StoredUses(store),
         knowledge=StoredKnowledge(store),
-        checkpoints=StoredGraphs(store, GraphTally(store)),
         toc=StoredToc(store),
         projects=StoredProjects(store),
     )

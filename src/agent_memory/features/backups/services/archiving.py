@@ -1,18 +1,14 @@
 """Export every record from one consistent view, and import it again."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from agent_memory.features.backups.services.imported_names import ImportedNames
-from agent_memory.features.checkpoints.model import graphs
-from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite
-from agent_memory.features.checkpoints.ports import GraphCheckpoints
-from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.facts import Fact, Former
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure
@@ -35,11 +31,12 @@ from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.ports import TocReader
-from agent_memory.kernel.errors import ContentBlocked, InvalidInput, StorageFailed
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput
 from agent_memory.kernel.ids import Domain, MemoryKey
+from agent_memory.platform.archive_parts import ArchivePart
+from agent_memory.platform.ports import OrderedStore
 
 PAGE = 500
-WRITE_BYTES = 4 << 20
 HISTORY = 1_000
 
 KNOWLEDGE: tuple[type[Any], ...] = (
@@ -55,27 +52,16 @@ class MemoryRecord:
     use: MemoryUse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRecord:
-    """A write after a checkpoint."""
-
-    place: graphs.CheckpointKey
-    write: PendingWrite
-
-
-ArchiveRecord = (
-    MemoryRecord | User | Fact | Former | Procedure | Chain | Episode | Session | Run | RunSession
-    | GraphCheckpoint | WriteRecord | Event | TocNode | Project
-)  # fmt: skip
+ArchiveRecord: TypeAlias = Any  # a memory, an event, a node, a project, of KNOWLEDGE or of a part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
+    records: OrderedStore  # what the others are in
     log: EventLog
     memories: Memories
     uses: MemoryUses
     knowledge: KnowledgeStore
-    checkpoints: GraphCheckpoints
     toc: TocReader
     projects: Projects
 
@@ -96,7 +82,7 @@ class FullExport:
     stores: Stores
     ingest: Ingest
     capture: Capture
-    graphs: Graphs
+    parts: Sequence[ArchivePart]  # of features
     secrets: SecretsFilter
     find_home: Callable[[Domain], Home | None]
     on_change: Callable[[], None]
@@ -112,7 +98,8 @@ class FullExport:
                 yield from _memories(stores, domain)
             for kind in KNOWLEDGE:
                 yield from _knowledge(stores.knowledge, kind)
-            yield from _checkpoints(stores.checkpoints)
+            for part in self.parts:
+                yield from part.list_all(stores.records)
             for page in paging.iter_between(stores.log):
                 yield from page.events
             yield from _nodes(stores.toc)
@@ -173,22 +160,12 @@ class FullExport:
 
     def _import_record(self, record: ArchiveRecord) -> bool:
         """Import a record. Return whether it is new."""
-        match record:
-            case MemoryRecord():
-                return self._import_memory(record)
-            case GraphCheckpoint():
-                checkpoint = self.graphs.clean(record)
-                if self.stores.checkpoints.get(*checkpoint.place) is not None:
-                    return False
-                self.graphs.put(checkpoint).result()
-                return True
-            case WriteRecord(place=place, write=write):
-                if self.graphs.has_write(place, write):
-                    return False
-                self.graphs.put_writes(place, [write]).result()
-                return True
-            case _:
-                return self._import_knowledge(record)
+        if isinstance(record, MemoryRecord):
+            return self._import_memory(record)
+        for part in self.parts:
+            if isinstance(record, part.kinds):
+                return part.add(record)
+        return self._import_knowledge(record)
 
     def _import_memory(self, record: MemoryRecord) -> bool:
         memory = self._clean_memory(record.memory)
@@ -254,30 +231,6 @@ def _knowledge(knowledge: KnowledgeStore, kind: type[Any]) -> Iterator[Any]:
     while found := knowledge.list_after(kind, after, limit=PAGE):
         yield from found
         after = found[-1].id
-
-
-def _checkpoints(checkpoints: GraphCheckpoints) -> Iterator[GraphCheckpoint | WriteRecord]:
-    after: graphs.CheckpointKey | None = None
-    scope = graphs.CheckpointScope()
-    while infos := checkpoints.list_infos(scope, after=after, before=None, limit=PAGE):
-        for info in infos:
-            found = checkpoints.get(*info.place)
-            if found is None:
-                raise StorageFailed(f"the checkpoint {info.place.checkpoint_id!r} has no state")
-            yield found
-            yield from _writes(checkpoints, info.place)
-        after = infos[-1].place
-
-
-def _writes(checkpoints: GraphCheckpoints, place: graphs.CheckpointKey) -> Iterator[WriteRecord]:
-    after = None
-    while True:
-        page = checkpoints.list_writes(place, after=after, max_bytes=WRITE_BYTES, at_least_one=True)
-        for write in page.writes:
-            yield WriteRecord(place=place, write=write)
-        if page.next is None:
-            return
-        after = page.next
 
 
 def _nodes(toc: TocReader) -> Iterator[TocNode]:
