@@ -28,17 +28,17 @@ AGENT_VARIABLES: Mapping[str, str] = {
 # Commands whose output is about the product, or repeats what the agent has passed. All others show
 # what was recorded, so it is framed.
 _OWN_WORDS = (
-    *("memory capture", "memory edit", "memory resolve", "memory archive", "memory forget"),
-    *("memory status", "memory ui", "memory on", "memory off", "memory pause", "memory resume"),
-    *("memory sync", "memory remote", "memory team", "memory export", "memory import"),
+    "memory capture", "memory edit", "memory resolve", "memory archive", "memory forget",
+    "memory status", "memory ui", "memory on", "memory off", "memory pause", "memory resume",
+    "memory sync", "memory remote", "memory team", "memory export", "memory import",
     "memory migrate",
-    *("memory install", "memory uninstall", "memory doctor", "memory config"),
-    *("memory completion", "memory help", "memory hook", "memory serve"),
-    *("memory-daemon start", "memory-daemon stop", "memory-daemon restart", "memory-daemon status"),
-    *("memory-daemon service", "memory-daemon serve-team", "memory-daemon admin"),
-    *("memory-daemon scheduler", "memory-daemon audit", "memory-daemon token"),
-    *("memory-daemon completion", "memory-daemon help", "kontekst completion"),
-)
+    "memory install", "memory uninstall", "memory doctor", "memory config",
+    "memory completion", "memory help", "memory hook", "memory serve",
+    "memory-daemon start", "memory-daemon stop", "memory-daemon restart", "memory-daemon status",
+    "memory-daemon service", "memory-daemon serve-team", "memory-daemon admin",
+    "memory-daemon scheduler", "memory-daemon audit", "memory-daemon token",
+    "memory-daemon completion", "memory-daemon help", "kontekst completion",
+)  # fmt: skip
 
 
 def shows_memory(command: str) -> bool:

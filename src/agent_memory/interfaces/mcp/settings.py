@@ -11,9 +11,9 @@ from agent_memory.kernel.errors import ConfigError, InvalidInput
 # Security and storage; the addresses that the daemon listens on and sends memories, traces and
 # queries to; and models, which have addresses and keys.
 CLOSED = (
-    *("security", "storage", "grpc", "http", "telemetry", "memories"),
-    *("summarizer", "embedder", "llama"),
-)
+    "security", "storage", "grpc", "http", "telemetry", "memories", "summarizer", "embedder",
+    "llama",
+)  # fmt: skip
 
 
 def read(request: RequestContext, key: str) -> dict[str, Any]:

@@ -458,7 +458,5 @@ FORGET = ToolDefinition(
 
 TOOLS: Mapping[str, ToolDefinition] = {
     tool.name: tool
-    for tool in (
-        *(CAPTURE, RECALL, STATUS, SYNC, CONSOLIDATE, CONFIGURE, TIMELINE, EXPAND, FORGET),
-    )
+    for tool in (CAPTURE, RECALL, STATUS, SYNC, CONSOLIDATE, CONFIGURE, TIMELINE, EXPAND, FORGET)
 }

@@ -42,9 +42,9 @@ _MAX_LINE = 500
 _NO_PORT = re.compile(r"\bbind\b|address already in use", re.IGNORECASE)
 _PASSED = frozenset({"HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "USER"})
 _PASSED_PREFIXES = (  # locales, and variables that select graphics cards
-    *("LC_", "CUDA_", "NVIDIA_", "GGML_", "HIP_", "HSA_", "ROCR_", "VK_", "ONEAPI_", "SYCL_"),
-    *("ZES_", "OMP_", "GOMP_"),
-)
+    "LC_", "CUDA_", "NVIDIA_", "GGML_", "HIP_", "HSA_", "ROCR_", "VK_", "ONEAPI_", "SYCL_", "ZES_",
+    "OMP_", "GOMP_",
+)  # fmt: skip
 
 Cancel = Callable[[], None]
 Later = Callable[[float, Callable[[], None]], Cancel]

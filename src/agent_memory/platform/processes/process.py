@@ -77,11 +77,9 @@ class SupervisedProcess:
             undoing.enter_context(lifeline)
             with theirs:
                 passed = (theirs.fileno(), *([folder] if isinstance(folder, int) else []))
+                shown = Path(arguments[0]).name  # in lists of processes
                 supervisor = subprocess.Popen(
-                    [
-                        *(sys.executable, "-I", "-S", _SUPERVISOR, str(theirs.fileno())),
-                        Path(arguments[0]).name,  # shown in lists of processes
-                    ],
+                    [sys.executable, "-I", "-S", _SUPERVISOR, str(theirs.fileno()), shown],
                     cwd="/",
                     env={},
                     stdin=stdin,

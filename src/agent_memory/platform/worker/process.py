@@ -116,11 +116,9 @@ class ProcessWorker:
                         channels[lane], other = socket.socketpair()
                         undoing.enter_context(channels[lane])
                         lanes[lane] = theirs.enter_context(other).fileno()
+                    numbers = [f"{lane.value}:{number}" for lane, number in lanes.items()]
                     process = subprocess.Popen(
-                        [
-                            *(sys.executable, "-I", "-m", CHILD),
-                            *(f"{lane.value}:{number}" for lane, number in lanes.items()),
-                        ],
+                        [sys.executable, "-I", "-m", CHILD, *numbers],
                         pass_fds=list(lanes.values()),
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.DEVNULL,

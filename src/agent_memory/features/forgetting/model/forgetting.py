@@ -18,12 +18,10 @@ WINDOWS = 6  # of one text
 
 # Words of one sentence, one blank apart: a summary keeps them as they are.
 _RUN = re.compile(r"\S+(?:(?<![.!?]) \S+)*")
-_CIRCUMSTANCES = frozenset(
-    {
-        *("agent", "branch", "call_id", "cwd", "model", "outcome", "project", "repository"),
-        *("run_id", "tool_name"),
-    }
-)
+_CIRCUMSTANCES = frozenset({
+    "agent", "branch", "call_id", "cwd", "model", "outcome", "project", "repository", "run_id",
+    "tool_name",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

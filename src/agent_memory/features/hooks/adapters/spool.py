@@ -96,13 +96,8 @@ def _parse_call(stored: dict[str, Any]) -> HookCall:
     call = HookCall(**fields)
     use = call.use
     texts: list[object] = [call.session, call.nonce, call.call_id, call.text, call.folder]
-    texts += [
-        call.branch,
-        call.title,
-        *(use.name, use.asked, use.written, use.file),
-        *call.decisions,
-        *call.about.values(),
-    ]
+    texts += [call.branch, call.title, use.name, use.asked, use.written, use.file]
+    texts += [*call.decisions, *call.about.values()]
     has_types = type(call.at_ms) is int and type(call.plugin) is bool
     if not has_types or not all(isinstance(text, str) for text in texts):
         raise ValueError("a field has the wrong type")

@@ -65,9 +65,8 @@ _QUERY_BITS = 2  # for the size of each dimension; a third bit finds hardly more
 _LARGE = 0.98  # quantile of the sizes; larger dimensions count the same
 _MARKER = "model.json"
 _COLUMNS = (
-    *("kind", "session", "project", "agent", "role", "namespace", "domain", "spec", "status"),
-    "tags",
-)
+    "kind", "session", "project", "agent", "role", "namespace", "domain", "spec", "status", "tags",
+)  # fmt: skip
 _GROWTH = 1_024
 _SCAN = 1 << 17  # rows per call; few large calls, because a thread waits for the GIL after each
 _FAR = 0xFFFF  # the largest distance

@@ -76,9 +76,9 @@ class Facts:
             if value is not None:
                 value = clean_value(known.key, value, self.secrets)
             if value is not None and value != known.value:
+                later = facts.find_later(known, now)
                 fact, former = facts.replace_value(
-                    *(known, value, facts.find_later(known, now), fact_type),
-                    correction.confidence,
+                    known, value, later, fact_type, correction.confidence
                 )
             else:
                 sure = correction.confidence

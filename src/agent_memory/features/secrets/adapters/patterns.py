@@ -703,12 +703,10 @@ HINTED = (
     r"[ \t]{0,4}\\?[\"'`]{0,3}([A-Za-z0-9+/_=.:~\-]{16,})"
 )
 # They begin with the same words, so that they share the states of an automaton.
-NAME_LEADS = frozenset(
-    (
-        *(ASSIGNED, SET_BY_CALL, SET_BY_FLAG, SET_BY_WORD, SET_BY_SENTENCE),
-        *(SET_BY_BLANK, SET_BY_CHANGE, SET_BY_LINE, RECORD, HINTED),
-    )
-)
+NAME_LEADS = frozenset((
+    ASSIGNED, SET_BY_CALL, SET_BY_FLAG, SET_BY_WORD, SET_BY_SENTENCE, SET_BY_BLANK, SET_BY_CHANGE,
+    SET_BY_LINE, RECORD, HINTED,
+))  # fmt: skip
 _CREDENTIAL = r"[A-Za-z0-9+/_=.:~@%\-]"
 _AUTHORIZATION = (
     r"(?i:(authorization\\?[\"'`]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\\?[\"'`]?)"

@@ -24,9 +24,9 @@ _BLOCK = 1 << 20
 _ENCRYPTED = 0x1
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGES = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, KeyError),
-    *(NotImplementedError, RuntimeError, ValueError),
-)
+    zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError,
+    ValueError,
+)  # fmt: skip
 _END = struct.Struct("<4s4H2LH")  # of a zip; the sixth field is the size of its directory
 _LOCATOR = struct.Struct("<4sLQL")
 _END_64 = struct.Struct("<4sQ2H2L4Q")

@@ -29,9 +29,9 @@ _SESSION_SUFFIX = ".messages.json"  # of newer versions of Cline
 _TASK_LIST = Path("state", "taskHistory.json")  # with the folder of each task
 _TASK_ITEM = "history_item.json"  # the same of one task, in Roo Code
 _ADDED = (
-    *("environment_details", "explicit_instructions", "file_content", "hook_context", "notice"),
+    "environment_details", "explicit_instructions", "file_content", "hook_context", "notice",
     "thinking",
-)
+)  # fmt: skip
 _TYPED = re.compile(
     r"</?(?:task|feedback|answer|user_message|new_message)>|<user_input(?: [^<>]*)?>|</user_input>"
 )
@@ -47,11 +47,11 @@ _SPEAKING = {
 }
 _TOOLS = (
     *_SPEAKING,
-    *("access_mcp_resource", "apply_diff", "browser_action", "codebase_search", "execute_command"),
-    *("fetch_instructions", "insert_content", "list_code_definition_names", "list_files"),
-    *("new_task", "read_file", "replace_in_file", "search_and_replace", "search_files"),
-    *("switch_mode", "update_todo_list", "use_mcp_tool", "web_fetch", "write_to_file"),
-)
+    "access_mcp_resource", "apply_diff", "browser_action", "codebase_search", "execute_command",
+    "fetch_instructions", "insert_content", "list_code_definition_names", "list_files",
+    "new_task", "read_file", "replace_in_file", "search_and_replace", "search_files",
+    "switch_mode", "update_todo_list", "use_mcp_tool", "web_fetch", "write_to_file",
+)  # fmt: skip
 _CALL = re.compile(rf"<({'|'.join(_TOOLS)})>")
 _ARGUMENT = re.compile(r"<(\w{1,40})>")
 _MAX_UNCLOSED = 20  # each costs a search to the end of the text
