@@ -319,6 +319,12 @@ class TestRepair:
         assert sum(each.events or 0 for each in done.damages) == EVENTS - len(left)
         assert salvage.check(db, lambda _: None).damages == ()
 
+    def test_a_young_store_is_saved_from_its_log_alone(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db")
+        manifest(db)
+        salvage.repair(db, NOW, lambda _: None)
+        assert len(stored(db)) == EVENTS
+
     def test_the_damaged_store_is_preserved(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
         block(db)
