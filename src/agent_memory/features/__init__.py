@@ -13,6 +13,7 @@ FEATURES = (
     "injections",
     "hooks",
     "forgetting",
+    "jobs",
     "backups",
     "streaming",
     "maintenance",
@@ -20,5 +21,4 @@ FEATURES = (
     "runs",
     "monitoring",
     "projects",
-    "jobs",
 )

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
+from agent_memory.features.log.model.tokens import format_token, parse_token
+from agent_memory.features.log.operations import EventListing
 from agent_memory.interfaces.wire.errors import ERRORS, error_json, get_codes
 from agent_memory.interfaces.wire.events import (
     event_to_proto,
     outcomes_to_proto,
-    page_to_proto,
     parse_event,
 )
+from agent_memory.interfaces.wire.protobuf import to_message
 from agent_memory.interfaces.wire.search import MAX_HIT_CHARS, hit_json
-from agent_memory.interfaces.wire.tokens import format_token, parse_token
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
@@ -145,16 +146,20 @@ class TestEvents:
             parse_event(message)
 
 
+def _pack(page: EventPage) -> pb.GetEventsResponse:
+    return to_message(pb.GetEventsResponse, EventListing.from_page(page))
+
+
 class TestPages:
     def test_a_last_page_has_no_token(self) -> None:
-        sent = page_to_proto(EventPage(events=(event(name="1"), event(name="2"))))
+        sent = _pack(EventPage(events=(event(name="1"), event(name="2"))))
         assert [message.event_id for message in sent.events] == ["1", "2"]
         assert not sent.has_more
         assert not sent.HasField("continuation_token")
 
     def test_an_unfinished_page_has_a_token_that_leads_on(self) -> None:
         at = Position(at_ms=Millis(7), event_id=EventId("1"))
-        sent = page_to_proto(EventPage(events=(event(name="1"),), next=at))
+        sent = _pack(EventPage(events=(event(name="1"),), next=at))
         assert sent.has_more
         assert parse_token(sent.continuation_token) == at
 

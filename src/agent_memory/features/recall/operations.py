@@ -1,15 +1,21 @@
 """What can be asked of what is recorded: the sessions."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.operations import format_time
 from agent_memory.features.knowledge.services.knowledge import Knowledge
+from agent_memory.features.log.model.tokens import format_token, parse_token
+from agent_memory.features.log.operations import EventLimit, EventListing, Time
+from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.recall.services.opening import Opening
+from agent_memory.features.toc.operations import ContentsNode, GripExcerpt, describe_node
+from agent_memory.features.toc.services.contents import Contents
 from agent_memory.kernel.access import Role
-from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis
 from agent_memory.kernel.operations import operation
 from agent_memory.kernel.structs import Items, Limit, Offset, copy_fields
 
@@ -62,3 +68,95 @@ def list_sessions(
     else:
         page = knowledge.sessions(limit=request.limit, offset=request.offset)
     return Items.from_page(page, lambda session: SessionAnswer.from_session(session, now))
+
+
+class SessionEventsRequest(Struct, frozen=True, kw_only=True):
+    session_id: str
+    order: Annotated[Literal["asc", "desc"], Meta(description="`desc`: the latest first.")] = "asc"
+    from_event_id: (
+        Annotated[str, Meta(max_length=128, description="Begin at this event.")] | None
+    ) = None
+    from_timestamp_ms: (
+        Annotated[int, Meta(ge=0, le=MAX_MILLIS, description="Begin at this time.")] | None
+    ) = None
+    limit: EventLimit = 0
+    continuation_token: (
+        Annotated[
+            str, Meta(description="That of the page before, or, to turn, its `reverse_token`.")
+        ]
+        | None
+    ) = None
+
+
+class SessionEvents(EventListing, frozen=True, kw_only=True):
+    """A page that can also be read the other way, from its first event."""
+
+    reverse_token: str | None
+
+
+@operation(
+    "sessions.events",
+    role=Role.READER,
+    scoped=True,
+    http="GET /api/v1/sessions/{session_id:path}/events/",
+    tag="events",
+)
+def list_session_events(
+    timeline: Timeline, opening: Opening, request: SessionEventsRequest
+) -> SessionEvents:
+    """List the events of a session, from any event or time, in both directions."""
+    start = request.from_event_id, request.from_timestamp_ms, request.continuation_token
+    if sum(each is not None for each in start) > 1:
+        raise InvalidInput("give one of from_event_id, from_timestamp_ms and continuation_token")
+    event_id, at_ms, token = start
+    name, reverse = opening.resolve_session(request.session_id), request.order == "desc"
+    after = None if token is None else parse_token(token)
+    if event_id is not None:
+        after = timeline.find_start(name, EventId(event_id), reverse=reverse)
+    elif at_ms is not None:
+        after = timeline.find_start(name, Millis(at_ms), reverse=reverse)
+    page = timeline.list_session(name, limit=request.limit, after=after, reverse=reverse)
+    listing = EventListing.from_page(page)
+    return copy_fields(
+        SessionEvents,
+        listing,
+        reverse_token=format_token(page.events[0].position) if page.events else None,
+    )
+
+
+class SessionSegmentsRequest(Struct, frozen=True, kw_only=True):
+    session_id: str
+    from_timestamp_ms: Time = 0
+    to_timestamp_ms: Time = MAX_MILLIS
+    limit: Limit = 50
+
+
+class SessionSegments(Struct, frozen=True, kw_only=True):
+    segments: list[ContentsNode]
+    has_more: bool
+
+
+@operation(
+    "sessions.segments",
+    role=Role.READER,
+    scoped=True,
+    http="GET /api/v1/sessions/{session_id:path}/segments/",
+    tag="events",
+)
+def list_session_segments(
+    contents: Contents, opening: Opening, request: SessionSegmentsRequest
+) -> SessionSegments:
+    """List the segments of a session, with their bullets and grips."""
+    found = contents.list_segments(
+        opening.resolve_session(request.session_id),
+        request.from_timestamp_ms,
+        request.to_timestamp_ms,
+        limit=request.limit + 1,
+    )
+    return SessionSegments(
+        segments=[
+            describe_node(each.node, grips=list(map(GripExcerpt.from_grip, each.grips)))
+            for each in found[: request.limit]
+        ],
+        has_more=len(found) > request.limit,
+    )

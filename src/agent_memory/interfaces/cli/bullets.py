@@ -27,6 +27,11 @@ def mark_kind(kind: HighlightKind, text: str) -> str:
     return "" if kind is HighlightKind.NOTE or text.lower().startswith(mark) else mark
 
 
+def parse_kind(name: str) -> HighlightKind:
+    """Return the kind of this name; one that only a newer daemon knows is a note."""
+    return HighlightKind.__members__.get(name.upper(), HighlightKind.NOTE)
+
+
 def get_style(kind: HighlightKind) -> str:
     """Return the colour of a kind."""
     return _STYLES.get(kind, "dim")

@@ -1,14 +1,14 @@
 """`memory-daemon query`: read events and the table of contents."""
 
 import click
+import msgspec
+from msgspec.structs import replace
 
-from agent_memory.features.log.model.events import EventPage
+from agent_memory.features.log.operations import EventListing, EventRange, list_events
 from agent_memory.interfaces.cli import query_toc, rendering
 from agent_memory.interfaces.cli.commands import Group, Invocation, endpoint_option, invocation
 from agent_memory.interfaces.cli.filters import limit_option, range_options, resolve_range
 from agent_memory.interfaces.cli.recall import search
-from agent_memory.interfaces.wire.events import page_json
-from agent_memory.interfaces.wire.tokens import format_token, parse_token
 from agent_memory.kernel.ids import MAX_MILLIS
 
 EXCERPT = 200
@@ -50,30 +50,34 @@ def events(
 ) -> None:
     """Show the events of a time range, the oldest first."""
     start, end = resolve_range(run, since, until)
-    after = None if token is None else parse_token(token)
-    with run.open_service(lambda services: services.timeline) as timeline:
-        page = timeline.list_events(start, end, limit=limit, after=after)
-        while page.next is not None and len(page.events) < limit:  # more than one page may have
-            left = limit - len(page.events)
-            more = timeline.list_events(start, end, limit=left, after=page.next)
-            page = EventPage(events=(*page.events, *more.events), next=more.next)
-    run.show(page_json(page), lambda: _events_text(page, start, end, full=full), page=True)
+    request = EventRange(
+        from_timestamp_ms=start, to_timestamp_ms=end, limit=limit, continuation_token=token
+    )
+    page = run.call(list_events, request)
+    while page.has_more and len(page.events) < limit:  # more than one page may have
+        left = limit - len(page.events)
+        rest = replace(request, limit=left, continuation_token=page.continuation_token)
+        more = run.call(list_events, rest)
+        page = replace(more, events=[*page.events, *more.events])
+    run.show(
+        msgspec.to_builtins(page), lambda: _events_text(page, start, end, full=full), page=True
+    )
 
 
-def _events_text(page: EventPage, start: int, end: int, *, full: bool) -> str:
+def _events_text(page: EventListing, start: int, end: int, *, full: bool) -> str:
     on_screen = rendering.is_on_screen()
     lines = [_describe_range(start, end) if on_screen else f"Events ({start} - {end}):"]
     for number, event in enumerate(page.events, 1):
-        at = rendering.format_zoned(event.at_ms)
-        lines.append(f"  {number}. {event.event_id} [{event.role.name}] {at}")
+        at = rendering.format_zoned(event.timestamp_ms)
+        lines.append(f"  {number}. {event.event_id} [{event.role.upper()}] {at}")
         if full:
             lines += [f"     {rendering.plain(line)}" for line in event.text.splitlines()]
         elif event.text:
             lines.append(f'     "{rendering.excerpt(event.text, EXCERPT)}"')
-    more = "" if on_screen else f" (has_more: {'true' if page.next else 'false'})"
+    more = "" if on_screen else f" (has_more: {'true' if page.has_more else 'false'})"
     lines += ["", f"Total: {rendering.count(len(page.events), 'event')}{more}"]
-    if page.next:
-        lines.append(f"Next page: --token {format_token(page.next)}")
+    if page.continuation_token:
+        lines.append(f"Next page: --token {page.continuation_token}")
     return "\n".join(lines)
 
 

@@ -4,20 +4,32 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 import click
+import msgspec
 from rich.text import Text
 from rich.tree import Tree
 
-from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.tokens import parse_offset
+from agent_memory.features.log.operations import LoggedEvent
 from agent_memory.features.toc.model import periods, short_ids
 from agent_memory.features.toc.model.periods import Level
-from agent_memory.features.toc.model.toc import Bullet, TocNode
-from agent_memory.features.toc.services.contents import (
-    DEFAULT_CHILDREN,
-    MAX_CHILDREN,
-    Children,
-    Expansion,
-    TocBranch,
+from agent_memory.features.toc.operations import (
+    ChildrenRequest,
+    ContentsNode,
+    ExpandedGrip,
+    GripRequest,
+    LevelName,
+    NodeBullet,
+    NodeChildren,
+    NodeRequest,
+    TreeRequest,
+    expand_grip,
+    list_children,
+    list_versions,
+    list_years,
+    read_node,
+    read_tree,
 )
+from agent_memory.features.toc.services.contents import DEFAULT_CHILDREN, MAX_CHILDREN
 from agent_memory.interfaces.cli import bullets, rendering
 from agent_memory.interfaces.cli.commands import Choice, Group, Invocation, invocation
 from agent_memory.interfaces.cli.filters import (
@@ -30,9 +42,7 @@ from agent_memory.interfaces.cli.filters import (
 )
 from agent_memory.interfaces.cli.rich_console import build_console
 from agent_memory.interfaces.cli.terminal import Terminal
-from agent_memory.interfaces.wire.toc import branch_json, expansion_json, node_json, version_json
-from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
-from agent_memory.kernel.errors import NotFound
+from agent_memory.kernel.ids import Millis
 
 EXCERPT = 200
 _BULLET = 1_000
@@ -52,14 +62,16 @@ _commands = Group("query")
 @invocation
 def root(run: Invocation) -> None:
     """List the years of the table of contents, newest first."""
-    with run.open_service(lambda services: services.contents) as toc:
-        nodes = toc.list_years()
+    years = run.call(list_years)
     run.show(
-        {"nodes": [node_json(year) for year in nodes]},
+        msgspec.to_builtins(years),
         lambda: "\n".join(
             [
                 "TOC Root Nodes:",
-                *(f'  - {year.node_id} "{year.title}" ({_count_children(year)})' for year in nodes),
+                *(
+                    f'  - {year.node_id} "{year.title}" ({_count_children(year)})'
+                    for year in years.nodes
+                ),
             ]
         ),
     )
@@ -78,20 +90,14 @@ def root(run: Invocation) -> None:
 @invocation
 def node(run: Invocation, node_id: str, history: bool, version: int | None) -> None:
     """Show one node: its summary, bullets and keywords."""
+    request = NodeRequest(node_id=node_id, version=version)
     if history or version is not None:
         _not_remote(run)
-        contents = run.services.contents
-        if history:
-            _show_history(run, node_id, contents.history(node_id))
-            return
-        shown = contents.version(node_id, version or 0)
-    else:
-        with run.open_service(lambda services: services.contents) as toc:
-            shown = toc.get_node(node_id)
-    if shown is None:
-        raise NotFound(f"no node {node_id!r}" + ("" if version is None else f" version {version}"))
-    as_json = node_json if version is None else version_json
-    run.show(as_json(shown), lambda: _node_text(shown))
+    if history:
+        _show_history(run, run.call(list_versions, request).nodes)
+        return
+    shown = run.call(read_node, request)
+    run.show(msgspec.to_builtins(shown), lambda: _node_text(shown))
 
 
 @_commands.command(
@@ -107,20 +113,13 @@ def node(run: Invocation, node_id: str, history: bool, version: int | None) -> N
 def browse(run: Invocation, parent_id: str, limit: int, token: str) -> None:
     """List the children of a node, by time."""
     offset = parse_offset(token)
-    with run.open_service(lambda services: services.contents) as toc:
-        parent = toc.get_node(parent_id)
-        if parent is None:
-            raise NotFound(f"no node {parent_id!r}")
-        page = toc.list_children(parent_id, limit=limit, offset=offset)
-    run.show(
-        {
-            "children": [node_json(child) for child in page.nodes],
-            "continuation_token": format_offset(page.next),
-            "has_more": page.next is not None,
-        },
-        lambda: _browse_text(parent, page, offset, limit),
-        page=True,
+    parent = run.call(read_node, NodeRequest(node_id=parent_id))
+    page = run.call(
+        list_children, ChildrenRequest(parent_id=parent_id, limit=limit, continuation_token=token)
     )
+    shown = msgspec.to_builtins(page)
+    del shown["next_offset"]  # the token says it
+    run.show(shown, lambda: _browse_text(parent, page, offset, limit), page=True)
 
 
 @_commands.command(
@@ -132,11 +131,9 @@ def browse(run: Invocation, parent_id: str, limit: int, token: str) -> None:
 @invocation
 def expand(run: Invocation, grip_id: str, before: int, after: int) -> None:
     """Show the conversation around a grip of a bullet."""
-    with run.open_service(lambda services: services.contents) as toc:
-        expansion = toc.expand(grip_id, before=before, after=after)
-    if expansion.grip is None:
-        raise NotFound(f"no grip {grip_id!r}")
-    run.show(expansion_json(expansion), lambda: _expansion_text(expansion), page=True)
+    request = GripRequest(grip_id=grip_id, events_before=before, events_after=after)
+    expansion = run.call(expand_grip, request)
+    run.show(msgspec.to_builtins(expansion), lambda: _expansion_text(expansion), page=True)
 
 
 @_commands.command(
@@ -162,7 +159,7 @@ def tree(
     since: str | None,
     until: str | None,
     project: str,
-    depth: str,
+    depth: LevelName,
     with_bullets: bool,
 ) -> None:
     """Print the table of contents as a tree.
@@ -173,17 +170,20 @@ def tree(
     _not_remote(run)
     project = resolve_project(run, project)
     start, end = resolve_range(run, since, until)
-    branches = run.services.contents.tree(
-        find_day(run, start) if since else None,
-        find_day(run, end) if until else None,
-        project=project,
-        depth=Level[depth.upper()],
+    found = run.call(
+        read_tree,
+        TreeRequest(
+            start=find_day(run, start) if since else None,
+            end=find_day(run, end) if until else None,
+            project=project,
+            depth=depth,
+        ),
     )
-    if not branches:
+    if not found.nodes:
         check_project(run, project)
     run.show(
-        {"nodes": [branch_json(branch) for branch in branches]},
-        lambda: _tree_text(run.terminal, branches, with_bullets=with_bullets),
+        msgspec.to_builtins(found),
+        lambda: _tree_text(run.terminal, found.nodes, with_bullets=with_bullets),
         page=True,
     )
 
@@ -193,37 +193,36 @@ def _not_remote(run: Invocation) -> None:
         raise click.UsageError("this works only with the local daemon: leave --endpoint out")
 
 
-def _node_text(node: TocNode) -> str:
+def _node_text(node: ContentsNode) -> str:
     lines = [
         f"Node: {node.node_id}",
         f"  Title: {rendering.plain(node.title)}",
-        f"  Level: {node.level.name.title()}",
+        f"  Level: {node.level.title()}",
         f"  Summary: {rendering.plain(node.summary)}",
         f"  Keywords: {rendering.plain(', '.join(node.keywords))}",
-        f"  Children: {len(node.child_ids)}",
-        f"  Time Range: {format_range(node)}",
+        f"  Children: {len(node.child_node_ids)}",
+        f"  Time Range: {format_range(node.level, node.start_time_ms, node.end_time_ms)}",
         f"  Version: {node.version}",
     ]
     if node.bullets:
         lines.append("  Bullets:")
     for bullet in node.bullets:
         lines.append(
-            f"    - {bullets.mark_kind(bullet.kind, bullet.text)}{rendering.plain(bullet.text)}"
+            f"    - {bullets.mark_kind(bullets.parse_kind(bullet.kind), bullet.text)}"
+            f"{rendering.plain(bullet.text)}"
         )
         lines += [f"      {grip_id}" for grip_id in bullet.grip_ids]
     return "\n".join(lines)
 
 
-def _show_history(run: Invocation, node_id: str, versions: Sequence[TocNode]) -> None:
-    if not versions:
-        raise NotFound(f"no earlier versions of {node_id!r}")
+def _show_history(run: Invocation, versions: Sequence[ContentsNode]) -> None:
     run.show(
-        {"versions": [version_json(version) for version in versions]},
+        {"versions": msgspec.to_builtins(versions)},
         lambda: "\n".join(
             [
                 f"History of {versions[0].node_id}:",
                 *(
-                    f"  v{old.version}  {rendering.format_zoned(old.created_ms)}"
+                    f"  v{old.version}  {rendering.format_zoned(old.created_at_ms or 0)}"
                     f"  {rendering.count(len(old.bullets), 'bullet')}"
                     f"  {rendering.excerpt(old.title, 60)}"
                     for old in versions
@@ -234,38 +233,36 @@ def _show_history(run: Invocation, node_id: str, versions: Sequence[TocNode]) ->
     )
 
 
-def _browse_text(parent: TocNode, page: Children, offset: int, limit: int) -> str:
+def _browse_text(parent: ContentsNode, page: NodeChildren, offset: int, limit: int) -> str:
     lines = [f"Children of {parent.node_id}:"]
     lines += [
         f'  {number}. {child.node_id} "{rendering.plain(child.title)}"'
-        for number, child in enumerate(page.nodes, offset + 1)
+        for number, child in enumerate(page.children, offset + 1)
     ]
     size = min(limit or DEFAULT_CHILDREN, MAX_CHILDREN)
-    pages = max(1, -(-len(parent.child_ids) // size))
-    more = "false" if page.next is None else f'true, next_token: "{page.next}"'
+    pages = max(1, -(-len(parent.child_node_ids) // size))
+    more = "false" if not page.has_more else f'true, next_token: "{page.continuation_token}"'
     note = f" (has_more: {more})"
     if rendering.is_on_screen():
-        note = "" if page.next is None else f"; the next one: --token {page.next}"
+        note = "" if not page.has_more else f"; the next one: --token {page.continuation_token}"
     lines += ["", f"Page {offset // size + 1} of {pages}{note}"]
     return "\n".join(lines)
 
 
-def _expansion_text(expansion: Expansion) -> str:
+def _expansion_text(expansion: ExpandedGrip) -> str:
     grip = expansion.grip
-    if grip is None:
-        return ""
     lines = [
         f"Grip: {grip.grip_id}",
         f'  Excerpt: "{rendering.excerpt(grip.excerpt, EXCERPT)}"',
         f"  Source: {grip.source}",
-        f"  Time: {rendering.format_with_age(grip.at_ms)}",
+        f"  Time: {rendering.format_with_age(grip.timestamp_ms)}",
         "",
         "Context:",
     ]
     for title, events in (
-        ("BEFORE", expansion.before),
-        ("EXCERPT", expansion.excerpt),
-        ("AFTER", expansion.after),
+        ("BEFORE", expansion.events_before),
+        ("EXCERPT", expansion.excerpt_events),
+        ("AFTER", expansion.events_after),
     ):
         lines.append(f"  --- {title} ---")
         lines += [_event_line(event) for event in events]
@@ -273,13 +270,13 @@ def _expansion_text(expansion: Expansion) -> str:
     return "\n".join(lines)
 
 
-def _event_line(event: Event) -> str:
+def _event_line(event: LoggedEvent) -> str:
     name = rendering.paint(rendering.plain(event.event_id), rendering.ID)
-    words = f"[{event.role.name}] {rendering.excerpt(event.text, EXCERPT)}"
+    words = f"[{event.role.upper()}] {rendering.excerpt(event.text, EXCERPT)}"
     return f"  - {name} {words}" if rendering.is_on_screen() else f"  {words}"
 
 
-def _tree_text(terminal: Terminal, branches: Sequence[TocBranch], *, with_bullets: bool) -> str:
+def _tree_text(terminal: Terminal, branches: Sequence[ContentsNode], *, with_bullets: bool) -> str:
     if not branches:
         return "Nothing is recorded in this time."
     console = build_console(terminal)
@@ -287,24 +284,27 @@ def _tree_text(terminal: Terminal, branches: Sequence[TocBranch], *, with_bullet
         console.width = _UNWRAPPED
     with console.capture() as captured:
         for branch in branches:
-            top = Tree(_label(branch.node))
+            top = Tree(_label(branch))
             _grow(top, branch, with_bullets=with_bullets)
             console.print(top)
     return "\n".join(line.rstrip() for line in captured.get().split("\n"))
 
 
-def _grow(stem: Tree, branch: TocBranch, *, with_bullets: bool) -> None:
+def _grow(stem: Tree, branch: ContentsNode, *, with_bullets: bool) -> None:
     if with_bullets:
-        for bullet in branch.node.bullets:
-            if bullet.text.partition(": ")[2] != branch.node.title:  # "Asked: " and the title
+        for bullet in branch.bullets:
+            if bullet.text.partition(": ")[2] != branch.title:  # "Asked: " and the title
                 stem.add(_render_bullet(bullet))
-    for child in branch.branches:
-        _grow(stem.add(_label(child.node)), child, with_bullets=with_bullets)
+    for child in branch.children or ():
+        _grow(stem.add(_label(child)), child, with_bullets=with_bullets)
 
 
-def _render_bullet(bullet: Bullet) -> Text:
+def _render_bullet(bullet: NodeBullet) -> Text:
     return Text.assemble(
-        (bullets.mark_kind(bullet.kind, bullet.text), bullets.get_style(bullet.kind)),
+        (
+            bullets.mark_kind(bullets.parse_kind(bullet.kind), bullet.text),
+            bullets.get_style(bullets.parse_kind(bullet.kind)),
+        ),
         rendering.excerpt(bullet.text, _BULLET),
         "  ",
         (bullets.abbreviate_grip(bullet.grip_ids), bullets.ID_STYLE),
@@ -312,38 +312,38 @@ def _render_bullet(bullet: Bullet) -> Text:
 
 
 _STYLES = {
-    Level.YEAR: "bold magenta",
-    Level.MONTH: "bold blue",
-    Level.WEEK: "blue",
-    Level.DAY: "green",
+    "year": "bold magenta",
+    "month": "bold blue",
+    "week": "blue",
+    "day": "green",
 }
 
 
-def _label(node: TocNode) -> Text:
+def _label(node: ContentsNode) -> Text:
     name = (f"  {short_ids.abbreviate(node.node_id)}", bullets.ID_STYLE)
-    if node.level is Level.SEGMENT:
+    if node.level == "segment":
         title = rendering.excerpt(node.title, EXCERPT)
         return Text.assemble((f"{_segment_time(node)} ", "cyan"), title, name)
     summary = f"\n{rendering.excerpt(node.summary, _SUMMARY)}" if node.summary else ""
     return Text.assemble((node.title, _STYLES[node.level]), name, summary)
 
 
-def _segment_time(node: TocNode) -> str:
+def _segment_time(node: ContentsNode) -> str:
     """Return when a segment begins, with the date if that differs from the UTC day it is under."""
-    at, zone = rendering.moment(node.start_ms), rendering.format_zone(node.start_ms)
-    same = at[:10] == periods.find_day(node.start_ms).first.isoformat()
+    at, zone = rendering.moment(node.start_time_ms), rendering.format_zone(node.start_time_ms)
+    same = at[:10] == periods.find_day(Millis(node.start_time_ms)).first.isoformat()
     return f"{at[11:16] if same else at[:16]} {zone}"
 
 
-def format_range(node: TocNode) -> str:
-    if node.level is Level.SEGMENT:
-        return rendering.format_span(node.start_ms, node.end_ms)
-    first, last = periods.find_day(node.start_ms).first, periods.find_day(node.end_ms).first
+def format_range(level: str, start_ms: int, end_ms: int) -> str:
+    if level == "segment":
+        return rendering.format_span(start_ms, end_ms)
+    first, last = (periods.find_day(Millis(each)).first for each in (start_ms, end_ms))
     return f"{first}" if first == last and rendering.is_on_screen() else f"{first} to {last}"
 
 
-def _count_children(node: TocNode) -> str:
-    return rendering.count(len(node.child_ids), "child", "children")
+def _count_children(node: ContentsNode) -> str:
+    return rendering.count(len(node.child_node_ids), "child", "children")
 
 
 def find_day(run: Invocation, at_ms: int) -> date:

@@ -17,15 +17,9 @@ from agent_memory.client import (
 from agent_memory.client.connection import Connection
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit, Passage, Query, RecallResult
-from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
-from agent_memory.features.toc.model.highlights import Work
-from agent_memory.features.toc.model.periods import Level, NodeId
-from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
-from agent_memory.features.toc.services.contents import Children, Expansion
+from agent_memory.features.log.model.tokens import parse_offset
 from agent_memory.interfaces.wire import rpc
 from agent_memory.interfaces.wire.search import HIT_FIELDS
-from agent_memory.interfaces.wire.toc import parse_kind
-from agent_memory.interfaces.wire.tokens import format_token, parse_offset, parse_token
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -33,7 +27,6 @@ from agent_memory.kernel.errors import (
     RemoteUnavailable,
     Unauthorized,
 )
-from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.operations import Operation
 
 _ERRORS: Mapping[str, type[AgentMemoryError]] = {
@@ -60,20 +53,10 @@ class RemoteDaemon:
             calls.Unary(
                 path=rpc.find_path(operation),
                 request=rpc.pack_request(operation, request),
-                parse=lambda content: rpc.unpack_answer(operation, content),
+                parse=lambda content: rpc.unpack_answer(operation, request, content),
             )
         )
         return answer
-
-    def list_events(
-        self, start: int, end: int, *, limit: int = 0, after: Position | None = None
-    ) -> EventPage:
-        token = None if after is None else format_token(after)
-        page = self._client.get_events(start, end, limit, token)
-        return EventPage(
-            events=tuple(map(_event, page.events)),
-            next=parse_token(page.continuation_token) if page.continuation_token else None,
-        )
 
     def search(self, query: Query, /) -> RecallResult:
         scope = query.scope
@@ -105,87 +88,6 @@ class RemoteDaemon:
             warning=page.warning,
             certain=page.certain,
         )
-
-    def list_years(self) -> list[TocNode]:
-        return [_node(node) for node in self._client.get_toc_root()]
-
-    def get_node(self, node_id: str, /) -> TocNode | None:
-        node = self._client.get_node(node_id)
-        return None if node is None else _node(node)
-
-    def list_children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children:
-        page = self._client.browse_toc(parent_id, limit, str(offset))
-        token = page.continuation_token
-        return Children(
-            nodes=tuple(map(_node, page.children)),
-            next=parse_offset(token) if token else None,
-        )
-
-    def expand(
-        self, grip_id: str, /, *, before: int | None = None, after: int | None = None
-    ) -> Expansion:
-        expanded = self._client.expand_grip(grip_id, before, after)
-        grip = expanded.grip
-        return Expansion(
-            grip=None
-            if grip is None
-            else Grip(
-                grip_id=GripId(grip.grip_id),
-                excerpt=grip.excerpt,
-                event_id_start=EventId(grip.event_id_start),
-                event_id_end=EventId(grip.event_id_end),
-                at_ms=Millis(grip.timestamp_ms),
-                source=grip.source,
-                node_id=NodeId(grip.toc_node_id or ""),
-            ),
-            before=tuple(map(_event, expanded.events_before)),
-            excerpt=tuple(map(_event, expanded.excerpt_events)),
-            after=tuple(map(_event, expanded.events_after)),
-        )
-
-
-def _event(event: client.Event) -> Event:
-    return Event(
-        event_id=EventId(event.event_id),
-        session_id=SessionId(event.session_id),
-        at_ms=Millis(event.timestamp_ms),
-        type=EventType(event.event_type),
-        role=EventRole(event.role),
-        text=event.text,
-        metadata=event.metadata,
-    )
-
-
-def _node(node: client.TocNode) -> TocNode:
-    return TocNode(
-        node_id=NodeId(node.node_id),
-        level=Level(node.level),
-        title=node.title,
-        summary=node.summary or "",
-        bullets=tuple(
-            Bullet(
-                text=bullet.text,
-                grip_ids=tuple(GripId(grip_id) for grip_id in bullet.grip_ids),
-                weight=0.0,
-                kind=parse_kind(bullet.kind),
-            )
-            for bullet in node.bullets
-        ),
-        keywords=tuple(node.keywords),
-        child_ids=tuple(NodeId(child) for child in node.child_node_ids),
-        start_ms=Millis(node.start_time_ms),
-        end_ms=Millis(node.end_time_ms),
-        version=node.version,
-        session=node.session_id,
-        project=node.project,
-        work=Work(
-            sessions=node.work.sessions,
-            prompts=node.work.prompts,
-            commits=node.work.commits,
-            seconds=node.work.seconds,
-            files=node.work.files,
-        ),
-    )
 
 
 @contextmanager

@@ -164,7 +164,7 @@ def _node_page(opened: OpenedNode) -> _Page:
         essential=node.summary or node.title,
         fields=[
             ("Level", node.level.name.title()),
-            ("Time", format_range(node)),
+            ("Time", format_range(node.level.name.lower(), node.start_ms, node.end_ms)),
             ("Session", node.session),
             ("Project", node.project),
             ("Work", figures),

@@ -16,10 +16,8 @@ from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
-from agent_memory.interfaces.wire.events import outcomes_to_proto, page_to_proto, parse_event
+from agent_memory.interfaces.wire.events import outcomes_to_proto, parse_event
 from agent_memory.interfaces.wire.search import answer_to_proto, parse_request
-from agent_memory.interfaces.wire.toc import expansion_to_proto, node_to_proto
-from agent_memory.interfaces.wire.tokens import format_offset, parse_offset, parse_token
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.proto import memory_pb2 as pb
 
@@ -45,11 +43,6 @@ class MemoryService:
             DESCRIPTOR,
             unary={
                 "IngestEvent": self.ingest_event,
-                "GetEvents": self.get_events,
-                "GetTocRoot": self.get_toc_root,
-                "GetNode": self.get_node,
-                "BrowseToc": self.browse_toc,
-                "ExpandGrip": self.expand_grip,
                 "Search": self.search,
             },
             stream={"IngestEvents": self.ingest_events},
@@ -89,54 +82,6 @@ class MemoryService:
                 yield outcomes_to_proto(names, recording.list_results(stored))
         finally:
             reader.cancel()
-
-    async def get_events(self, request: pb.GetEventsRequest) -> pb.GetEventsResponse:
-        after = (
-            parse_token(request.continuation_token)
-            if request.HasField("continuation_token")
-            else None
-        )
-        return await self.bridge.run(
-            lambda: page_to_proto(
-                self.timeline.list_events(
-                    request.from_timestamp_ms,
-                    request.to_timestamp_ms,
-                    limit=request.limit,
-                    after=after,
-                )
-            )
-        )
-
-    async def get_toc_root(self, _request: pb.GetTocRootRequest) -> pb.GetTocRootResponse:
-        nodes = await self.bridge.run(self.contents.list_years)
-        return pb.GetTocRootResponse(nodes=[node_to_proto(node) for node in nodes])
-
-    async def get_node(self, request: pb.GetNodeRequest) -> pb.GetNodeResponse:
-        node = await self.bridge.run(lambda: self.contents.get_node(request.node_id))
-        return pb.GetNodeResponse(node=None if node is None else node_to_proto(node))
-
-    async def browse_toc(self, request: pb.BrowseTocRequest) -> pb.BrowseTocResponse:
-        token = request.continuation_token
-        offset = parse_offset(token) if request.HasField("continuation_token") else 0
-        page = await self.bridge.run(
-            lambda: self.contents.list_children(
-                request.parent_id, limit=request.limit, offset=offset
-            )
-        )
-        return pb.BrowseTocResponse(
-            children=[node_to_proto(node) for node in page.nodes],
-            continuation_token=format_offset(page.next),
-            has_more=page.next is not None,
-        )
-
-    async def expand_grip(self, request: pb.ExpandGripRequest) -> pb.ExpandGripResponse:
-        before = request.events_before if request.HasField("events_before") else None
-        after = request.events_after if request.HasField("events_after") else None
-        return await self.bridge.run(
-            lambda: expansion_to_proto(
-                self.contents.expand(request.grip_id, before=before, after=after)
-            )
-        )
 
     async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
         def answer() -> pb.SearchResponse:

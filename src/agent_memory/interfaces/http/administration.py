@@ -7,12 +7,12 @@ from pydantic import Field
 
 from agent_memory.features.access.model.audit import AuditFilter
 from agent_memory.features.access.services.audit import AuditLog
+from agent_memory.features.log.model.tokens import format_offset, parse_offset
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING, UNAVAILABLE
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import Limit, RequestModel, show_example
 from agent_memory.interfaces.wire.access import audit_json, key_json
-from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.access import MAX_PROJECTS, Principal, Role
 from agent_memory.kernel.errors import FeatureUnavailable, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, Millis

@@ -14,11 +14,11 @@ from agent_memory.features.index.model.queries import (
     Query,
     SearchMode,
 )
+from agent_memory.features.log.model.tokens import parse_offset
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.interfaces.search_request import KIND_WORDS, SearchRequest
 from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.search import Detail, answer_json
-from agent_memory.interfaces.wire.tokens import parse_offset
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ALL, MAX_MILLIS
 

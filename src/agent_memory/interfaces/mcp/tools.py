@@ -8,6 +8,7 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from agent_memory.features.index.model.queries import Hit
+from agent_memory.features.log.model.tokens import format_offset, parse_offset
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import SyncOptions
@@ -39,7 +40,6 @@ from agent_memory.interfaces.wire.memories import (
 )
 from agent_memory.interfaces.wire.search import hit_json
 from agent_memory.interfaces.wire.toc import expansion_json, node_json
-from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
 from agent_memory.kernel.ids import ALL

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from agent_memory.features.log.model import events
-from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
+from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.log.operations import LoggedEvent
 from agent_memory.features.log.services.ingest import Refusal
-from agent_memory.interfaces.wire.tokens import format_token
 from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
@@ -71,14 +73,6 @@ def event_to_proto(event: Event) -> pb.Event:
     return pb.Event(**events.to_fields(event) | numbers)
 
 
-def page_to_proto(page: EventPage) -> pb.GetEventsResponse:
-    return pb.GetEventsResponse(
-        events=[event_to_proto(event) for event in page.events],
-        has_more=page.next is not None,
-        continuation_token=None if page.next is None else format_token(page.next),
-    )
-
-
 def outcomes_to_proto(
     names: Sequence[str], results: Sequence[bool | Refusal]
 ) -> pb.IngestEventsResponse:
@@ -94,18 +88,5 @@ def outcomes_to_proto(
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    return events.to_fields(event)
-
-
-def session_page_json(page: EventPage) -> dict[str, Any]:
-    """Render a page that can also be read the other way, from its first event."""
-    first = page.events[0].position if page.events else None
-    return {**page_json(page), "reverse_token": None if first is None else format_token(first)}
-
-
-def page_json(page: EventPage) -> dict[str, Any]:
-    return {
-        "events": [event_json(event) for event in page.events],
-        "has_more": page.next is not None,
-        "continuation_token": None if page.next is None else format_token(page.next),
-    }
+    found: dict[str, Any] = msgspec.to_builtins(LoggedEvent.from_event(event))
+    return found

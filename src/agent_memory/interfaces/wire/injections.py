@@ -11,10 +11,10 @@ from agent_memory.features.injections.services.provenance import (
     Explanation,
     RecordOrigin,
 )
+from agent_memory.features.log.model.tokens import format_offset
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.interfaces.wire.events import event_json
 from agent_memory.interfaces.wire.toc import grip_json, node_json
-from agent_memory.interfaces.wire.tokens import format_offset
 
 
 def ledger_page_json(page: LedgerPage, items: Mapping[str, Document]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from agent_memory.features.index.model import documents
 from agent_memory.features.toc.model.highlights import Highlight
 from agent_memory.features.toc.model.journal_entries import DayEntry, SessionEntry
 from agent_memory.features.toc.model.toc import TocNode
-from agent_memory.interfaces.wire.toc import format_kind, work_json
+from agent_memory.interfaces.wire.toc import work_json
 
 
 def day_json(entry: DayEntry) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def session_json(entry: SessionEntry) -> dict[str, Any]:
 
 def highlight_json(highlight: Highlight) -> dict[str, Any]:
     return {
-        "kind": format_kind(highlight.kind),
+        "kind": highlight.kind.word,
         "text": highlight.text,
         "timestamp_ms": highlight.at_ms,
         "grip_ids": list(highlight.grip_ids),

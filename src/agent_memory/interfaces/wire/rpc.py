@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -26,11 +27,11 @@ class AnswerShape:
 
     `wrap` returns the fields of the message, and `wrap_missing` those that say that there is
     nothing; without it, NotFound is the status of the call. `unwrap` returns the answer of this
-    kind in a message, or raises NotFound.
+    kind to a request in a message, or raises NotFound.
     """
 
     wrap: Callable[[Any], Mapping[str, Any]]
-    unwrap: Callable[[Any, Any], Any]
+    unwrap: Callable[[Any, Any, Any], Any]
     wrap_missing: Callable[[NotFound], Mapping[str, Any]] | None = None
 
 
@@ -38,19 +39,36 @@ def _fail(error: NotFound) -> Mapping[str, Any]:
     return {"success": False, "error": str(error)}
 
 
-def _unwrap_job(kind: type[Any], message: Any) -> Any:
+def _unwrap_job(kind: type[Any], message: Any, _request: Any) -> Any:
     if not message.HasField("job"):
         raise NotFound(message.error)
     return protobuf.from_message(kind, message.job)
 
 
-def _check_success(_kind: type[Any], message: Any) -> None:
+def _check_success(_kind: type[Any], message: Any, _request: Any) -> None:
     if not message.success:
         raise NotFound(message.error)
 
 
+def _unwrap_node(kind: type[Any], message: Any, request: Any) -> Any:
+    if not message.HasField("node"):
+        raise NotFound(f"no node {request.node_id!r}")
+    return protobuf.from_message(kind, message.node)
+
+
+def _unwrap_grip(kind: type[Any], message: Any, request: Any) -> Any:
+    if not message.HasField("grip"):
+        raise NotFound(f"no grip {request.grip_id!r}")
+    return protobuf.from_message(kind, message)
+
+
 _JOB_CHANGE = AnswerShape(lambda _job: {"success": True}, _check_success, _fail)
 SHAPES: Mapping[str, AnswerShape] = {
+    # These say nothing of what is missing.
+    "memory.MemoryService.GetNode": AnswerShape(
+        lambda node: {"node": node}, _unwrap_node, lambda _: {}
+    ),
+    "memory.MemoryService.ExpandGrip": AnswerShape(msgspec.to_builtins, _unwrap_grip, lambda _: {}),
     "memory.MemoryService.PauseJob": _JOB_CHANGE,
     "memory.MemoryService.ResumeJob": _JOB_CHANGE,
     "memory.MemoryService.RunJob": AnswerShape(
@@ -79,16 +97,15 @@ def pack_request(operation: Operation[Any], request: object) -> bytes:
     return message.SerializeToString()
 
 
-def unpack_answer(operation: Operation[Any], content: bytes) -> Any:
-    """Return the answer in a message. Raises InvalidInput if it has none of this kind, and
-    NotFound."""
+def unpack_answer(operation: Operation[Any], request: Any, content: bytes) -> Any:
+    """Return the answer to a request that a message has. Raises InvalidInput, and NotFound."""
     message: Any = GetMessageClass(find_method(operation.rpc).output_type).FromString(content)
     shape = SHAPES.get(operation.rpc)
     if operation.answer is type(None):
         return None
     if shape is None:
         return protobuf.from_message(operation.answer, message)
-    return shape.unwrap(operation.answer, message)
+    return shape.unwrap(operation.answer, message, request)
 
 
 def pack_answer(operation: Operation[Any], call: Callable[[], object]) -> Message:

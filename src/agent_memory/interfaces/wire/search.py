@@ -11,11 +11,11 @@ from typing import Any, Literal
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKind
 from agent_memory.features.index.model.queries import Hit, Passage, RecallResult
+from agent_memory.features.log.model.tokens import format_offset, parse_offset
 from agent_memory.features.memories.model import memories
 from agent_memory.features.recall.model.contexts import Context
 from agent_memory.features.recall.services.reasoning import Conclusion
 from agent_memory.interfaces.search_request import SearchRequest
-from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.proto import memory_pb2 as pb
 
 Detail = Literal["minimal", "summary", "full"]
