@@ -52,6 +52,7 @@ check: $(READY) docs
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/terminal_picture.py --check
 	$(BIN)/python tools/plugins.py --check
+	$(BIN)/python tools/removability.py
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict  # --quiet would hide the warnings that --strict counts
