@@ -51,10 +51,10 @@ from agent_memory.platform.environment import NON_INTERACTIVE
 
 def build_services(context: Composition) -> Services:
     """Build the services that commands, HTTP and MCP share."""
-    found: dict[str, Any] = {
-        name: context.find(_get_kind(kind)) for name, kind in get_type_hints(Services).items()
-    }
-    return Services(**found)
+    hints = get_type_hints(Services)
+    del hints["by_type"]
+    found: dict[str, Any] = {name: context.find(_get_kind(kind)) for name, kind in hints.items()}
+    return Services(by_type=context, **found)
 
 
 def _get_kind(hint: Any) -> Any:

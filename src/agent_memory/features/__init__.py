@@ -1,4 +1,9 @@
-"""The features. Each is built on those before it."""
+"""The features. Each is built on those before it, and nothing names one that may be left out: its
+parts are found by the names of its modules."""
+
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 FEATURES = (
     "secrets",
@@ -22,3 +27,14 @@ FEATURES = (
     "monitoring",
     "projects",
 )
+
+
+def import_modules(name: str) -> list[ModuleType]:
+    """Import the modules of this name, such as `interfaces.commands`, in the order of the
+    features."""
+    file, folder = f"{name.replace('.', '/')}.py", Path(__file__).parent
+    return [
+        import_module(f"{__name__}.{feature}.{name}")
+        for feature in FEATURES
+        if (folder / feature / file).is_file()
+    ]

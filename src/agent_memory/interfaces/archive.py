@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from agent_memory.features import import_modules
 from agent_memory.features.backups.services.archiving import ArchiveRecord, MemoryRecord
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.facts import Fact, Former
@@ -23,7 +24,6 @@ from agent_memory.features.memories.model.projects import Project
 from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
-from agent_memory.interfaces import catalog
 from agent_memory.interfaces.wire.events import event_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import Millis
@@ -37,7 +37,7 @@ MAX_LINE_BYTES = 64 << 20  # a checkpoint's state in base64
 # Those of features that can be left out.
 _FORMATS: Mapping[str, ArchiveFormat] = {
     name: each
-    for module in catalog.import_modules("archive_records")
+    for module in import_modules("archive_records")
     for name, each in module.FORMATS.items()
 }
 _BY_KIND = {each.kind: each for each in _FORMATS.values()}

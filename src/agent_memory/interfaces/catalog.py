@@ -1,12 +1,9 @@
-"""What the features define: their operations, and modules of the same name."""
+"""What the features define: their operations."""
 
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
-from agent_memory.features import FEATURES
+from agent_memory.features import import_modules
 from agent_memory.kernel.operations import Operation, list_operations
 
 
@@ -18,9 +15,3 @@ def list_all() -> tuple[Operation[Any], ...]:
         for module in import_modules("operations")
         for operation in list_operations(module)
     )
-
-
-def import_modules(name: str) -> list[ModuleType]:
-    """Import the modules of this name, in the order of the features."""
-    paths = [f"agent_memory.features.{feature}.{name}" for feature in FEATURES]
-    return [import_module(path) for path in paths if find_spec(path) is not None]

@@ -54,13 +54,15 @@ from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.features.upstream.services.login import TeamLogin
 from agent_memory.features.upstream.services.team_search import TeamSearch
+from agent_memory.kernel.composition import Composition
 from agent_memory.platform.ports import Clock, ModelServer, Worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The services of this daemon."""
+    """The services of this daemon. `by_type` has also those of features that may be left out."""
 
+    by_type: Composition
     ingest: Ingest
     timeline: Timeline
     admin: Admin

@@ -17,7 +17,7 @@ from agent_memory import config
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, shows_memory
 from agent_memory.interfaces.cli.backend import Backend
-from agent_memory.interfaces.cli.late_commands import LateCommands, Place
+from agent_memory.interfaces.cli.late_commands import LateCommands, Place, add_of_features
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError
@@ -314,8 +314,8 @@ class Command(_HelpfulCommand):
 class Group(_HelpfulCommand, click.Group):
     """A group of commands.
 
-    `sections` maps the headings of its help to commands that are loaded when they are used;
-    `unlisted` ones are not shown.
+    `sections` maps the headings of its help to commands that are loaded when they are used, to
+    which features add theirs; `unlisted` ones are not shown.
     """
 
     command_class = Command
@@ -328,7 +328,7 @@ class Group(_HelpfulCommand, click.Group):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.sections = sections or {}
+        self.sections = add_of_features(self.name or "", sections) if sections else {}
         if self.sections:
             listed = {name: at for places in self.sections.values() for name, at in places.items()}
             self.commands = LateCommands({**listed, **(unlisted or {})})

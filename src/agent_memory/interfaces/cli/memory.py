@@ -51,12 +51,6 @@ from agent_memory.interfaces.cli.late_commands import Place
             "sync": Place(
                 "sync", "sync", "Sync memories with git notes, and with a remote to share them."
             ),
-            "remote": Place(
-                "team_server", "remote_group", "Exchange records with the server of your team."
-            ),
-            "team": Place(
-                "team", "team_group", "Look after what your team's machines do in your name."
-            ),
             "export": Place("transfer", "export", "Export memories, conversations, or everything."),
             "import": Place(
                 "transfer", "import_memories", "Import memories, past conversations, or an archive."

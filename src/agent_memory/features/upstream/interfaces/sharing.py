@@ -8,6 +8,7 @@ from typing import Any
 from agent_memory.features.upstream.model import scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import ServerProject
+from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.preview import SharePreview
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
@@ -45,7 +46,7 @@ def share(run: Invocation, wanted: ShareRequest) -> list[dict[str, Any]]:
 
     if (wanted.there or wanted.join) and len(wanted.projects) != 1:
         raise InvalidInput("--as and --join are for one project: name it with --project")
-    exchange = run.services.exchange
+    exchange = run.services.by_type[TeamExchange]
     settings = exchange.shared.read_settings()
     shown = []
     for repository in dict.fromkeys(find_repository(run, each) for each in wanted.projects):
@@ -87,7 +88,7 @@ def unshare(run: Invocation, projects: Sequence[str]) -> list[str]:
         if set(entries) & set(gone)
     }
     config_file.change_all(run.find_config_file(), values)
-    run.services.exchange.wake()
+    run.services.by_type[TeamExchange].wake()
     return gone
 
 
@@ -113,7 +114,7 @@ def find_repository(run: Invocation, text: str) -> str:
         )
     if "/" in text:
         return text.removesuffix(".git")
-    projects = run.services.exchange.shared.projects.list_all()
+    projects = run.services.by_type[TeamExchange].shared.projects.list_all()
     same = [
         each.repository
         for each in projects
@@ -143,7 +144,7 @@ def _find_name(
             raise InvalidInput("log in first: the server keeps the names (`memory remote login`)")
         return None
     name = wanted.there or scopes.derive_name(repository)
-    server = run.services.exchange.connect(settings)
+    server = run.services.by_type[TeamExchange].connect(settings)
     try:
         found = server.find_project(repository, name)
     except (RemoteUnavailable, Unauthorized, NotFound):
@@ -166,7 +167,7 @@ def _claim(
     """Agree on the name now. If the server is away, the next exchange does."""
     if repository == USER or not settings.is_complete:
         return
-    exchange = run.services.exchange
+    exchange = run.services.by_type[TeamExchange]
     name = wanted.there or scopes.derive_name(repository)
     try:
         exchange.shared.claim(repository, name, exchange.connect(settings), join=wanted.join)

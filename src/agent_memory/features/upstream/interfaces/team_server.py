@@ -6,17 +6,20 @@ from typing import Any
 
 import click
 
+from agent_memory.features.upstream.interfaces import sharing
+from agent_memory.features.upstream.interfaces.sharing import ShareRequest
 from agent_memory.features.upstream.model import progress as exchange_progress
 from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.erasures import MAX_COUNTED
 from agent_memory.features.upstream.model.progress import RemoteSettings, RemoteStatus
 from agent_memory.features.upstream.services import shared_projects
 from agent_memory.features.upstream.services.erasing import MAX_LISTED
-from agent_memory.interfaces.cli import rendering, sharing
+from agent_memory.features.upstream.services.exchange import TeamExchange
+from agent_memory.features.upstream.services.login import TeamLogin
+from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation, yes_option
 from agent_memory.interfaces.cli.settings import CONVERSATIONS, PROJECTS
-from agent_memory.interfaces.cli.sharing import ShareRequest
 from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput, RemoteUnavailable
 from agent_memory.kernel.ids import USER
 
@@ -114,7 +117,7 @@ def _add_server(run: Invocation, url: str, name: str) -> None:
         )
     path = run.find_config_file()
     config_file.change_all(path, {"upstream.url": address, "upstream.name": name})
-    run.services.exchange.wake()
+    run.services.by_type[TeamExchange].wake()
     projects = ", ".join(own.projects) or f"none yet: {CHOOSE} shows what would leave"
     run.show(
         {"url": address, "name": name, "projects": own.projects},
@@ -151,12 +154,12 @@ def login(run: Invocation, by_key: bool) -> None:
     key = key or _obtain_key(run, settings)
     person, is_checked = "", True
     try:
-        person = run.services.team_login.find_person(settings, key)
+        person = run.services.by_type[TeamLogin].find_person(settings, key)
     except RemoteUnavailable as exc:
         is_checked = False
         run.terminal.warn(f"warning: the key was not checked: {rendering.plain(str(exc))}\n")
-    run.services.team_login.store_key(settings, key)
-    run.services.exchange.wake()
+    run.services.by_type[TeamLogin].store_key(settings, key)
+    run.services.by_type[TeamExchange].wake()
     as_whom = f" as {person}" if person else ""
     run.show(
         {
@@ -178,7 +181,7 @@ def login(run: Invocation, by_key: bool) -> None:
 @invocation
 def list_remotes(run: Invocation) -> None:
     """List the server, its address and what is shared."""
-    settings = run.services.exchange.forwarding.read_settings()
+    settings = run.services.by_type[TeamExchange].forwarding.read_settings()
     found = [_settings_json(settings)] if settings.url else []
     run.show(
         {"remotes": found},
@@ -195,7 +198,7 @@ def list_remotes(run: Invocation) -> None:
 @invocation
 def remote_status(run: Invocation) -> None:
     """Show what waits, and when the last exchange succeeded or failed."""
-    run.services.exchange.wake()  # settings may have changed since
+    run.services.by_type[TeamExchange].wake()  # settings may have changed since
     _show_status(run)
 
 
@@ -205,7 +208,7 @@ def sync_remote(run: Invocation) -> None:
     """Send and receive now. The daemon does so by itself within moments."""
     _require_server(run)
     with run.terminal.progress("Exchanging", None) as advance:
-        run.services.exchange.sync_now(lambda: advance(0))
+        run.services.by_type[TeamExchange].sync_now(lambda: advance(0))
     _show_status(run)
 
 
@@ -245,7 +248,7 @@ def remove_remote(run: Invocation, projects: tuple[str, ...], yes: bool) -> None
         )
         return
     settings = _require_server(run)
-    waiting = run.services.exchange.forwarding.get_status().forgettings_waiting
+    waiting = run.services.by_type[TeamExchange].forwarding.get_status().forgettings_waiting
     kept = f"{rendering.count(waiting, 'record')} that you have forgotten would stay there"
     if waiting and not yes and not run.terminal.call.input_is_terminal:
         raise InvalidInput(f"{kept}: run `memory remote sync` first, or add --yes")
@@ -255,8 +258,8 @@ def remove_remote(run: Invocation, projects: tuple[str, ...], yes: bool) -> None
     path = run.find_config_file()
     for key in ("upstream.url", "upstream.name", PROJECTS, CONVERSATIONS):
         config_file.remove(path, key)
-    run.services.team_login.remove_key()
-    run.services.exchange.forwarding.forget_server()
+    run.services.by_type[TeamLogin].remove_key()
+    run.services.by_type[TeamExchange].forwarding.forget_server()
     run.show(
         {"removed": settings.url},
         lambda: f"\N{CHECK MARK} Removed {rendering.plain(settings.name)}",
@@ -264,7 +267,7 @@ def remove_remote(run: Invocation, projects: tuple[str, ...], yes: bool) -> None
 
 
 def _show_status(run: Invocation) -> None:
-    exchange = run.services.exchange
+    exchange = run.services.by_type[TeamExchange]
     status, chosen = exchange.forwarding.get_status(), exchange.shared.read_settings().projects
     unknown = [
         each
@@ -341,7 +344,7 @@ def _describe_shared(settings: RemoteSettings) -> Iterator[str]:
 
 
 def _require_server(run: Invocation) -> RemoteSettings:
-    settings = run.services.exchange.forwarding.read_settings()
+    settings = run.services.by_type[TeamExchange].forwarding.read_settings()
     if not settings.url:
         raise ConfigError("there is no server: memory remote add URL")
     return settings
@@ -352,7 +355,7 @@ def _log_in(run: Invocation, settings: RemoteSettings) -> str:
     has a key."""
     if not run.terminal.call.input_is_terminal:
         return ""
-    logins = run.services.team_login
+    logins = run.services.by_type[TeamLogin]
     try:
         method = logins.find_method(settings)
     except RemoteUnavailable:  # a key can be stored while the server is away
