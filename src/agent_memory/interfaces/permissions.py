@@ -36,13 +36,10 @@ MANAGE = Permission(Role.ADMIN)
 _HTTP: Mapping[tuple[str, str], Permission] = {
     ("POST", f"{API}/events/"): WRITE_SCOPED,
     ("POST", f"{API}/events/batch/"): WRITE_SCOPED,
-    ("GET", f"{API}/why/"): MANAGE,
-    ("GET", f"{API}/events/{{event_id:path}}/derived/"): MANAGE,
     ("DELETE", f"{API}/events/{{event_id:path}}"): MANAGE,
     ("GET", f"{API}/search/"): READ_SCOPED,
     ("GET", f"{API}/memories/"): READ_SCOPED,
     ("GET", f"{API}/memories/{{namespace}}/{{name}}/"): READ_SCOPED,
-    ("GET", f"{API}/injections/"): MANAGE,
     ("POST", f"{API}/memories/"): WRITE_SCOPED,
     ("PATCH", f"{API}/memories/{{namespace}}/{{name}}/"): WRITE_SCOPED,
     ("GET", f"{API}/memories/{{namespace}}/{{name}}/versions/"): READ_SCOPED,

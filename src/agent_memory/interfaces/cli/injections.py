@@ -1,17 +1,20 @@
 """`memory injections` and `memory why`: what hooks gave to agents, and where it comes from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import click
+import msgspec
 from rich.text import Text
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, DocumentKind
-from agent_memory.features.injections.model.injections import (
-    KEPT_DAYS,
-    DayCount,
-    LedgerEntry,
-    LedgerScope,
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.injections.model.injections import KEPT_DAYS, DayCount
+from agent_memory.features.injections.operations import (
+    ExplanationAnswer,
+    GivenRecord,
+    InjectionAnswer,
+    LedgerFilter,
+    list_injections,
 )
 from agent_memory.features.injections.services.provenance import Explanation, RecordOrigin
 from agent_memory.features.memories.model import memories
@@ -33,12 +36,6 @@ from agent_memory.interfaces.cli.filters import (
 from agent_memory.interfaces.cli.paragraphs import Paragraphs
 from agent_memory.interfaces.cli.show import format_speaker
 from agent_memory.interfaces.cli.team_records import describe_origin, find_team_record
-from agent_memory.interfaces.wire.injections import (
-    explanation_json,
-    find_items,
-    get_title,
-    injections_json,
-)
 from agent_memory.kernel.errors import FeatureUnavailable, NotFound
 
 NO_RECORDS = "no records: a suggestion, guidance, or all forgotten since"
@@ -76,24 +73,25 @@ def injections(
     them. What is forgotten since is not listed. What an agent asks for itself, as by MCP, is no
     injection.
     """
-    service = run.services.injections
     start, end = resolve_range(run, since, until)
     project = resolve_project(run, project)
-    scope = LedgerScope(
-        session=resolve_session(run, session_id), project=project, since=start, until=end
+    asked = LedgerFilter(
+        session_id=resolve_session(run, session_id),
+        project=project,
+        from_timestamp_ms=start,
+        to_timestamp_ms=end,
+        limit=limit,
     )
-    page = service.list_entries(scope, limit=limit)
-    items = service.read_items(page.entries)
-    if not page.entries:
+    answer = run.call(list_injections, asked)
+    given = answer.injections
+    if not given:
         check_project(run, project)
-    if page.next is not None:
+    if answer.continuation_token is not None:
         run.terminal.warn(f"note: there are more; -n {2 * limit} shows them\n")
     run.show(
-        {"injections": injections_json(page.entries, items)},
-        lambda: _render_entries(run, page.entries, items) or _explain_nothing(run),
-        essential="\n".join(
-            dict.fromkeys(u for e in page.entries for u, _ in find_items(e, items))
-        ),
+        {"injections": msgspec.to_builtins(given)},
+        lambda: _render_entries(run, given) or _explain_nothing(run),
+        essential="\n".join(dict.fromkeys(item.uri for each in given for item in each.items)),
         page=True,
     )
 
@@ -128,7 +126,7 @@ def why(run: Invocation, name: str, limit: int) -> None:
             " is on this machine. `memory show` opens it"
         ) from None
     run.show(
-        explanation_json(explained),
+        msgspec.to_builtins(ExplanationAnswer.from_explanation(explained)),
         lambda: "\n".join(_explain(explained)),
         essential="\n".join(dict.fromkeys(entry.session_id for entry in explained.given)),
         page=True,
@@ -153,48 +151,46 @@ def _describe_count(count: DayCount) -> str:
     return f"{count.injections:,} ({rendering.count(count.tokens, 'token')}, {sessions})"
 
 
-def _render_entries(
-    run: Invocation, entries: Sequence[LedgerEntry], items: Mapping[str, Document]
-) -> str:
+def _render_entries(run: Invocation, entries: Sequence[InjectionAnswer]) -> str:
     page = Paragraphs(run.terminal)
     for entry in entries:
         page.add_blank()
         page.add(Text(_describe_entry(entry)), head=_format_time(entry))
         page.add(Text(rendering.plain(entry.session_id), _ID), head=Text("session "), indent=2)
-        shown = find_items(entry, items)
-        if not shown:
+        if not entry.items:
             page.add(Text(NO_RECORDS, "dim"), indent=2)
-        for uri, document in shown:
-            title = rendering.excerpt(get_title(document), TITLE_CHARS)
-            page.add(Text(title), head=Text(f"{_abbreviate(uri, document)}  ", _ID), indent=2)
+        for item in entry.items:
+            title = rendering.excerpt(item.title, TITLE_CHARS)
+            page.add(Text(title), head=Text(f"{_abbreviate(item)}  ", _ID), indent=2)
     return page.render()
 
 
-def _format_time(entry: LedgerEntry) -> Text:
+def _format_time(entry: InjectionAnswer) -> Text:
     shown = rendering.ago if rendering.is_on_screen() else rendering.format_zoned
-    return Text(f"{shown(entry.at_ms)}  ", _TIME)
+    return Text(f"{shown(entry.timestamp_ms)}  ", _TIME)
 
 
-def _describe_entry(entry: LedgerEntry) -> str:
+def _describe_entry(entry: InjectionAnswer) -> str:
     tokens = rendering.count(entry.tokens, "token")
-    at = rendering.format_zoned(entry.at_ms) if rendering.is_on_screen() else ""
+    at = rendering.format_zoned(entry.timestamp_ms) if rendering.is_on_screen() else ""
     words = (entry.hook, entry.agent, entry.project, tokens, rendering.join_words(at))
     return rendering.plain("  ".join(filter(None, words)))
 
 
-def _abbreviate(uri: str, document: Document) -> str:
+def _abbreviate(item: GivenRecord) -> str:
     """Return the shortest name that `memory show` opens for sure."""
-    if document.kind is DocumentKind.MEMORY:
-        reference = memories.parse_urn(uri)
+    kind, name = documents.parse_document_uri(item.uri)
+    if kind is DocumentKind.MEMORY:
+        reference = memories.parse_urn(item.uri)
         return f"{reference.namespace}:{reference.hex}:{reference.index}"
-    return rendering.plain(short_ids.abbreviate(document.id))
+    return rendering.plain(short_ids.abbreviate(name))
 
 
 def _explain_nothing(run: Invocation) -> str:
-    newest = run.services.injections.list_entries(LedgerScope(), limit=1).entries
+    newest = run.call(list_injections, LedgerFilter(limit=1)).injections
     if not newest:
         return NOTHING_YET
-    at = rendering.format_zoned(newest[0].at_ms)
+    at = rendering.format_zoned(newest[0].timestamp_ms)
     return f"No injection passes these filters. The last of all was {at}."
 
 

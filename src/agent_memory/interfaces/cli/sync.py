@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import click
+import msgspec
 
 from agent_memory.features.hooks.model.consent import Consent
 from agent_memory.features.injections.model.injections import DayCount
+from agent_memory.features.injections.operations import InjectionDay
 from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
@@ -17,7 +19,6 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.consent import consent_json, describe_consent
 from agent_memory.interfaces.cli.index_status import describe_contents, describe_embedding
 from agent_memory.interfaces.cli.injections import describe_days
-from agent_memory.interfaces.wire.injections import day_count_json
 from agent_memory.interfaces.wire.memories import counts_json, sync_outcomes_json
 from agent_memory.kernel.ids import ORG, PROJECT, USER
 
@@ -140,7 +141,7 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
         {
             **counts_json(counted),
             "recording": consent_json(recording),
-            "injections": [day_count_json(day) for day in days],
+            "injections": msgspec.to_builtins([InjectionDay.from_count(day) for day in days]),
             "verified": None
             if verified is None
             else {

@@ -1,47 +1,34 @@
-"""Reading under `/api/v1/`: events, sessions, contents, grips, search, memories, injections."""
+"""Reading under `/api/v1/`: events, sessions, contents, grips, search, memories."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
 from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.injections.model.injections import LedgerScope
-from agent_memory.features.log.model.tokens import parse_offset
-from agent_memory.features.log.services.timeline import MAX_EVENTS
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING, ThreadRunner
 from agent_memory.interfaces.http.callers import Rights
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.models import Limit
 from agent_memory.interfaces.http.questions import SearchParameters
 from agent_memory.interfaces.search_request import SearchRequest
 from agent_memory.interfaces.services import Services
-from agent_memory.interfaces.wire.injections import ledger_page_json
 from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.search import Detail, answer_json
-from agent_memory.kernel.ids import MAX_MILLIS, Domain, Millis
+from agent_memory.kernel.ids import Domain
 
 Object = dict[str, Any]
-LevelName = Literal["year", "month", "week", "day", "segment"]
-SEGMENT_DAYS = 92  # of one answer
 # An HTTP client has no current folder.
 NO_LOCATION = MemoryLocation(domain=Domain("user"), home=NOWHERE)
-EventLimit = Annotated[int, Query(ge=0, le=MAX_EVENTS, description="0 is the default, 50.")]
-Time = Annotated[int, Query(ge=0, le=MAX_MILLIS, description="Unix milliseconds.")]
-Token = Annotated[str | None, Query(max_length=512, description="That of the page before.")]
 Word = Annotated[str, Query(max_length=256)]
 Words = Annotated[list[str], Query(max_length=queries.MAX_TAGS)]
 
 
 def build_routers(dependencies: HttpDependencies) -> tuple[APIRouter, ...]:
     services, run = dependencies.services, dependencies.bridge.run
-    return (
-        _memories(services, run),
-        _injections(services, run),
-    )
+    return (_memories(services, run),)
 
 
 def _memories(services: Services, run: ThreadRunner) -> APIRouter:
@@ -105,37 +92,3 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
 def format_memory_name(namespace: str, name: str, domain: str) -> str:
     """Return the name by which the editor finds the memory of a path."""
     return f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
-
-
-def _injections(services: Services, run: ThreadRunner) -> APIRouter:
-    routes = APIRouter(tags=["injections"])
-    injections = services.injections
-
-    @routes.get(
-        "/injections/", summary="What hooks gave to agents, newest first", response_model=Object
-    )
-    async def list_injections(
-        session_id: Word = "",
-        project: Word = "",
-        item: Annotated[str, Query(max_length=512, description="A URI that was given.")] = "",
-        from_timestamp_ms: Time = 0,
-        to_timestamp_ms: Time = MAX_MILLIS,
-        limit: Limit = 50,
-        continuation_token: Token = None,
-    ) -> Response:
-        before = None if continuation_token is None else parse_offset(continuation_token)
-
-        def read() -> Response:
-            scope = LedgerScope(
-                session=services.opening.resolve_session(session_id) if session_id else "",
-                project=project,
-                items=frozenset({item} if item else ()),
-                since=Millis(from_timestamp_ms),
-                until=Millis(to_timestamp_ms),
-            )
-            page = injections.list_entries(scope, limit=limit, before=before)
-            return answers.render_json(ledger_page_json(page, injections.read_items(page.entries)))
-
-        return await run(read)
-
-    return routes
