@@ -36,17 +36,8 @@ MANAGE = Permission(Role.ADMIN)
 _HTTP: Mapping[tuple[str, str], Permission] = {
     ("POST", f"{API}/events/"): WRITE_SCOPED,
     ("POST", f"{API}/events/batch/"): WRITE_SCOPED,
-    ("DELETE", f"{API}/events/{{event_id:path}}"): MANAGE,
     ("GET", f"{API}/search/"): READ_SCOPED,
     ("GET", f"{API}/memories/"): READ_SCOPED,
-    ("GET", f"{API}/memories/{{namespace}}/{{name}}/"): READ_SCOPED,
-    ("POST", f"{API}/memories/"): WRITE_SCOPED,
-    ("PATCH", f"{API}/memories/{{namespace}}/{{name}}/"): WRITE_SCOPED,
-    ("GET", f"{API}/memories/{{namespace}}/{{name}}/versions/"): READ_SCOPED,
-    ("POST", f"{API}/memories/batch-change/"): WRITE_SCOPED,
-    # Who may forget a memory is checked for each: one's own, or any for an admin.
-    ("POST", f"{API}/memories/batch-forget/"): WRITE_SCOPED,
-    ("DELETE", f"{API}/memories/{{namespace}}/{{name}}/"): WRITE_SCOPED,
     ("GET", f"{API}/projects/"): MANAGE,
     ("GET", f"{API}/projects/{{name}}/"): MANAGE,
     ("GET", f"{API}/errors/"): MANAGE,

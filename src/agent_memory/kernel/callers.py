@@ -22,7 +22,8 @@ class Caller:
     interface: Interface | None = None
     is_person: bool = False
     may_accept: bool = False
-    agent: str = ""  # as a client of MCP calls itself
+    agent: str = ""  # that runs the command, or as a client of MCP calls itself
+    session: str = ""  # of the agent, if it names one
     project: str = ""  # that a client of MCP has named
     zone: tzinfo | None = None  # in which dates are read; None is the daemon's
 

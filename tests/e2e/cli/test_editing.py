@@ -241,7 +241,7 @@ class TestUndo:
         name = memory.capture("decisions", "Use PostgreSQL", "--tags", "db")
         memory.text("edit", name, "--tags", "sql", "--remove-tag", "db")
         memory.text("resolve", name)
-        new = memory.json("edit", name, "--summary", "Use PostgreSQL 17")["memory_id"]
+        new = memory.json("edit", name, "--summary", "Use PostgreSQL 17")["id"]
         memory.text("archive", new)
         done = self.undo(memory)
         assert (done["action"], done["restored"], done["archived"]) == ("archive", [new], [])
@@ -396,7 +396,7 @@ class TestPassing:
     ) -> None:
         one = memory.capture("decisions", "Use PostgreSQL", "--tags", "db,draft")
         memory.text("edit", one, "--remove-tag", "draft")
-        new = memory.json("edit", one, "--summary", "Use PostgreSQL 17")["memory_id"]
+        new = memory.json("edit", one, "--summary", "Use PostgreSQL 17")["id"]
         memory.capture("blockers", "Full", "--relates-to", new, "--content", "a: b\n\n---\n")
         memory.text("resolve", memory.capture("progress", "Done"))
         words = ("export", "--domain", "project", "--include-archived", "--format", format_)

@@ -157,9 +157,12 @@ class TestCapture:
             "success": True,
             "memory_id": told["memory_id"],
             "uri": f"subcog://project:{memory.folder.name}/decisions/{name}",
+            "namespace": "decisions",
+            "domain": f"project:{memory.folder.name}",
             "indexed": True,
             "created": True,
             "warning": None,
+            "change": told["change"],
         }
 
     def test_in_other_formats_it_tells_the_same(self, memory: MemoryCommand) -> None:
@@ -472,7 +475,7 @@ class TestRecall:
         assert memory.recall_ids("stork") == memory.recall_ids() == []
         memory.text("archive", old, "--restore")
         wait_until(lambda: count_waiting(home) == 0, "it is indexed")
-        new = memory.json("edit", old, "--summary", "The stork nests on the tower")["memory_id"]
+        new = memory.json("edit", old, "--summary", "The stork nests on the tower")["id"]
         assert memory.recall_ids("stork") == memory.recall_ids() == [new]
         memory.text("edit", new, "--tags", "tower")
         assert memory.recall_ids("stork", "--tags", "tower") == [new]
@@ -658,7 +661,7 @@ class TestEdit:
     def test_other_words_supersede(self, memory: MemoryCommand) -> None:
         old = memory.capture("decisions", "Use PostgreSQL 16", "--tags", "db", "--content", "c")
         told = memory.json("edit", old[10:18], "--summary", "Use PostgreSQL 17")
-        new = told["memory_id"]
+        new = told["id"]
         assert new != old
         before, after = memory.show(old), memory.show(new)
         assert (before["status"], before["superseded_by"]) == ("archived", new)
@@ -671,7 +674,7 @@ class TestEdit:
 
     def test_back_to_the_old_words(self, memory: MemoryCommand) -> None:
         old = memory.capture("decisions", "There")
-        new = memory.json("edit", old, "--summary", "Back")["memory_id"]
+        new = memory.json("edit", old, "--summary", "Back")["id"]
         answer = memory("edit", new, "--summary", "There")
         assert answer.code == OK
         assert old in answer.text
@@ -718,7 +721,7 @@ class TestEdit:
         there = MemoryCommand(other_machine, repository.folder)
         there.text("sync")
         assert there.show(name)["event_id"] == event_id
-        new = there.json("edit", name, "--summary", "Said here")["memory_id"]
+        new = there.json("edit", name, "--summary", "Said here")["id"]
         assert there.show(name)["superseded_by"] == new
 
 

@@ -228,7 +228,7 @@ class TestWhy:
         # asking for the reason is no use of the memory
         assert memory.json("list", "--domain", "project")["memories"][0]["activation_count"] == uses
 
-        new = memory.json("edit", old, "--summary", "Payment uses two queues")["memory_id"]
+        new = memory.json("edit", old, "--summary", "Payment uses two queues")["id"]
         assert memory.json("why", new)["memory"]["supersedes"][0]["id"] == old
         assert memory.json("why", old)["memory"]["superseded_by"]["id"] == new
         text = memory.text("why", old)

@@ -216,7 +216,7 @@ class TestTwoClones:
         second.repository.commit("only here")
         first.memory.text("resolve", names[0])
         second.memory.text("archive", names[1])
-        replaced = second.memory.json("edit", names[2], "--summary", "Keep it")["memory_id"]
+        replaced = second.memory.json("edit", names[2], "--summary", "Keep it")["id"]
         second.memory.text("capture", "decisions", "Tag it", "--tags", "b")
         third.memory.text("capture", "decisions", "Tag it", "--tags", "c")
         captured(third, "New on the third")

@@ -3,8 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.operations import MemoryPatch
 from agent_memory.interfaces import editor_documents
 from agent_memory.interfaces.cli import editing
 from agent_memory.interfaces.editor_documents import EditorDocument
@@ -12,6 +14,7 @@ from agent_memory.kernel.errors import InvalidInput
 from tests.memory_values import records
 
 BEFORE = EditorDocument(summary="Use PostgreSQL", content="It has JSONB.", tags=frozenset({"db"}))
+REQUEST = MemoryPatch(namespace="decisions", name="abc123def456:0")
 
 
 def refuse(text: str) -> list[str]:
@@ -26,7 +29,7 @@ def test_any_memory_comes_back_as_it_was(memory: Memory) -> None:
         return
     document = editing.to_document(memory)
     assert editor_documents.parse(editor_documents.render(document), document) == document
-    assert editing.to_edit(document, document).empty
+    assert editing.add_changes(REQUEST, document, document) == REQUEST
 
 
 @given(st.text(max_size=300))
@@ -96,6 +99,6 @@ def test_only_differences_are_edited() -> None:
     after = EditorDocument(
         summary="Use PostgreSQL", content="It has JSONB.", tags=frozenset({"sql"}), spec="api"
     )
-    edit = editing.to_edit(BEFORE, after)
-    assert (edit.summary, edit.content, edit.spec, edit.relates_to) == (None, None, "api", None)
-    assert (edit.tags, edit.removed_tags) == (frozenset({"sql"}), frozenset({"db"}))
+    assert editing.add_changes(REQUEST, BEFORE, after) == structs.replace(
+        REQUEST, spec="api", add_tags=("sql",), remove_tags=("db",)
+    )

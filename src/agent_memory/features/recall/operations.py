@@ -1,4 +1,5 @@
-"""What can be asked of what is recorded: the sessions."""
+"""What can be asked of what is recorded: the sessions; and the capture of memories, which tells
+whether recall finds them yet."""
 
 from typing import Annotated, Literal
 
@@ -10,10 +11,17 @@ from agent_memory.features.knowledge.services.knowledge import Knowledge
 from agent_memory.features.log.model.tokens import format_token, parse_token
 from agent_memory.features.log.operations import EventLimit, EventListing, Time
 from agent_memory.features.log.services.timeline import Timeline
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.changes import ChangeAction
+from agent_memory.features.memories.model.memories import Draft
+from agent_memory.features.memories.operations import Names, name_change, name_interface
+from agent_memory.features.memories.services.undo import ChangeHistory
+from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.toc.operations import ContentsNode, GripExcerpt, describe_node
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.kernel.access import Role
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis
 from agent_memory.kernel.operations import operation
@@ -159,4 +167,81 @@ def list_session_segments(
             for each in found[: request.limit]
         ],
         has_more=len(found) > request.limit,
+    )
+
+
+class MemoryCreate(Struct, frozen=True, kw_only=True):
+    """A memory to capture. The same text twice is one memory."""
+
+    namespace: str
+    summary: str
+    domain: Annotated[str, Meta(description="`user`, or `project:` and a known name.")] = "user"
+    content: str = ""
+    spec: str = ""
+    tags: Names = ()
+    relates_to: Names = ()
+    event_id: Annotated[str, Meta(description="The event that it comes from.")] = ""
+
+    def build_draft(self, caller: Caller) -> Draft:
+        return Draft(
+            namespace=self.namespace,
+            summary=self.summary,
+            content=self.content,
+            spec=self.spec,
+            tags=frozenset(self.tags),
+            relates_to=tuple(dict.fromkeys(self.relates_to)),
+            event_id=self.event_id,
+            session_id="" if self.event_id else caller.session,
+            agent=memories.to_origin_name(caller.agent),
+            interface=name_interface(caller),
+        )
+
+
+class CaptureAnswer(Struct, frozen=True, kw_only=True):
+    """A captured memory. It was there before if it is not `created`; recall finds it by its words
+    once it is `indexed`. `change` names what undo takes back; null if nothing was recorded."""
+
+    success: bool = True
+    memory_id: str
+    uri: str
+    namespace: str
+    domain: str
+    indexed: bool
+    created: bool
+    warning: str | None
+    change: str | None
+
+
+@operation(
+    "memories.capture",
+    role=Role.WRITER,
+    scoped=True,
+    http="POST /api/v1/memories/",
+    status=lambda captured: 201 if captured.created else 200,
+    statuses=(201, 200),
+    example={
+        "namespace": "decisions",
+        "summary": "Use PostgreSQL for the data layer",
+        "domain": "user",
+        "tags": ["db"],
+    },
+)
+def capture_memory(
+    history: ChangeHistory, indexes: Indexes, caller: Caller, request: MemoryCreate
+) -> CaptureAnswer:
+    """Capture a memory."""
+    location = history.editor.resolver.resolve(request.domain, caller)
+    draft = request.build_draft(caller)
+    with history.recording(ChangeAction.CAPTURE, by_user=caller.is_person) as changing:
+        captured = changing.capture.capture(draft, location, by_user=caller.may_accept)
+    memory = captured.memory
+    return CaptureAnswer(
+        memory_id=memory.id,
+        uri=memory.urn,
+        namespace=memory.namespace,
+        domain=memory.domain,
+        indexed=indexes.is_current(),
+        created=captured.created,
+        warning=captured.warning,
+        change=name_change(changing.entry),
     )

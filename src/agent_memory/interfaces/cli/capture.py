@@ -1,15 +1,15 @@
 """`memory capture`, `list`, `edit`, `resolve` and `archive`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import click
+import msgspec
+from msgspec import UNSET
 
-from agent_memory.features.memories.model.changes import ChangeAction
 from agent_memory.features.memories.model.memories import (
     MAX_CONTENT_BYTES,
     NAMESPACES,
-    Draft,
     Memory,
     MemoryStatus,
     check_reviewed,
@@ -17,31 +17,26 @@ from agent_memory.features.memories.model.memories import (
 )
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.model.tiers import Tier
-from agent_memory.features.memories.services.bulk_editing import BulkChange
-from agent_memory.features.memories.services.capture import CaptureResult
-from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
+from agent_memory.features.memories.operations import (
+    PAGE,
+    BatchChange,
+    ChangedMemoryAnswer,
+    MemoryDetailsAnswer,
+    MemoryPatch,
+    StatusName,
+    change_memories,
+    change_memory,
+)
+from agent_memory.features.memories.services.editing import MemoryDetails
+from agent_memory.features.recall.operations import CaptureAnswer, MemoryCreate, capture_memory
 from agent_memory.interfaces.cli import editing, filters, listing, rendering
-from agent_memory.interfaces.cli.agent_shells import find_agent, find_session, name_agent
 from agent_memory.interfaces.cli.commands import Choice, CommaList, Command, Invocation, invocation
 from agent_memory.interfaces.editor_documents import EditorDocument
-from agent_memory.interfaces.wire.memories import (
-    PAGE,
-    capture_json,
-    memory_details_json,
-    memory_json,
-)
-from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import PROJECT, Domain
 from agent_memory.kernel.tracing import Interface
 
 DOMAIN_HELP = "project (of this folder), user, org, or a project by name, such as project:my-app."
-_ACTIONS = {
-    ChangeAction.RESOLVE: (MemoryStatus.RESOLVED, "Resolved"),
-    ChangeAction.REOPEN: (MemoryStatus.ACTIVE, "Reopened"),
-    ChangeAction.ARCHIVE: (MemoryStatus.ARCHIVED, "Archived"),
-    ChangeAction.RESTORE: (MemoryStatus.ACTIVE, "Restored"),
-}
 _INTERFACES = {
     Interface.CLI.value: "on the command line",
     Interface.HOOK.value: "by a hook",
@@ -66,20 +61,15 @@ _STATUSES = {
 }
 
 
-def get_caller(run: Invocation) -> Caller:
-    call = run.terminal.call
-    return Caller(folder=str(call.cwd), environ=call.environ)
-
-
 def resolve_location(run: Invocation) -> MemoryLocation:
-    return run.services.resolver.resolve_folder(get_caller(run))
+    return run.services.resolver.resolve_folder(run.caller)
 
 
 def resolve_domains(run: Invocation, name: str) -> list[Domain] | None:
     """Return the domains of a `--domain` filter, or None for all."""
     if name == "all":
         return None
-    return [run.services.resolver.resolve_domain(name, get_caller(run))]
+    return [run.services.resolver.resolve_domain(name, run.caller)]
 
 
 def join_lists(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -140,9 +130,7 @@ def capture(
     if summary is None:
         example = f'memory capture {namespace} "One line to remember"'
         editing.require_editor(run, f"give a SUMMARY, as in `{example}`")
-    environ = run.terminal.call.environ
-    by_user = not find_agent(environ)
-    location = run.services.resolver.resolve(domain, get_caller(run))
+    location = run.services.resolver.resolve(domain, run.caller)
     document = EditorDocument(
         summary=(summary or "").strip(),
         content=read_content(run, content, from_stdin) or "",
@@ -151,17 +139,10 @@ def capture(
         relates_to=join_lists(relates_to),
     )
 
-    def save(written: EditorDocument) -> CaptureResult:
-        draft = Draft(
-            **asdict(written),
-            namespace=namespace,
-            event_id=event,
-            session_id="" if event else find_session(environ),
-            agent=name_agent(environ),
-            interface=Interface.CLI.value,
-        )
-        with run.services.history.recording(ChangeAction.CAPTURE, by_user=by_user) as changing:
-            return changing.capture.capture(draft, location, by_user=by_user)
+    def save(written: EditorDocument) -> CaptureAnswer:
+        fields = asdict(written) | {"tags": tuple(written.tags)}
+        request = MemoryCreate(**fields, namespace=namespace, domain=domain, event_id=event)
+        return run.call(capture_memory, request)
 
     if summary is None:
         edited = editing.edit_document(run, document, save)
@@ -171,7 +152,14 @@ def capture(
         captured = edited
     else:
         captured = save(document)
-    show_captured(run, captured, "Captured memory" if captured.created else "Already captured")
+    _warn(run, captured.warning)
+    verb = "Captured memory" if captured.created else "Already captured"
+    name = captured.memory_id
+    run.show(
+        msgspec.to_builtins(captured),
+        lambda: _describe_new(verb, captured, name),
+        essential=name,
+    )
     if domain == PROJECT and not location.branch and not location.commit:
         run.terminal.warn(
             "note: this folder is not in a git repository: the memory is kept on this machine, in"
@@ -179,21 +167,16 @@ def capture(
         )
 
 
-def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
-    if captured.warning:
-        run.terminal.warn(f"warning: {captured.warning}\n")
-    memory = captured.memory
-    run.show(
-        capture_json(captured, indexed=run.services.indexes.is_current()),
-        lambda: "\n".join(
-            (
-                f"\N{CHECK MARK} {verb}: {memory.id}",
-                f"  Domain: {get_family(memory.domain)}",
-                f"  URI: {memory.urn}",
-            )
-        ),
-        essential=memory.id,
+def _describe_new(verb: str, captured: CaptureAnswer | ChangedMemoryAnswer, name: str) -> str:
+    return (
+        f"\N{CHECK MARK} {verb}: {name}\n  Domain: {get_family(Domain(captured.domain))}\n"
+        f"  URI: {captured.uri}"
     )
+
+
+def _warn(run: Invocation, warning: str | None) -> None:
+    if warning:
+        run.terminal.warn(f"warning: {warning}\n")
 
 
 def describe_tier(tier: Tier) -> str:
@@ -202,7 +185,7 @@ def describe_tier(tier: Tier) -> str:
 
 def show_memory(run: Invocation, shown: MemoryDetails) -> None:
     run.show(
-        memory_details_json(shown),
+        msgspec.to_builtins(MemoryDetailsAnswer.from_details(shown)),
         lambda: "\n".join(_as_text(shown)),
         markdown=lambda: (
             f"# {rendering.plain(shown.memory.summary)}\n\n{rendering.plain(shown.memory.content)}"
@@ -328,7 +311,10 @@ def list_memories(
     details = editor.load_details(matching[:limit])
     run.show(
         {
-            "memories": [memory_details_json(each, content=False) for each in details],
+            "memories": [
+                msgspec.to_builtins(MemoryDetailsAnswer.from_details(each, content=UNSET))
+                for each in details
+            ],
             "total": total,
         },
         lambda: _render_list(run, [each.memory for each in details], total, location),
@@ -428,47 +414,38 @@ def edit(
     summary or new details make a new memory, which supersedes the old one. Removed tags and
     relations stay removed when you sync with other clones.
     """
-    location = resolve_location(run)
-    memory = run.services.editor.find(memory_id, location)
-    environ = run.terminal.call.environ
-    by_user = not find_agent(environ)
-    asked = MemoryEdit(
+    memory = run.services.editor.find(memory_id, resolve_location(run))
+    asked = MemoryPatch.of(
+        memory,
         summary=None if summary is None else summary.strip(),
         content=read_content(run, content, from_stdin),
         spec=None if spec is None else spec.strip(),
-        tags=frozenset(join_lists(tags)),
+        add_tags=join_lists(tags),
         relates_to=None if relates_to is None else CommaList().convert(relates_to, None, None),
-        removed_tags=frozenset(join_lists(remove_tags)),
-        removed_relations=join_lists(remove_relations),
+        remove_tags=join_lists(remove_tags),
+        remove_relations=join_lists(remove_relations),
     )
-
-    def save(edit: MemoryEdit) -> CaptureResult:
-        with run.services.history.recording(ChangeAction.EDIT, by_user=by_user) as changing:
-            by = replace(edit, agent=name_agent(environ), interface=Interface.CLI.value)
-            return changing.editor.edit(memory, by, location, by_user=by_user)
-
-    if asked.empty:
+    if asked.build_edit(run.caller).empty:
         editing.require_editor(run, "nothing to change: give --summary, --tags or another option")
         check_reviewed(memory)
         before = editing.to_document(memory)
         edited = editing.edit_document(
-            run, before, lambda after: save(editing.to_edit(before, after))
+            run,
+            before,
+            lambda after: run.call(change_memory, editing.add_changes(asked, before, after)),
         )
         if edited is None:
             run.terminal.write("Nothing was changed.\n")
             return
         changed = edited
     else:
-        changed = save(asked)
-    if changed.memory.key != memory.key:
-        show_captured(run, changed, f"Superseded {memory.id} by")
+        changed = run.call(change_memory, asked)
+    _warn(run, changed.warning)
+    if changed.uri == memory.urn:
+        text = f"\N{CHECK MARK} Changed: {changed.id}"
     else:
-        name = changed.memory.id
-        run.show(
-            memory_json(changed.memory),
-            lambda: f"\N{CHECK MARK} Changed: {name}",
-            essential=name,
-        )
+        text = _describe_new(f"Superseded {memory.id} by", changed, changed.id)
+    run.show(msgspec.to_builtins(changed), lambda: text, essential=changed.id)
 
 
 @click.command(
@@ -481,9 +458,9 @@ def edit(
 def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
     """Mark memories as resolved, such as a removed blocker."""
     if reopen:
-        _set_status(run, memory_ids, ChangeAction.REOPEN)
+        _set_status(run, memory_ids, "active", "Reopened")
     else:
-        _set_status(run, memory_ids, ChangeAction.RESOLVE)
+        _set_status(run, memory_ids, "resolved", "Resolved")
 
 
 @click.command(
@@ -496,24 +473,21 @@ def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
 def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None:
     """Archive memories: hide them except with --include-archived."""
     if restore:
-        _set_status(run, memory_ids, ChangeAction.RESTORE)
+        _set_status(run, memory_ids, "active", "Restored")
     else:
-        _set_status(run, memory_ids, ChangeAction.ARCHIVE)
+        _set_status(run, memory_ids, "archived", "Archived")
 
 
-def _set_status(run: Invocation, names: tuple[str, ...], action: ChangeAction) -> None:
-    location, editor = resolve_location(run), run.services.bulk_editor
-    status, verb = _ACTIONS[action]
-    found, unknown = editor.find(names, location)
+def _set_status(run: Invocation, names: tuple[str, ...], status: StatusName, verb: str) -> None:
+    found, unknown = run.services.bulk_editor.find(names, resolve_location(run))
     if unknown:  # before any change
         raise unknown[0].error
-    by_user = not find_agent(run.terminal.call.environ)
-    change = BulkChange(status=status)
-    done = editor.change(found, change, location, by_user=by_user, action=action)
+    request = BatchChange(ids=[memory.urn for memory in found], status=status)
+    done = run.call(change_memories, request)
     if done.refused:
-        raise done.refused[0].error
+        raise InvalidInput(done.refused[0].reason)
     run.show(
-        {"memories": [memory_json(memory, content=False) for memory in done.changed]},
+        {"memories": msgspec.to_builtins(done.changed)},
         lambda: "\n".join(f"\N{CHECK MARK} {verb}: {memory.id}" for memory in done.changed),
         essential="\n".join(memory.id for memory in done.changed),
     )

@@ -15,13 +15,19 @@ from click.shell_completion import CompletionItem
 
 from agent_memory import config
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.agent_shells import find_agent, shows_memory
+from agent_memory.interfaces.cli.agent_shells import (
+    find_agent,
+    find_session,
+    name_agent,
+    shows_memory,
+)
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.late_commands import LateCommands, Place, add_of_features
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.operations import Operation
+from agent_memory.kernel.progress import OnProgress, ignore_progress
 from agent_memory.kernel.spelling import find_same, suggest_nearest
 from agent_memory.kernel.tracing import Interface
 from agent_memory.launcher import environment
@@ -190,18 +196,29 @@ class Invocation:
     def caller(self) -> Caller:
         """The caller, for operations."""
         call = self.terminal.call
+        is_person = not find_agent(call.environ)
         return Caller(
             folder=str(call.cwd),
             environ=call.environ,
             interface=Interface.CLI,
-            is_person=not find_agent(call.environ),
+            is_person=is_person,
+            may_accept=is_person,
+            agent=name_agent(call.environ),
+            session=find_session(call.environ),
             zone=self.zone,
         )
 
-    def call(self, operation: Operation[A], request: object = None) -> A:
-        """Ask this daemon, or the daemon at `--endpoint`."""
+    def call(
+        self,
+        operation: Operation[A],
+        request: object = None,
+        *,
+        on_progress: OnProgress = ignore_progress,
+    ) -> A:
+        """Ask this daemon, which reports progress, or the daemon at `--endpoint`."""
         if self.endpoint is None:
-            return self.backend.require_calls().call(operation, self.caller, request)
+            calls = self.backend.require_calls()
+            return calls.call(operation, self.caller, request, on_progress)
         with self.backend.connect_remote(self.endpoint, self.key) as remote:
             return remote.call(operation, request)
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import click
+import msgspec
 
 from agent_memory.features.memories.model.consolidations import ConsolidationPlan
+from agent_memory.features.memories.operations import ConsolidationAnswer
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.wire.memories import plan_json
 
 SHOWN = 20
 
@@ -79,7 +80,7 @@ def consolidate(
         )
     plan, applied = outcome.plan, outcome.applied
     run.show(
-        plan_json(plan, applied=applied),
+        msgspec.to_builtins(ConsolidationAnswer.from_plan(plan, applied=applied)),
         lambda: "\n".join((*_as_text(plan), "", _outcome(plan, applied, dry_run))),
         essential=str(len(plan.merges)),
     )

@@ -5,9 +5,10 @@ from dataclasses import fields
 from typing import TypeVar
 
 import click
+from msgspec import structs
 
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.features.memories.services.editing import MemoryEdit
+from agent_memory.features.memories.operations import MemoryPatch
 from agent_memory.interfaces import editor_documents
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent
@@ -49,13 +50,14 @@ def to_document(memory: Memory) -> EditorDocument:
     )
 
 
-def to_edit(before: EditorDocument, after: EditorDocument) -> MemoryEdit:
-    """Return the difference, so that what others change meanwhile stays."""
-    return MemoryEdit(
+def add_changes(request: MemoryPatch, before: EditorDocument, after: EditorDocument) -> MemoryPatch:
+    """Ask for the difference only, so that what others change meanwhile stays."""
+    return structs.replace(
+        request,
         summary=None if after.summary == before.summary else after.summary,
         content=None if after.content == before.content else after.content,
         spec=None if after.spec == before.spec else after.spec,
-        tags=after.tags - before.tags,
-        removed_tags=before.tags - after.tags,
+        add_tags=tuple(after.tags - before.tags),
+        remove_tags=tuple(before.tags - after.tags),
         relates_to=None if after.relates_to == before.relates_to else after.relates_to,
     )

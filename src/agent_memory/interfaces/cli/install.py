@@ -17,7 +17,6 @@ from agent_memory.features.hooks.model.installations import (
     ScopeState,
 )
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import get_caller
 from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 
 AGENTS = tuple(agent.value for agent in Agent)
@@ -85,11 +84,11 @@ def install(
     """
     service = run.services.installing
     if agent is None:
-        states = service.state(get_caller(run), mcp=mcp)
+        states = service.state(run.caller, mcp=mcp)
         run.show([_state(state) for state in states], lambda: "\n".join(_states(states)))
         return
     chosen = choose_scope(scope, user=user, project=project)
-    done = service.install(Agent(agent), chosen, get_caller(run), mcp=mcp, dry_run=dry_run)
+    done = service.install(Agent(agent), chosen, run.caller, mcp=mcp, dry_run=dry_run)
     show_result(run, done, dry_run=dry_run, advice=done.advice)
 
 

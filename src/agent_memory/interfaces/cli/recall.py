@@ -24,7 +24,7 @@ from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKENS
 from agent_memory.features.recall.services.reasoning import Conclusion
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import get_caller, join_lists
+from agent_memory.interfaces.cli.capture import join_lists
 from agent_memory.interfaces.cli.commands import Choice, CommaList, Command, Invocation, invocation
 from agent_memory.interfaces.cli.filters import (
     check_project,
@@ -145,7 +145,7 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
     def resolve_domain(name: str) -> str:
         if name == USER:
             return name
-        return services.resolver.resolve_domain(name, get_caller(run))
+        return services.resolver.resolve_domain(name, run.caller)
 
     query = request.to_query(
         partial(resolve_time, run),

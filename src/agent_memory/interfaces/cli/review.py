@@ -1,17 +1,21 @@
 """`memory review`: accept, reword or discard the memories that were noted automatically."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from typing import Literal
 
 import click
+import msgspec
 
-from agent_memory.features.forgetting.services import review as reviewing
-from agent_memory.features.forgetting.services.review import (
-    PendingMemory,
-    ReviewDecision,
-    ReviewResult,
+from agent_memory.features.forgetting.operations import (
+    WORDS_CHARS,
+    InboxAnswer,
+    InboxDecision,
+    InboxDecisions,
+    ReviewAnswer,
+    decide,
 )
-from agent_memory.features.memories.model.changes import ChangeAction
+from agent_memory.features.forgetting.services import review as reviewing
+from agent_memory.features.forgetting.services.review import PendingMemory
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person, find_agent
 from agent_memory.interfaces.cli.capture import (
@@ -21,7 +25,6 @@ from agent_memory.interfaces.cli.capture import (
     resolve_location,
 )
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.wire.memories import WORDS_CHARS, pending_json, review_json
 from agent_memory.kernel.errors import InvalidInput
 
 QUESTION = "[a]ccept  [e]dit  [d]iscard  [s]kip  [b]ack  [q]uit: "
@@ -84,7 +87,7 @@ def review(
     if discard:
         check_person(run, "discard what was noted automatically")
     if accept or discard or accept_all:
-        decisions = [ReviewDecision(memory=each.memory, is_accepted=not discard) for each in found]
+        decisions = [_decide(each, is_accepted=not discard) for each in found]
         if total > len(found):
             run.terminal.warn(f"note: {total - len(found):,} more to review: run it again\n")
         return _carry_out(run, decisions)
@@ -116,6 +119,11 @@ def _is_person(run: Invocation) -> bool:
     return terminal and not find_agent(call.environ)
 
 
+def _decide(pending: PendingMemory, *, is_accepted: bool, summary: str = "") -> InboxDecision:
+    decision: Literal["accept", "discard"] = "accept" if is_accepted else "discard"
+    return InboxDecision(id=pending.memory.urn, decision=decision, summary=summary)
+
+
 class _Review:
     """One pass over the memories. Nothing changes before its end."""
 
@@ -124,9 +132,9 @@ class _Review:
         self._terminal = run.terminal
         self._pending = pending
         self._total = total
-        self._decisions: dict[int, ReviewDecision] = {}
+        self._decisions: dict[int, InboxDecision] = {}
 
-    def ask_all(self) -> list[ReviewDecision]:
+    def ask_all(self) -> list[InboxDecision]:
         """Ask about each memory. Return the decisions at the end, or when the user quits."""
         number = 0
         while number < len(self._pending):
@@ -145,9 +153,7 @@ class _Review:
                 continue
             self._decisions.pop(number, None)
             if key != "s":
-                self._decisions[number] = ReviewDecision(
-                    memory=pending.memory, is_accepted=key != "d", summary=summary
-                )
+                self._decisions[number] = _decide(pending, is_accepted=key != "d", summary=summary)
             number += 1
             if number == len(self._pending) and not self._confirm():
                 number -= 1
@@ -155,7 +161,7 @@ class _Review:
 
     def _confirm(self) -> bool:
         """Ask before the decisions are carried out, so that the last one can be changed too."""
-        accepted = sum(decision.is_accepted for decision in self._decisions.values())
+        accepted = sum(each.decision == "accept" for each in self._decisions.values())
         discarded = len(self._decisions) - accepted
         if not self._decisions:
             return True
@@ -205,7 +211,7 @@ class _Review:
         yield from (f"  {line}" for line in _describe_source(pending))
         if number in self._decisions:
             decision = self._decisions[number]
-            done = "accepted" if decision.is_accepted else "discarded"
+            done = "accepted" if decision.decision == "accept" else "discarded"
             new = f": {rendering.plain(decision.summary)}" if decision.summary else ""
             yield f"  Your decision so far: {done}{new}"
 
@@ -229,7 +235,7 @@ def _describe_source(pending: PendingMemory) -> Iterator[str]:
 
 def _show_list(run: Invocation, found: Sequence[PendingMemory], total: int) -> None:
     run.show(
-        {"memories": [pending_json(each) for each in found], "total": total},
+        msgspec.to_builtins(InboxAnswer.from_pending(found, total)),
         lambda: "\n".join(_list_lines(run, found, total)),
         essential="\n".join(each.memory.id for each in found),
         page=True,
@@ -245,28 +251,27 @@ def _list_lines(run: Invocation, found: Sequence[PendingMemory], total: int) -> 
         yield f"... and {total - len(found):,} more"
 
 
-def _carry_out(run: Invocation, decisions: Sequence[ReviewDecision]) -> int:
-    services = run.services
-    with (
-        run.terminal.progress("Reviewing", None) as advance,
-        services.history.recording(ChangeAction.REVIEW, by_user=True) as changing,
-    ):
-        inbox = replace(services.review, editor=changing.editor, capture=changing.capture)
-        result = inbox.apply(decisions, resolve_location(run), lambda _, count: advance(count))
+def _carry_out(run: Invocation, decisions: list[InboxDecision]) -> int:
+    with run.terminal.progress("Reviewing", None) as advance:
+        result = run.call(
+            decide,
+            InboxDecisions(decisions=decisions),
+            on_progress=lambda _phase, count, _total: advance(count),
+        )
     for reason in result.skipped:
         run.terminal.warn(f"warning: {reason}\n")
     for place in result.found_in:
         run.terminal.warn(f"warning: something of a discarded memory is still in {place}\n")
     run.show(
-        review_json(result),
+        msgspec.to_builtins(result),
         lambda: "\n".join(_result_lines(result)),
         essential="\n".join(memory.id for memory in result.accepted),
     )
     return 1 if result.skipped or result.found_in else 0
 
 
-def _result_lines(result: ReviewResult) -> Iterator[str]:
+def _result_lines(result: ReviewAnswer) -> Iterator[str]:
     yield from (f"\N{CHECK MARK} Accepted: {memory.id}" for memory in result.accepted)
-    yield from (f"\N{CHECK MARK} Discarded: {memory.id}" for memory in result.discarded)
+    yield from (f"\N{CHECK MARK} Discarded: {name}" for name in result.discarded)
     if not result.accepted and not result.discarded:
         yield "Nothing changed."

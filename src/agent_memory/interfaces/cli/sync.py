@@ -14,7 +14,7 @@ from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
 from agent_memory.features.recall.services.memory_stats import MemoryCheck, MemoryCounts
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
+from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.consent import consent_json, describe_consent
 from agent_memory.interfaces.cli.index_status import describe_contents, describe_embedding
@@ -67,7 +67,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
         outcomes = run.services.remote_sync.sync_domains(
             domain,
             options,
-            get_caller(run),
+            run.caller,
             lambda _phase, done, _of: advance(done),
             run.loaded.settings.memories.remote,
         )
@@ -129,7 +129,7 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     The line `Recording` says whether hooks record in this folder, and if not, why.
     """
     stats, domains = run.services.memory_stats, resolve_domains(run, domain)
-    caller = get_caller(run)
+    caller = run.caller
     recording = run.services.consent.check_folder(caller.folder, caller.environ)
     counted = stats.count(domains)
     verified = None

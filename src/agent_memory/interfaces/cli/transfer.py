@@ -14,7 +14,7 @@ from agent_memory.interfaces import archive as archive_format
 from agent_memory.interfaces import conversation_files, memory_files
 from agent_memory.interfaces.cli import archive, backfill, conversations, rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, name_agent
-from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
+from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains
 from agent_memory.interfaces.cli.commands import (
     FORMATS,
     Choice,
@@ -158,8 +158,7 @@ def import_memories(
     places = [f"record {number}" for number, it in enumerate(records, 1) if isinstance(it, Draft)]
     unread = [f"{it.place}: {it.reason}" for it in records if not isinstance(it, Draft)]
     locations = {
-        name: services.resolver.resolve(name, get_caller(run))
-        for name in _list_domains(drafts, domain)
+        name: services.resolver.resolve(name, run.caller) for name in _list_domains(drafts, domain)
     }
     if domain is None:
         here = locations[PROJECT].domain
@@ -380,7 +379,7 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
     The notes stay as they are. Afterwards, the word index is rebuilt.
     """
     services = run.services
-    location = services.resolver.resolve(domain, get_caller(run))
+    location = services.resolver.resolve(domain, run.caller)
     drafts = services.transfer.read_legacy(location)
     with (
         run.terminal.progress("Migrating", len(drafts)) as advance,

@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 
 import click
+import msgspec
 
 from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.operations import UndoAnswer
 from agent_memory.features.memories.services.undo import UndoPlan
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.capture import resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.wire.memories import undo_json
 
 SHOWN = 20
 
@@ -46,7 +47,7 @@ def undo(run: Invocation, dry_run: bool, yes: bool) -> None:
             return
     done = plan if dry_run else history.undo(plan.name, here)
     run.show(
-        undo_json(done, undone=not dry_run),
+        msgspec.to_builtins(UndoAnswer.from_plan(done, undone=not dry_run)),
         lambda: "\n".join((*(() if asks else _describe(done)), _conclude(done, dry_run))),
         essential="\n".join(memory.id for memory in (*done.restored, *done.archived)),
     )

@@ -8,7 +8,6 @@ import click
 from agent_memory.features.hooks.model.installations import Agent, InstallResult, Removal
 from agent_memory.interfaces.cli import completion_scripts, rendering, service_unit
 from agent_memory.interfaces.cli.agent_shells import check_person
-from agent_memory.interfaces.cli.capture import get_caller
 from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 from agent_memory.interfaces.cli.install import (
     AGENTS,
@@ -18,6 +17,7 @@ from agent_memory.interfaces.cli.install import (
     list_files,
     show_result,
 )
+from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import FeatureUnavailable
 
 DELETE = "delete"  # what a user types to confirm
@@ -88,13 +88,15 @@ def uninstall(
     service = run.installing
     if agent is not None:
         chosen = choose_scope(scope, user=user, project=project)
-        done = service.uninstall(Agent(agent), chosen, get_caller(run), dry_run=dry_run)
+        call = run.terminal.call  # `run.caller` has a zone, which needs valid settings
+        caller = Caller(folder=str(call.cwd), environ=call.environ)
+        done = service.uninstall(Agent(agent), chosen, caller, dry_run=dry_run)
         show_result(run, done, dry_run=dry_run, advice=_advise(done))
         return 0
     if purge:
         check_person(run, "remove everything")
     deletes = purge and not dry_run and _ask(run, yes=yes, delete_data=delete_data)
-    removal = service.uninstall_all(get_caller(run), dry_run=dry_run)
+    removal = service.uninstall_all(run.caller, dry_run=dry_run)
     rest = _purge(run, delete=deletes, dry_run=dry_run) if purge else {}
     run.show(
         {

@@ -15,13 +15,9 @@ from agent_memory.interfaces import catalog, permissions
 from agent_memory.interfaces.http import (
     administration,
     answers,
-    duplicates,
     health,
-    inbox,
-    memories,
     metrics,
     projects,
-    provenance,
     read_api,
     recording,
     status,
@@ -61,11 +57,7 @@ def build_app(
     _add_docs(api)
     for routes in (
         recording.build_router(dependencies),
-        provenance.build_router(dependencies),
         *read_api.build_routers(dependencies),
-        duplicates.build_router(dependencies),
-        memories.build_router(dependencies),
-        inbox.build_router(dependencies),
         *projects.build_routers(dependencies),
         health.build_router(dependencies, settings),
         status.build_router(dependencies.bridge, read_status),

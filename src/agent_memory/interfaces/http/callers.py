@@ -1,10 +1,9 @@
 """Who calls: a session of the page stands for the person who opened it, a key for a program."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Request, params
+from fastapi import Depends, HTTPException, Request
 
 from agent_memory.interfaces.http.page_sessions import PageSession
 from agent_memory.kernel.access import OWNER, Principal
@@ -13,10 +12,6 @@ from agent_memory.kernel.tracing import Interface
 
 ONLY_YOU = (
     "only you can {what}, and a key belongs to a program: use the page (`memory ui`) or `{command}`"
-)
-NO_TERMINAL = (
-    "only you can accept what was noted automatically, and this page was not opened from a"
-    " terminal: run `memory ui` or `memory review` in one"
 )
 
 
@@ -35,34 +30,16 @@ def read_principal(request: Request) -> Principal:
 CallingPrincipal = Annotated[Principal, Depends(read_principal)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallerRights:
-    """Whether a caller is a person, and may accept what awaits review."""
-
-    is_person: bool
-    may_accept: bool
-
-
-def read_rights(request: Request) -> CallerRights:
-    session = find_page_session(request)
-    return CallerRights(
-        is_person=session is not None, may_accept=session is not None and session.may_accept
-    )
-
-
 def build_caller(request: Request, environ: Mapping[str, str]) -> Caller:
     """Return who calls over HTTP: the page is a person's, everything else a program's."""
-    rights = read_rights(request)
+    session = find_page_session(request)
     return Caller(
         folder="",
         environ=environ,
         interface=Interface.HTTP,
-        is_person=rights.is_person,
-        may_accept=rights.may_accept,
+        is_person=session is not None,
+        may_accept=session is not None and session.may_accept,
     )
-
-
-Rights = Annotated[CallerRights, Depends(read_rights)]
 
 
 def check_person(request: Request, what: str, command: str) -> PageSession:
@@ -71,13 +48,3 @@ def check_person(request: Request, what: str, command: str) -> PageSession:
     if session is None:
         raise HTTPException(403, ONLY_YOU.format(what=what, command=command))
     return session
-
-
-def require_person(what: str, command: str) -> params.Depends:
-    """Return a dependency that refuses a request of a program."""
-
-    def check(request: Request) -> PageSession:
-        return check_person(request, what, command)
-
-    dependency: params.Depends = Depends(check)
-    return dependency

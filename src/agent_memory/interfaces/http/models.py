@@ -21,16 +21,9 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def show_example(example: dict[str, Any], *, omit_defaults: bool = False) -> ConfigDict:
-    """Show an example in the OpenAPI document. Omit the defaults of a change: a field that is left
-    out keeps its value."""
-
-    def edit_schema(schema: dict[str, Any]) -> None:
-        schema["examples"] = [example]
-        for field in schema["properties"].values() if omit_defaults else ():
-            field.pop("default", None)
-
-    return ConfigDict(json_schema_extra=edit_schema)
+def show_example(example: dict[str, Any]) -> ConfigDict:
+    """Show an example in the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [example]})
 
 
 class Problem(ResponseModel):

@@ -1,4 +1,4 @@
-"""Reading under `/api/v1/`: events, sessions, contents, grips, search, memories."""
+"""Reading under `/api/v1/`: search and memories."""
 
 from typing import Annotated, Any
 
@@ -7,21 +7,15 @@ from fastapi import APIRouter, Query, Response
 from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.memories.model.memories import MemoryStatus
-from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.interfaces.http import answers
-from agent_memory.interfaces.http.answers import MISSING, ThreadRunner
-from agent_memory.interfaces.http.callers import Rights
+from agent_memory.interfaces.http.answers import ThreadRunner
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.questions import SearchParameters
 from agent_memory.interfaces.search_request import SearchRequest
 from agent_memory.interfaces.services import Services
-from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.search import Detail, answer_json
-from agent_memory.kernel.ids import Domain
 
 Object = dict[str, Any]
-# An HTTP client has no current folder.
-NO_LOCATION = MemoryLocation(domain=Domain("user"), home=NOWHERE)
 Word = Annotated[str, Query(max_length=256)]
 Words = Annotated[list[str], Query(max_length=queries.MAX_TAGS)]
 
@@ -71,24 +65,4 @@ def _memories(services: Services, run: ThreadRunner) -> APIRouter:
         answer = await run(lambda: recall.search(query))
         return answers.render_json(answer_json(answer, detail))
 
-    @routes.get(
-        "/memories/{namespace}/{name}/",
-        summary="One memory",
-        tags=["memories"],
-        response_model=Object,
-        responses=MISSING,
-    )
-    async def memory(namespace: str, name: str, rights: Rights, domain: Word = "") -> Response:
-        """With a key, it counts as a use, which keeps a memory from fading. To look at it in the
-        page does not."""
-        found = format_memory_name(namespace, name, domain)
-        counted = not rights.is_person
-        details = await run(lambda: services.editor.show(found, NO_LOCATION, counted=counted))
-        return answers.render_json(memory_details_json(details))
-
     return routes
-
-
-def format_memory_name(namespace: str, name: str, domain: str) -> str:
-    """Return the name by which the editor finds the memory of a path."""
-    return f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"

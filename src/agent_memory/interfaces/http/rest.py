@@ -125,8 +125,7 @@ class RestRequest:
             responses[str(status)] = {"description": HTTPStatus(status).phrase}
             if operation.answer is not type(None):
                 responses[str(status)]["content"] = _as_json(answer)
-        names = self.in_path or any(self._fields[each].required for each in self.in_query)
-        problems = answers.PROBLEMS | (answers.MISSING if names else {})
+        problems = answers.PROBLEMS | answers.MISSING
         described["responses"] = responses | {
             str(status): {
                 "description": problem["description"],

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Header, HTTPException, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
+from agent_memory.features.memories.operations import ConsolidationAnswer
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.streaming.services.change_feed import EventFilter, FeedItem, Follower
 from agent_memory.interfaces import feed_follower
@@ -16,7 +18,7 @@ from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.questions import RecallRequest
 from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.interfaces.wire.errors import error_json
-from agent_memory.interfaces.wire.memories import plan_json, sync_outcomes_json
+from agent_memory.interfaces.wire.memories import sync_outcomes_json
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
@@ -91,7 +93,9 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
                 "summary": f"Compared {format_count(plan.considered, 'memory', 'memories')}:"
                 f" {format_count(len(plan.merges), 'group')} {verb}"
                 + "".join(f"; skipped {reason}" for reason in plan.skipped[:5]),
-                "result": plan_json(plan, applied=outcome.applied),
+                "result": msgspec.to_builtins(
+                    ConsolidationAnswer.from_plan(plan, applied=outcome.applied)
+                ),
             }
 
         events = streams.run("consolidate", request.model_dump(), work)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import msgspec
 from mcp_types import Annotations, Resource, ResourceTemplate
 
 from agent_memory.features.index.model import documents
@@ -15,12 +16,12 @@ from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query
 from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME, MemoryStatus
+from agent_memory.features.memories.operations import MemoryDetailsAnswer
 from agent_memory.features.recall.model.contexts import NOTICE
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.tools import render_hit, render_node
-from agent_memory.interfaces.wire.memories import memory_details_json
 from agent_memory.interfaces.wire.opened import render_opened
 from agent_memory.interfaces.wire.search import format_document_id, format_summary
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
@@ -161,7 +162,8 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
     shown = request.services.editor.show(urn, request.services.resolver.find_here(request.caller))
-    return {**memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
+    answer = msgspec.to_builtins(MemoryDetailsAnswer.from_details(shown))
+    return {**answer, "uri": uris.from_urn(shown.memory.urn)}
 
 
 def _domain(request: RequestContext, domain: Domain) -> dict[str, Any]:

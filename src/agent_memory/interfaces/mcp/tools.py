@@ -5,14 +5,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
+from agent_memory.features.forgetting.operations import hide_places
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.log.model.tokens import format_offset, parse_offset
-from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft
+from agent_memory.features.memories.operations import ConsolidationAnswer
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE, build_notice
+from agent_memory.features.recall.operations import MemoryCreate, capture_memory
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp import schemas, settings, tool_inputs, uris
@@ -32,10 +34,7 @@ from agent_memory.interfaces.mcp.tool_inputs import (
 from agent_memory.interfaces.search_request import SearchRequest
 from agent_memory.interfaces.wire.events import event_json
 from agent_memory.interfaces.wire.memories import (
-    capture_json,
     counts_json,
-    hide_places,
-    plan_json,
     sync_outcomes_json,
 )
 from agent_memory.interfaces.wire.search import hit_json
@@ -44,7 +43,6 @@ from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
 from agent_memory.kernel.ids import ALL
 from agent_memory.kernel.progress import OnProgress
-from agent_memory.kernel.tracing import Interface
 
 PREFIX, DOTTED = "memory_", "memory."
 Answer = dict[str, Any]
@@ -101,25 +99,21 @@ def normalize_name(name: str) -> str:
 
 
 def capture(request: RequestContext, tool_input: CaptureInput) -> Answer:
-    draft = Draft(
-        namespace=tool_input.namespace,
-        summary=tool_input.summary,
-        content=tool_input.content,
-        spec=tool_input.spec,
-        tags=frozenset(tool_input.tags),
-        relates_to=tuple(dict.fromkeys(map(uris.to_plain, tool_input.relates_to))),
-        agent=memories.to_origin_name(request.caller.agent),
-        interface=Interface.MCP.value,
+    captured = request.ask(
+        capture_memory,
+        MemoryCreate(
+            namespace=tool_input.namespace,
+            summary=tool_input.summary,
+            domain=uris.to_plain(tool_input.domain),
+            content=tool_input.content,
+            spec=tool_input.spec,
+            tags=tuple(tool_input.tags),
+            relates_to=tuple(map(uris.to_plain, tool_input.relates_to)),
+        ),
     )
-    location = request.services.resolver.resolve(uris.to_plain(tool_input.domain), request.caller)
-    captured = request.services.capture.capture(draft, location, by_user=False)
-    memory = captured.memory
-    return {
-        **capture_json(captured, indexed=request.services.indexes.is_current()),
-        "uri": uris.from_urn(memory.urn),
-        "namespace": memory.namespace,
-        "domain": memory.domain,
-    }
+    answer = msgspec.to_builtins(captured)
+    del answer["change"]  # what agents change is not for undo
+    return {**answer, "uri": uris.from_urn(captured.uri)}
 
 
 def recall(request: RequestContext, tool_input: RecallInput) -> Answer:
@@ -210,7 +204,8 @@ def consolidate(request: RequestContext, tool_input: ConsolidateInput) -> Answer
         confirm=lambda _plan: not tool_input.dry_run,
         on_progress=request.on_progress,
     )
-    answer = {"notice": NOTICE, **plan_json(outcome.plan, applied=outcome.applied)}
+    plan = ConsolidationAnswer.from_plan(outcome.plan, applied=outcome.applied)
+    answer = {"notice": NOTICE, **msgspec.to_builtins(plan)}
     for name in ("merges", "moves"):
         rows = answer[name]
         answer[name] = agent_answers.take_fitting(

@@ -88,15 +88,13 @@ class BulkEditor:
         here: MemoryLocation,
         *,
         by_user: bool,
-        action: ChangeAction | None = None,
     ) -> BulkOutcome:
-        """Change each memory. The history names the change by `action`, or else by what it is."""
+        """Change each memory. The history names the change by what it is."""
         if change == BulkChange():
             raise InvalidInput("nothing to change: give a status, or tags")
         changed: list[Memory] = []
         refused: list[BulkRefusal] = []
-        name = action or change.name_action(found)
-        with self.history.recording(name, by_user=by_user) as changing:
+        with self.history.recording(change.name_action(found), by_user=by_user) as changing:
             for memory in found:
                 try:
                     changed.append(_apply(changing.editor, memory, change, here))
