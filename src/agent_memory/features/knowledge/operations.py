@@ -12,7 +12,7 @@ from agent_memory.features.knowledge.model.facts import Claim, Fact, Former
 from agent_memory.features.knowledge.model.procedures import TOOL_CHAIN, Procedure
 from agent_memory.features.knowledge.model.sessions import CHAT
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.knowledge.services.facts import Correction, Facts
+from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge
 from agent_memory.kernel import limits
 from agent_memory.kernel.access import Role
@@ -180,8 +180,8 @@ def read_fact(facts: Facts, request: RecordName) -> FactAnswer:
 )
 def correct_fact(facts: Facts, request: FactChange) -> FactAnswer:
     """Correct a fact."""
-    correction = Correction(**list_changes(request, but="name"))
-    return FactAnswer.from_fact(facts.correct(request.name, correction))
+    changes = list_changes(request, but="name")
+    return FactAnswer.from_fact(facts.correct(request.name, **changes))
 
 
 @operation(
@@ -430,17 +430,18 @@ def delete_procedures(knowledge: Knowledge, request: Ids) -> None:
     knowledge.procedures.remove(request.ids)
 
 
-class UserCreate(Struct, frozen=True, kw_only=True):
+class UserFields(Struct, frozen=True, kw_only=True):
+    display_name: OptionalName | UnsetType = UNSET
+    telegram_id: OptionalName | UnsetType = UNSET
+    email: OptionalName | UnsetType = UNSET
+
+
+class UserCreate(UserFields, frozen=True, kw_only=True):
     canonical_id: Name
-    display_name: OptionalName | UnsetType = UNSET
-    telegram_id: OptionalName | UnsetType = UNSET
-    email: OptionalName | UnsetType = UNSET
 
 
-class UserChange(RecordName, frozen=True, kw_only=True):
-    display_name: OptionalName | UnsetType = UNSET
-    telegram_id: OptionalName | UnsetType = UNSET
-    email: OptionalName | UnsetType = UNSET
+class UserChange(UserFields, frozen=True, kw_only=True):
+    name: str
 
 
 class UserAnswer(Struct, frozen=True, kw_only=True):

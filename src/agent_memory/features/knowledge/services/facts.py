@@ -24,15 +24,6 @@ _WHERE = "fact"
 S = TypeVar("S", Claim, Fact)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
-    """The fields to change; None leaves a field alone."""
-
-    value: str | None = None
-    fact_type: str | None = None
-    confidence: float | None = None
-
-
 @dataclass(slots=True)
 class _Reads:
     """Reads of facts that are not yet written to the store."""
@@ -66,28 +57,27 @@ class Facts:
                 return fact
         raise Overloaded(f"the fact {claim.key!r} is being changed by others: try again")
 
-    def correct(self, name: str, correction: Correction) -> Fact:
+    def correct(
+        self,
+        name: str,
+        *,
+        value: str | None = None,
+        fact_type: str | None = None,
+        confidence: float | None = None,
+    ) -> Fact:
+        """Change these fields; None leaves a field alone."""
         for _ in range(TRIES):
             known = self._get_fact(name)
             now = self.clock.now()
-            fact_type = self.secrets.clean(correction.fact_type or known.fact_type, where=_WHERE)
+            kind = self.secrets.clean(fact_type or known.fact_type, where=_WHERE)
+            clean = known.value if value is None else clean_value(known.key, value, self.secrets)
             former: Former | None = None
-            value = correction.value
-            if value is not None:
-                value = clean_value(known.key, value, self.secrets)
-            if value is not None and value != known.value:
+            if clean != known.value:
                 later = facts.find_later(known, now)
-                fact, former = facts.replace_value(
-                    known, value, later, fact_type, correction.confidence
-                )
+                fact, former = facts.replace_value(known, clean, later, kind, confidence)
             else:
-                sure = correction.confidence
-                fact = replace(
-                    known,
-                    fact_type=fact_type,
-                    confidence=known.confidence if sure is None else sure,
-                    updated_ms=now,
-                )
+                sure = known.confidence if confidence is None else confidence
+                fact = replace(known, fact_type=kind, confidence=sure, updated_ms=now)
             if self._try_write(known, fact, former):
                 return fact
         raise Overloaded(f"the fact {name} is being changed by others: try again")
