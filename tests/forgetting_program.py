@@ -22,7 +22,7 @@ def open_forgetting(environ: Mapping[str, str]) -> Iterator[Forgetting]:
     folders, settings = config.folders(environ), config.load(environ).settings
     app = root.build(build_core(settings, folders.data / "db", folders.data, folders.config))
     try:
-        yield app.services.forgetting
+        yield app.services[Forgetting]
     finally:
         app.close()
 

@@ -16,6 +16,7 @@ from mcp_types import CallToolResult, ServerNotification, TextContent, TextResou
 from agent_memory import config
 from agent_memory.bootstrap import root
 from agent_memory.bootstrap.core import build_core
+from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.log.model.events import Event
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.errors import ERROR_KEY
@@ -62,7 +63,7 @@ class McpHarness:
         self.run(end())
 
     def ingest(self, *events: Event) -> None:
-        ingest = self.app.services.backfill.ingest
+        ingest = self.app.services[Backfill].ingest
         ingest.submit([ingest.clean(event) for event in events]).result(SECONDS)
 
     def run_client(

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
 from agent_memory import __version__
 from agent_memory.config import HttpSettings, Settings
@@ -40,7 +39,6 @@ from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
-from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.operations import OperationCalls
@@ -49,22 +47,9 @@ from agent_memory.platform.base import Platform
 from agent_memory.platform.environment import NON_INTERACTIVE
 
 
-def build_services(context: Composition) -> Services:
-    """Build the services that commands, HTTP and MCP share."""
-    hints = get_type_hints(Services)
-    del hints["by_type"]
-    found: dict[str, Any] = {name: context.find(_get_kind(kind)) for name, kind in hints.items()}
-    return Services(by_type=context, **found)
-
-
-def _get_kind(hint: Any) -> Any:
-    """Return the type of a service that may be missing."""
-    return next((each for each in get_args(hint) if each is not type(None)), hint)
-
-
 def build_http_dependencies(
     settings: Settings,
-    services: Services,
+    services: Composition,
     calls: OperationCalls,
     bridge: Bridge,
     observer: Observer,
@@ -96,7 +81,7 @@ def _describe_login(settings: Settings) -> dict[str, str]:
 
 def build_mcp_dependencies(
     settings: Settings,
-    services: Services,
+    services: Composition,
     calls: OperationCalls,
     bridge: Bridge,
     observer: Observer,

@@ -17,7 +17,6 @@ from agent_memory.bootstrap.build_interfaces import (
     build_http_dependencies,
     build_mcp_dependencies,
     build_mcp_server,
-    build_services,
 )
 from agent_memory.bootstrap.build_store import offline_admin
 from agent_memory.bootstrap.core import Core, build_core
@@ -42,7 +41,6 @@ from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
-from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.interfaces.wire.memories import record_text
 from agent_memory.kernel.callers import Caller
@@ -73,7 +71,7 @@ class App:
 
     core: Core
     scheduler: CronScheduler
-    services: Services
+    services: Composition
     calls: OperationCalls
     http: HttpInterface
     grpc: GrpcInterface
@@ -116,7 +114,7 @@ class App:
         status: Callable[[], DaemonStatus],
     ) -> Gate:
         """Build what answers over HTTP. `load` reads the settings again."""
-        self.services.access.list()  # read the keys here, where waiting for the store is harmless
+        self.services[Access].list()  # read the keys here, where waiting for the store is harmless
         settings = loaded.settings
         clean = build_strict_cleaner(settings.security)
         reader = SettingsReader(running=loaded, load=load, clean=clean)
@@ -176,21 +174,21 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
         lambda health: context.signals.send(DaemonSignal.STORE_MENDED) if health.writable else None
     )
 
-    services, calls = build_services(context), OperationCalls(context)
+    calls = OperationCalls(context)
     audit = context.find(AuditLog)
     auditor = None if audit is None else Auditor(audit, reads=settings.team.audit_reads)
     mcp_dependencies = build_mcp_dependencies(
-        settings, services, calls, core.bridge, core.observer, auditor
+        settings, context, calls, core.bridge, core.observer, auditor
     )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
     http_dependencies = build_http_dependencies(
-        settings, services, calls, core.bridge, core.observer
+        settings, context, calls, core.bridge, core.observer
     )
     bearer = build_guard(context[Access], settings.team)
     return App(
         core=core,
         scheduler=scheduler,
-        services=services,
+        services=context,
         calls=calls,
         http=HttpInterface(
             platform,

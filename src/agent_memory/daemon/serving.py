@@ -21,7 +21,16 @@ from agent_memory.bootstrap import root
 from agent_memory.bootstrap.core import Core
 from agent_memory.config import SettingsSource
 from agent_memory.daemon import logs, runtime_files
+from agent_memory.features.access.services.access import Access
+from agent_memory.features.backups.services.backups import Backups
+from agent_memory.features.forgetting.services.review import ReviewInbox
+from agent_memory.features.maintenance.services.admin import Admin
+from agent_memory.features.monitoring.services.failures import RecentFailures
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.memory_stats import MemoryStatistics
+from agent_memory.features.runs.services.runs import Runs
 from agent_memory.features.toc.feature import describe_summarizer
+from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli.backend import PageLink, ServeOptions
 from agent_memory.interfaces.command_socket.server import CommandServer
@@ -89,7 +98,7 @@ class Serving:
         )
         self._loop = asyncio.get_running_loop()
         self._app = root.build(core, source)
-        logs.watch_failures(self._app.services.failures.add)
+        logs.watch_failures(self._app.services[RecentFailures].add)
         self._http = self._build_http_server()
         self._grpc = self._app.grpc.build(DaemonControl(get_status=self._get_status, stop=stop))
         self._extra_listeners = ExtraListeners(
@@ -117,7 +126,7 @@ class Serving:
         await self._grpc.start()
         commands.open(
             app.build_runner(self._get_status, self._serve_extra, self._open_page).run,
-            busy=lambda: app.mcp.is_busy() or bool(app.services.runs.list_active()),
+            busy=lambda: app.mcp.is_busy() or bool(app.services[Runs].list_active()),
             pipe=app.serve_pipe,
         )
         app.scheduler.start()
@@ -167,7 +176,7 @@ class Serving:
 
     def _open_page(self, may_accept: bool) -> PageLink:
         """Return a link that opens the page once. Raises FeatureUnavailable."""
-        if self._app.services.access.team:
+        if self._app.services[Access].team:
             raise FeatureUnavailable(
                 "a team server has no page, which shows everything to one person: use the CLI on"
                 " the server, or REST with a key"
@@ -282,7 +291,7 @@ class Serving:
 
     def _create_first_key(self) -> None:
         """Create the first key for programs, in a file that only its owner can read."""
-        path, access = self._folders.data / "key", self._app.services.access
+        path, access = self._folders.data / "key", self._app.services[Access]
         if access.team:  # keys belong to people there
             return
         sharing = self._app.platform.sharing
@@ -332,10 +341,10 @@ class Serving:
         contents: ContentsStatus | None = None
         to_review = 0
         with contextlib.suppress(StorageFailed):  # `status` also reports an unreadable store
-            stats = services.admin.stats()
-            indexes = services.indexes.status()
-            contents = services.background_rebuild.status()
-            to_review = services.review.count()
+            stats = services[Admin].stats()
+            indexes = services[Indexes].status()
+            contents = services[BackgroundRebuild].status()
+            to_review = services[ReviewInbox].count()
         uptime = self._get_uptime()
         summarizer, *missing = self._describe_summarizer()
         return DaemonStatus(
@@ -358,9 +367,9 @@ class Serving:
             warnings=(
                 *self._warnings,
                 *missing,
-                *services.backups.warnings(),
-                *services.memory_stats.notes.warnings(),
+                *services[Backups].warnings(),
+                *services[MemoryStatistics].notes.warnings(),
             ),
-            backup=services.backups.status(),
+            backup=services[Backups].status(),
             sources=self._loaded.sources,
         )

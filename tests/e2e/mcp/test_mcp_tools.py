@@ -26,9 +26,15 @@ from pydantic import AnyUrl
 
 from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.knowledge.model.facts import Claim
+from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.memories.model.memories import NAMESPACES, Draft, MemoryStatus
 from agent_memory.features.memories.ports import MemoryChange
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.memories.services.consolidation import Consolidation
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.streaming.services import change_feed
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp.tools import TOOLS
 from agent_memory.kernel.callers import Caller
@@ -335,8 +341,8 @@ class TestTools:
         draft = Draft(
             namespace="decisions", summary="Bake at 230 degrees", status=MemoryStatus.PENDING
         )
-        place = services.resolver.resolve(USER, Caller(folder="", environ={}))
-        noted = services.capture.capture(draft, place).memory
+        place = services[ProjectResolver].resolve(USER, Caller(folder="", environ={}))
+        noted = services[Capture].capture(draft, place).memory
         found = harness.call("memory_recall", query="bake degrees", statuses=["pending"])
         assert [(each["id"], each["status"]) for each in found["results"]] == [
             (noted.id, "pending")
@@ -346,7 +352,7 @@ class TestTools:
         assert (code, "only the user" in message) == (-32002, True)
         harness.call("memory_sync", domain="user")
         harness.call("memory_consolidate", domain="user", dry_run=False)
-        assert services.editor.memories.get(noted.key) == noted
+        assert services[MemoryEditor].memories.get(noted.key) == noted
         assert not [name for name in TOOLS if "review" in name or "accept" in name]
 
     def test_an_unknown_setting_names_the_nearest(self, harness: McpHarness) -> None:
@@ -420,7 +426,7 @@ class TestTools:
         session = "pâtisserie/helper 100%"
         talk = make_dialogue("Is the quince ripe?", "It is.", "Pick it.", session=session)
         harness.ingest(*talk)
-        facts = harness.app.services.facts
+        facts = harness.app.services[Facts]
         for value in ("pear", "quince"):
             fact = facts.claim(Claim(key="favourite fruit", value=value))
         found = harness.call("memory_recall", query="quince ripe", kinds=["events"])
@@ -946,12 +952,12 @@ class TestSubscriptions:
         async def leaving(guest: HarnessClient) -> None:
             if era == MODERN:
                 async with guest.client.listen(resources_list_changed=True):
-                    assert harness.app.services.changes.needed is not None
+                    assert harness.app.services[ChangeFeed].needed is not None
             else:
-                assert harness.app.services.changes.needed is not None
+                assert harness.app.services[ChangeFeed].needed is not None
 
         harness.run_client(leaving, era)
-        wait_until(lambda: harness.app.services.changes.needed is None, "nobody")
+        wait_until(lambda: harness.app.services[ChangeFeed].needed is None, "nobody")
 
     def test_streams_end_when_the_desk_closes(self, harness: McpHarness) -> None:
         factory = harness.build_factory(harness.dependencies)
@@ -978,10 +984,10 @@ class TestSubscriptions:
             many = [
                 memory(f"{era} {n}", namespace="inception") for n in range(change_feed.ROOM + 64)
             ]
-            stored = harness.app.services.editor.memories
+            stored = harness.app.services[MemoryEditor].memories
             assert all(stored.write([MemoryChange(None, each, None) for each in many]))
-            harness.app.services.changes.wake()
-            wait_until(lambda: harness.app.services.changes.needed is None, "too much waits")
+            harness.app.services[ChangeFeed].wake()
+            wait_until(lambda: harness.app.services[ChangeFeed].needed is None, "too much waits")
 
         async def older(guest: HarnessClient) -> None:
             await guest.client.session.subscribe_resource(uri)
@@ -998,7 +1004,7 @@ class TestSubscriptions:
                     assert [event async for event in stream] == []  # it ends: listen again
 
         harness.run_client(older if era == OLDER else modern, era)
-        wait_until(lambda: harness.app.services.changes.needed is None, "nobody")
+        wait_until(lambda: harness.app.services[ChangeFeed].needed is None, "nobody")
 
 
 class Patient(InlineWorker):
@@ -1019,9 +1025,10 @@ def test_a_cancelled_call_stops_its_work(harness: McpHarness, tmp_path: Path, er
     for words in ("The brewery rests on Mondays", "The brewery rests on Mondays."):
         capture(harness, words, content="Nobody brews then.", domain="project", origin=origin)
     before, worker = task_threads(), Patient()
-    consolidation = replace(harness.app.services.consolidation, worker=worker)
-    services = replace(harness.app.services, consolidation=consolidation)
-    factory = harness.build_factory(replace(harness.dependencies, services=services))
+    services = harness.app.services
+    before_all = services[Consolidation]
+    services.add(replace(before_all, worker=worker))
+    factory = harness.build_factory(harness.dependencies)
 
     async def giving_up(guest: HarnessClient) -> None:
         given = {"domain": "project", "full": True, "dry_run": False}
@@ -1037,7 +1044,10 @@ def test_a_cancelled_call_stops_its_work(harness: McpHarness, tmp_path: Path, er
             wait_until, lambda: not task_threads() - before, "the call has ended"
         )
 
-    harness.run_client(giving_up, era, origin, factory)
+    try:
+        harness.run_client(giving_up, era, origin, factory)
+    finally:
+        services.add(before_all)
     status = harness.call("memory_status", domain="project", origin=origin)
     assert status["by_status"] == {"active": 2}
     harness.close_factory(factory)

@@ -21,8 +21,8 @@ from agent_memory.interfaces.http import sse, streams
 from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.task_stream import TaskStreams
-from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.memories import record_text
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.progress import OnProgress
@@ -179,9 +179,14 @@ async def _gone() -> None:
     outbox.trim(3)
     bridge = Bridge()
     # The routes under test use none of the other services and dependencies.
-    services: dict[str, Any] = {**dict.fromkeys(Services.__slots__), "changes": changes}
+    services = Composition()
+    services.add(changes)
     parts: dict[str, Any] = dict.fromkeys(HttpDependencies.__slots__)
-    parts |= {"services": Services(**services), "bridge": bridge, "streaming": StreamingSettings()}
+    parts |= {
+        "services": services,
+        "bridge": bridge,
+        "streaming": StreamingSettings(),
+    }
     parts |= {"sse_limit": ConnectionLimit("SSE", 5), "environ": {}}
     api = FastAPI()
     api.include_router(streams.build_router(HttpDependencies(**parts)))

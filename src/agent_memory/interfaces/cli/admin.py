@@ -6,7 +6,10 @@ from dataclasses import asdict
 
 import click
 
+from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.maintenance.services.admin import Admin
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.interfaces.cli import query_toc, rendering
 from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
 from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation, remember
@@ -83,7 +86,7 @@ def rebuild_toc(run: Invocation, since: str | None, dry_run: bool) -> None:
 
     Segments whose content does not change stay as they are.
     """
-    rebuild = run.services.rebuild
+    rebuild = run.services[Rebuild]
     first = query_toc.find_day(run, resolve_range(run, since, None)[0]) if since else None
     sessions = rebuild.sessions(first)
     with run.terminal.progress("Rebuilding", len(sessions)) as advance:
@@ -105,7 +108,7 @@ def rebuild_toc(run: Invocation, since: str | None, dry_run: bool) -> None:
 def index_stats(run: Invocation) -> None:
     """Show the search indexes: documents, waiting changes and size."""
     reject_other_db(run)
-    indexes = run.services.indexes.status()
+    indexes = run.services[Indexes].status()
     run.show(asdict(indexes), lambda: _index_text(indexes))
 
 
@@ -140,9 +143,9 @@ def rebuild_index(run: Invocation, words: bool, vectors: bool, wait: bool) -> No
     """
     reject_other_db(run)
     services = run.services
-    indexes = services.indexes
+    indexes = services[Indexes]
     both = words == vectors
-    store = services.admin.stats()
+    store = services[Admin].stats()
     total = store.entries("events") + store.entries("segments")
     done: dict[str, int] = {}
     if both or words:
@@ -155,7 +158,7 @@ def rebuild_index(run: Invocation, words: bool, vectors: bool, wait: bool) -> No
             queued = indexes.status().vectors_waiting
             with run.terminal.progress("Embedding", queued) as advance:
                 indexes.embed(lambda left: advance(queued - left))
-    services.jobs.wake_indexes()
+    services[Jobs].wake_indexes()
     later = "" if wait or "vectors" not in done else "; embedding continues in the background"
     run.show(
         done,
@@ -171,7 +174,7 @@ def rebuild_index(run: Invocation, words: bool, vectors: bool, wait: bool) -> No
 def _open_admin(run: Invocation) -> Iterator[Admin]:
     path = None if run.db_path is None else run.db_path.resolve()
     if path is None or path == run.backend.own_db:
-        yield run.services.admin
+        yield run.services[Admin]
     else:
         with run.backend.open_offline(path) as opened:
             yield opened

@@ -7,12 +7,14 @@ from typing import Any
 import click
 
 from agent_memory.features.knowledge.model.run_sessions import RunSession
-from agent_memory.features.runs.services.agent_catalog import CatalogEntry
-from agent_memory.features.runs.services.runs import RunStatus
+from agent_memory.features.runs.services.agent_catalog import AgentCatalog, CatalogEntry
+from agent_memory.features.runs.services.recorder import RunMemory
+from agent_memory.features.runs.services.runs import Runs, RunStatus
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.filters import limit_option
 from agent_memory.kernel.status import ModelStatus
+from agent_memory.platform.ports import Clock, ModelServer
 
 _PROMPT_CHARS = 60
 
@@ -22,8 +24,8 @@ _PROMPT_CHARS = 60
 def ps(run: Invocation) -> None:
     """Show the active runs and the model server."""
     services = run.services
-    runs, model = services.runs.list_active(), services.model.status()
-    now = services.clock.now()
+    runs, model = services[Runs].list_active(), services[ModelServer].status()
+    now = services[Clock].now()
     run.show(
         {
             "runs": [_run_json(active) for active in runs],
@@ -39,7 +41,7 @@ def ps(run: Invocation) -> None:
 @invocation
 def sessions(run: Invocation, limit: int) -> None:
     """List the sessions of agents, latest first."""
-    listed = run.services.run_memory.sessions(limit)
+    listed = run.services[RunMemory].sessions(limit)
     run.show(
         [_session_json(session) for session in listed],
         lambda: _sessions_text(listed),
@@ -52,14 +54,14 @@ def sessions(run: Invocation, limit: int) -> None:
 @invocation
 def agents(run: Invocation) -> None:
     """List the agents, and any errors in their files."""
-    _show_entries(run, run.services.agent_catalog.list_agents(), "agents")
+    _show_entries(run, run.services[AgentCatalog].list_agents(), "agents")
 
 
 @click.command(cls=Command, examples=("kontekst skills",))
 @invocation
 def skills(run: Invocation) -> None:
     """List the skills, and any errors in their files."""
-    _show_entries(run, run.services.agent_catalog.list_skills(), "skills")
+    _show_entries(run, run.services[AgentCatalog].list_skills(), "skills")
 
 
 def _run_json(run: RunStatus) -> dict[str, Any]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # loading the services takes longer than a command without a 
     from agent_memory.features.runs.model.machine import Command
     from agent_memory.features.runs.services.runs import Listener
     from agent_memory.interfaces.cli.remote import RemoteDaemon
-    from agent_memory.interfaces.services import Services
     from agent_memory.kernel.cancellation import CancelToken
+    from agent_memory.kernel.composition import Composition
     from agent_memory.kernel.progress import OnProgress
     from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
 
@@ -203,7 +203,7 @@ class PageLink:
 class Backend:
     """`services` is None in a process without a daemon; `control` is None inside one."""
 
-    services: Services | None
+    services: Composition | None
     control: Control | None
     calls: OperationCalls | None = None  # None where `services` is
     open_offline: Callable[[Path], AbstractContextManager[Admin]]
@@ -219,7 +219,7 @@ class Backend:
     # The session may accept what awaits review, or not.
     open_page: Callable[[bool], PageLink] | None = None
 
-    def require_services(self) -> Services:
+    def require_services(self) -> Composition:
         if self.services is None:
             raise FeatureUnavailable("this command needs a running daemon: `memory-daemon start`")
         return self.services

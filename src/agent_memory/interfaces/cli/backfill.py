@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from agent_memory.features.hooks.model.import_sources import ImportSource, list_default_paths
-from agent_memory.features.hooks.services.backfill import BackfillResult
+from agent_memory.features.hooks.services.backfill import Backfill, BackfillResult
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.kernel.errors import InvalidInput
@@ -31,7 +31,7 @@ def import_transcripts(
 def record_files(
     run: Invocation, name: str, paths: Sequence[Path], *, dry_run: bool, include_excluded: bool
 ) -> None:
-    service = run.services.backfill
+    service = run.services[Backfill]
     sources = service.list_sources(name, *map(str, paths))
     size = sum(source.size for source in sources)
     with run.terminal.progress("Importing (KiB)", -(-size // _KIB)) as advance:

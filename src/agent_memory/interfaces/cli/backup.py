@@ -7,7 +7,7 @@ import click
 
 from agent_memory import config
 from agent_memory.features.backups.model.backups import BackupResult, RestoreResult, Retention
-from agent_memory.features.backups.services.backups import BackupPlan
+from agent_memory.features.backups.services.backups import BackupPlan, Backups
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import RestoreOptions
 from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, invocation
@@ -65,7 +65,7 @@ def backup(
     whose name ends in .tar, .tar.gz or .tgz is one archive. Without either, DIR is backup.path.
     """
     reject_other_db(run)
-    backups = run.services.backups
+    backups = run.services[Backups]
     if unschedule:
         if target is not None or schedule is not None:
             raise click.UsageError("--unschedule takes no DIR, FILE or --schedule")

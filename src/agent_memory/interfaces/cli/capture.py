@@ -27,7 +27,9 @@ from agent_memory.features.memories.operations import (
     change_memories,
     change_memory,
 )
-from agent_memory.features.memories.services.editing import MemoryDetails
+from agent_memory.features.memories.services.bulk_editing import BulkEditor
+from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.recall.operations import CaptureAnswer, MemoryCreate, capture_memory
 from agent_memory.interfaces.cli import editing, filters, listing, rendering
 from agent_memory.interfaces.cli.commands import Choice, CommaList, Command, Invocation, invocation
@@ -62,14 +64,14 @@ _STATUSES = {
 
 
 def resolve_location(run: Invocation) -> MemoryLocation:
-    return run.services.resolver.resolve_folder(run.caller)
+    return run.services[ProjectResolver].resolve_folder(run.caller)
 
 
 def resolve_domains(run: Invocation, name: str) -> list[Domain] | None:
     """Return the domains of a `--domain` filter, or None for all."""
     if name == "all":
         return None
-    return [run.services.resolver.resolve_domain(name, run.caller)]
+    return [run.services[ProjectResolver].resolve_domain(name, run.caller)]
 
 
 def join_lists(lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -130,7 +132,7 @@ def capture(
     if summary is None:
         example = f'memory capture {namespace} "One line to remember"'
         editing.require_editor(run, f"give a SUMMARY, as in `{example}`")
-    location = run.services.resolver.resolve(domain, run.caller)
+    location = run.services[ProjectResolver].resolve(domain, run.caller)
     document = EditorDocument(
         summary=(summary or "").strip(),
         content=read_content(run, content, from_stdin) or "",
@@ -285,7 +287,7 @@ def list_memories(
 
     --project NAME is short for --domain project:NAME. A time is that of the capture.
     """
-    editor, location = run.services.editor, resolve_location(run)
+    editor, location = run.services[MemoryEditor], resolve_location(run)
     project = filters.resolve_project(run, project)
     if project and domain != "all":
         raise click.UsageError("--project and --domain cannot be combined")
@@ -351,7 +353,7 @@ def format_memories(
             f"{memory.id:<30} {rendering.format_day(memory.created_ms)}  {describe(memory)}"
             for memory in shown
         )
-    names = run.services.editor.abbreviate(shown, resolve_location(run))
+    names = run.services[MemoryEditor].abbreviate(shown, resolve_location(run))
     return listing.render_rows(
         [
             listing.ListRow(name, rendering.format_day(memory.created_ms), describe(memory))
@@ -414,7 +416,7 @@ def edit(
     summary or new details make a new memory, which supersedes the old one. Removed tags and
     relations stay removed when you sync with other clones.
     """
-    memory = run.services.editor.find(memory_id, resolve_location(run))
+    memory = run.services[MemoryEditor].find(memory_id, resolve_location(run))
     asked = MemoryPatch.of(
         memory,
         summary=None if summary is None else summary.strip(),
@@ -479,7 +481,7 @@ def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None
 
 
 def _set_status(run: Invocation, names: tuple[str, ...], status: StatusName, verb: str) -> None:
-    found, unknown = run.services.bulk_editor.find(names, resolve_location(run))
+    found, unknown = run.services[BulkEditor].find(names, resolve_location(run))
     if unknown:  # before any change
         raise unknown[0].error
     request = BatchChange(ids=[memory.urn for memory in found], status=status)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # loading the services takes longer than a command without a 
     from agent_memory.features.hooks.services.installing import Installing
     from agent_memory.interfaces.agent_answers import AgentReader
     from agent_memory.interfaces.cli.remote import RemoteDaemon
-    from agent_memory.interfaces.services import Services
+    from agent_memory.kernel.composition import Composition
 
 QUIET_PROMPT = "Print only the complete answer."  # of `kontekst`, and of its prompts
 FORMATS = ("text", "json", "yaml", "markdown", "quiet")
@@ -67,7 +67,7 @@ class Invocation:
     command: str = ""  # such as `memory recall`
 
     @property
-    def services(self) -> "Services":
+    def services(self) -> "Composition":
         """The services of this daemon. Raises FeatureUnavailable in a process without one."""
         return self.backend.require_services()
 
@@ -75,7 +75,12 @@ class Invocation:
     def installing(self) -> "Installing":
         """The service that edits the configuration of agents, with or without a daemon."""
         if self.backend.services is not None:
-            return self.backend.services.installing
+            # Late: it loads services, which takes longer than a command without a daemon runs.
+            from agent_memory.features.hooks.services.installing import (  # noqa: PLC0415
+                Installing,
+            )
+
+            return self.backend.services[Installing]
         return self.backend.require_control().build_installing()
 
     @property
@@ -228,7 +233,7 @@ class Invocation:
 
     @contextmanager
     def open_service(
-        self, local: "Callable[[Services], Service]"
+        self, local: "Callable[[Composition], Service]"
     ) -> "Iterator[Service | RemoteDaemon]":
         """Open a service of this daemon, or of the daemon at `--endpoint`."""
         if self.endpoint is None:

@@ -13,15 +13,21 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_memory import config
+from agent_memory.features.access.services.access import Access
 from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
-from agent_memory.features.toc.services.journal import JournalScope
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.runs.services.agent_catalog import AgentCatalog
+from agent_memory.features.runs.services.recorder import RunMemory
+from agent_memory.features.toc.services.journal import JournalScope, WorkJournal
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import CommaList, Invocation
 from agent_memory.kernel.errors import AgentMemoryError
 
 if TYPE_CHECKING:  # loading them takes longer than the rest of a completion
-    from agent_memory.interfaces.services import Services
+    from agent_memory.kernel.composition import Composition
 
 NEWEST = 500  # memories that are looked through
 SESSIONS = 40
@@ -56,7 +62,7 @@ def list_specs(ctx: click.Context) -> Iterator[Offer]:
 
 def list_projects(ctx: click.Context) -> Iterator[Offer]:
     services = _require_services(ctx)
-    names = {*services.journal.list_projects(), *services.resolver.list_names()}
+    names = {*services[WorkJournal].list_projects(), *services[ProjectResolver].list_names()}
     for name in sorted(names):
         yield name, ""
 
@@ -65,12 +71,12 @@ def list_domains(ctx: click.Context) -> Iterator[Offer]:
     yield "project", "of this folder"
     yield "user", "your own, in every project"
     yield "org", "of your organization"
-    for name in _require_services(ctx).resolver.list_names():
+    for name in _require_services(ctx)[ProjectResolver].list_names():
         yield f"project:{name}", "by name"
 
 
 def list_sessions(ctx: click.Context) -> Iterator[Offer]:
-    journal = _require_services(ctx).journal
+    journal = _require_services(ctx)[WorkJournal]
     page = journal.list_sessions(JournalScope(), limit=SESSIONS)
     for entry in page.sessions:
         yield entry.session_id, rendering.excerpt(entry.title, HELP_CHARS)
@@ -81,12 +87,12 @@ def list_sessions(ctx: click.Context) -> Iterator[Offer]:
 
 
 def list_run_sessions(ctx: click.Context) -> Iterator[Offer]:
-    for session in _require_services(ctx).run_memory.sessions(SESSIONS):
+    for session in _require_services(ctx)[RunMemory].sessions(SESSIONS):
         yield session.session_id, rendering.excerpt(session.summary, HELP_CHARS)
 
 
 def list_run_agents(ctx: click.Context) -> Iterator[Offer]:
-    for entry in _require_services(ctx).agent_catalog.list_agents():
+    for entry in _require_services(ctx)[AgentCatalog].list_agents():
         yield entry.name, rendering.excerpt(entry.description, HELP_CHARS)
 
 
@@ -98,12 +104,12 @@ def list_recorded_agents(ctx: click.Context) -> Iterator[Offer]:
 
 
 def list_jobs(ctx: click.Context) -> Iterator[Offer]:
-    for job in _require_services(ctx).jobs.status()[1]:
+    for job in _require_services(ctx)[Jobs].status()[1]:
         yield job.name, ""
 
 
 def list_keys(ctx: click.Context) -> Iterator[Offer]:
-    for key in _require_services(ctx).access.list():
+    for key in _require_services(ctx)[Access].list():
         yield key.name, ""
 
 
@@ -193,9 +199,9 @@ def _complete(
 
 
 def _list_memories(ctx: click.Context) -> list[Memory]:
-    editor = _require_services(ctx).editor
+    editor = _require_services(ctx)[MemoryEditor]
     return editor.list_newest(None, _STATUSES, namespace=None, limit=NEWEST)[0]
 
 
-def _require_services(ctx: click.Context) -> "Services":
+def _require_services(ctx: click.Context) -> "Composition":
     return cast(Invocation, ctx.find_object(Invocation)).services  # set by the runner

@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from agent_memory.features.hooks.model.consent import Consent, ConsentReason, Pause
+from agent_memory.features.hooks.services.consent import RecordingConsent
+from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.interfaces import recording_settings
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
@@ -45,7 +47,7 @@ def pause(run: Invocation, length_ms: int | None) -> None:
     Hooks record, inject and capture nothing, in all projects, also after a restart. You can still
     capture, recall and import.
     """
-    paused = run.services.consent.pause(length_ms)
+    paused = run.services[RecordingConsent].pause(length_ms)
     run.show(
         {"paused": True, "until_ms": paused.until_ms},
         lambda: f"\N{CHECK MARK} Recording is {describe_pause(paused)}; `memory resume` ends it",
@@ -57,8 +59,8 @@ def pause(run: Invocation, length_ms: int | None) -> None:
 def resume(run: Invocation) -> None:
     """Record again after `memory pause`. Only you can: it refuses in the shell of an agent."""
     check_person(run, "end a pause")
-    was_paused = recording_settings.resume(run.services.hook_handling)
-    here = run.services.consent.check_folder(*_get_place(run))
+    was_paused = recording_settings.resume(run.services[HookHandling])
+    here = run.services[RecordingConsent].check_folder(*_get_place(run))
     run.show(
         {"paused": False, "was_paused": was_paused, "recording": consent_json(here)},
         lambda: (
@@ -78,7 +80,7 @@ def off(run: Invocation) -> None:
     """
     folder, _ = _get_place(run)
     (root,) = recording_settings.exclude_folders(
-        run.services.consent, run.find_config_file(), [folder]
+        run.services[RecordingConsent], run.find_config_file(), [folder]
     )
     _show_state(run, root)
 
@@ -94,7 +96,7 @@ def on(run: Invocation) -> None:
     check_person(run, "allow recording")
     folder, environ = _get_place(run)
     (root,) = recording_settings.allow_folders(
-        run.services.hook_handling, run.find_config_file(), [folder], environ
+        run.services[HookHandling], run.find_config_file(), [folder], environ
     )
     _show_state(run, root)
 
@@ -105,7 +107,7 @@ def _get_place(run: Invocation) -> tuple[str, Mapping[str, str]]:
 
 
 def _show_state(run: Invocation, root: str) -> None:
-    state = run.services.consent.check_folder(*_get_place(run))
+    state = run.services[RecordingConsent].check_folder(*_get_place(run))
     run.show(
         {"folder": root, "path": str(run.find_config_file()), "recording": consent_json(state)},
         lambda: f"Recording in {rendering.plain(root)}: {describe_consent(state)}",

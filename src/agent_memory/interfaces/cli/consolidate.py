@@ -9,6 +9,7 @@ import msgspec
 
 from agent_memory.features.memories.model.consolidations import ConsolidationPlan
 from agent_memory.features.memories.operations import ConsolidationAnswer
+from agent_memory.features.memories.services.consolidation import Consolidation
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -39,7 +40,7 @@ def consolidate(
     On a terminal, the command shows the plan and asks before it applies it. Elsewhere it applies
     the plan at once. --dry-run only shows the plan; --undo reverts the last consolidation.
     """
-    service, location = run.services.consolidation, resolve_location(run)
+    service, location = run.services[Consolidation], resolve_location(run)
     if undo:
         count, left = service.undo(location)
         stay = f"{rendering.count(left, 'memory', 'memories')} changed since"

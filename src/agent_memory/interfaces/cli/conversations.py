@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 
 from agent_memory.features.hooks.model import vault_notes
+from agent_memory.features.log.services.timeline import Timeline
+from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.interfaces import conversation_files, vault
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
@@ -69,14 +71,14 @@ def export_conversations(
 
 def _list_lines(run: Invocation, start: int, end: int) -> Iterator[str]:
     with run.terminal.progress("Exporting", None) as advance:
-        for number, event in enumerate(run.services.timeline.iter_events(start, end), 1):
+        for number, event in enumerate(run.services[Timeline].iter_events(start, end), 1):
             if number % 100 == 0:
                 advance(number)
             yield conversation_files.dump_line(event)
 
 
 def _list_sections(run: Invocation, start: int, end: int) -> Iterator[str]:
-    timeline = run.services.timeline
+    timeline = run.services[Timeline]
     outlines = timeline.outline_sessions(start, end)
     with run.terminal.progress("Exporting", len(outlines)) as advance:
         for number, outline in enumerate(outlines, 1):
@@ -88,11 +90,13 @@ def _list_sections(run: Invocation, start: int, end: int) -> Iterator[str]:
 def _export_vault(run: Invocation, root: Path, start: int, end: int) -> None:
     """Write the notes of whole days and sessions: a later export of another time replaces them."""
     start, end = _widen_to_days(run, start, end)
-    timeline = run.services.timeline
+    timeline = run.services[Timeline]
     for folder in (root, *(root / name for name in vault.FOLDERS)):
         _make_folder(folder)
     memories = [
-        memory for memory in run.services.editor.list_all() if start <= memory.created_ms <= end
+        memory
+        for memory in run.services[MemoryEditor].list_all()
+        if start <= memory.created_ms <= end
     ]
     plan = vault.VaultPlan(
         zone=run.zone,

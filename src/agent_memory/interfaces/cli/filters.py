@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.recall.services.opening import MIN_PREFIX
-from agent_memory.features.toc.services.journal import JournalScope
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.recall.services.opening import MIN_PREFIX, Opening
+from agent_memory.features.toc.services.journal import JournalScope, WorkJournal
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.search_request import PLURALS, parse_kinds
@@ -128,7 +129,7 @@ def resolve_project(run: Invocation, name: str) -> str:
     if name != HERE or run.endpoint is not None:
         return name
     call = run.terminal.call
-    location = run.services.resolver.resolve_folder(
+    location = run.services[ProjectResolver].resolve_folder(
         Caller(folder=str(call.cwd), environ=call.environ)
     )
     return location.name
@@ -137,9 +138,9 @@ def resolve_project(run: Invocation, name: str) -> str:
 def check_project(run: Invocation, project: str) -> None:
     """Raise NotFound for the name of a project that has neither a session nor memories."""
     services = run.services
-    if not project or services.resolver.projects.get(project) is not None:
+    if not project or services[ProjectResolver].projects.get(project) is not None:
         return
-    if services.journal.find_last(JournalScope(project=project)) is not None:
+    if services[WorkJournal].find_last(JournalScope(project=project)) is not None:
         return
     names = _list_projects(run)
     nearest = suggest_nearest(project, names) or "."
@@ -149,13 +150,13 @@ def check_project(run: Invocation, project: str) -> None:
 
 def _list_projects(run: Invocation) -> Sequence[str]:
     services = run.services
-    known = {each.id for each in services.resolver.projects.list_all()}
-    return sorted(known.union(services.journal.list_projects()))
+    known = {each.id for each in services[ProjectResolver].projects.list_all()}
+    return sorted(known.union(services[WorkJournal].list_projects()))
 
 
 def resolve_session(run: Invocation, name: str) -> str:
     """Return the id of the session that a name means. Raises NotFound and AmbiguousName."""
-    found = run.services.opening.find_session(name) if name else ""
+    found = run.services[Opening].find_session(name) if name else ""
     if found is None:
         raise NotFound(describe_unknown_session(name))
     return found

@@ -6,6 +6,11 @@ from dataclasses import asdict
 import click
 
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
+from agent_memory.features.forgetting.services.forgetting import Forgetting
+from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.recall.services.opening import Opening
+from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.forwarding import ForgettingMark, ForgettingNotice
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent
@@ -74,7 +79,7 @@ def forget(
         raise click.UsageError(
             "give one of these: ids of memories, --event, --session, or a time (--since, --until)"
         )
-    mark = run.services.exchange.forwarding.mark_forgettings()
+    mark = run.services[TeamExchange].forwarding.mark_forgettings()
     if memory_ids:
         report = _forget_memories(run, memory_ids, rewrite_notes, yes)
     else:
@@ -89,13 +94,13 @@ def _forget_memories(
     run: Invocation, names: tuple[str, ...], rewrite_notes: bool, yes: bool
 ) -> ForgettingReport:
     services, location = run.services, resolve_location(run)
-    memories = [services.editor.find(name, location, forgotten=True) for name in names]
+    memories = [services[MemoryEditor].find(name, location, forgotten=True) for name in names]
     for memory in memories:
         summary = rendering.plain(memory.summary) or "(already forgotten)"
         run.terminal.inform(f"{memory.id}  {summary}\n")
     _confirm(run, len(memories), yes)
     with run.terminal.progress("Forgetting", None) as advance:
-        return services.memory_forgetting.forget(
+        return services[MemoryForgetting].forget(
             memories,
             location,
             rewrite_notes=rewrite_notes,
@@ -105,7 +110,7 @@ def _forget_memories(
 
 
 def _forget_events(run: Invocation, selection: Selection, yes: bool) -> ForgettingReport:
-    service = run.services.forgetting
+    service = run.services[Forgetting]
     preview = service.preview(selection)
     if preview.events:
         _confirm_events(run, preview, yes)
@@ -136,7 +141,7 @@ def _selection(
         return Selection(event_id=EventId(event))
     if session is not None:
         # A session that is forgotten already keeps its name, for the report of that call.
-        return Selection(session_id=SessionId(run.services.opening.resolve_session(session)))
+        return Selection(session_id=SessionId(run.services[Opening].resolve_session(session)))
     start, end = resolve_range(run, since, until)
     return Selection(since=start if since else None, until=end if until else None)
 
@@ -148,7 +153,7 @@ def _confirm(run: Invocation, number: int, yes: bool) -> None:
 
 def _tell_server(run: Invocation, mark: ForgettingMark) -> ForgettingNotice | None:
     """Ask the team's server to forget the same; None if there is none."""
-    forwarding = run.services.exchange.forwarding
+    forwarding = run.services[TeamExchange].forwarding
     return forwarding.send_forgettings(mark) if forwarding.read_settings().url else None
 
 

@@ -16,7 +16,11 @@ from agent_memory.features.injections.operations import (
     LedgerFilter,
     list_injections,
 )
-from agent_memory.features.injections.services.provenance import Explanation, RecordOrigin
+from agent_memory.features.injections.services.provenance import (
+    Explanation,
+    Provenance,
+    RecordOrigin,
+)
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.toc.model import short_ids
@@ -116,7 +120,7 @@ def why(run: Invocation, name: str, limit: int) -> None:
     as given if a part of it was.
     """
     try:
-        explained = run.services.provenance.explain(name, resolve_location(run), limit=limit)
+        explained = run.services[Provenance].explain(name, resolve_location(run), limit=limit)
     except NotFound:
         found = find_team_record(run, name, 0)
         if found is None:

@@ -16,6 +16,7 @@ from agent_memory.features.hooks.model.installations import (
     InstallStatus,
     ScopeState,
 )
+from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Choice, Command, Invocation, invocation
 
@@ -82,7 +83,7 @@ def install(
     The entries are added to the agent's own configuration; the rest of it stays as it is.
     Installing again changes nothing, or repairs the paths of an installation that has moved.
     """
-    service = run.services.installing
+    service = run.services[Installing]
     if agent is None:
         states = service.state(run.caller, mcp=mcp)
         run.show([_state(state) for state in states], lambda: "\n".join(_states(states)))

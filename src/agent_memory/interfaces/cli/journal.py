@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from agent_memory.features.toc.model.journal_entries import SessionEntry
-from agent_memory.features.toc.services.journal import JournalScope
+from agent_memory.features.toc.services.journal import JournalScope, WorkJournal
 from agent_memory.interfaces.cli import journal_pages, rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.filters import (
@@ -19,6 +19,7 @@ from agent_memory.interfaces.cli.filters import (
     resolve_time,
 )
 from agent_memory.interfaces.wire.journal import day_json, session_json
+from agent_memory.platform.ports import Clock
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,7 +72,7 @@ def today(run: Invocation, project: str, day: str) -> None:
     Each line has an id that `memory show` opens. Days are those of `cli.timezone`, by default
     your system's.
     """
-    journal = run.services.journal
+    journal = run.services[WorkJournal]
     project = resolve_project(run, project)
     since, until = resolve_time(run, day)
     scope = JournalScope(since=since, until=until, project=project, zone=run.zone)
@@ -143,7 +144,7 @@ def sessions(run: Invocation, /, **asked: Any) -> None:
     TIME is how long was worked, without pauses. An active session has not ended, and something
     happened in it in the last half hour.
     """
-    now = run.services.clock.now()
+    now = run.services[Clock].now()
     _show_sessions(
         run,
         _list_sessions(run, **asked),
@@ -173,7 +174,7 @@ def _list_sessions(
     project = resolve_project(run, project)
     start, end = resolve_range(run, since, until)
     scope = JournalScope(since=start, until=end, project=project, agent=agent)
-    page = run.services.journal.list_sessions(scope, limit=limit)
+    page = run.services[WorkJournal].list_sessions(scope, limit=limit)
     if not page.sessions:
         check_project(run, project)
     if page.more:
@@ -199,7 +200,7 @@ def _explain_empty_day(run: Invocation, scope: JournalScope, last: SessionEntry 
 
 
 def _explain_nothing(run: Invocation) -> str:
-    last = run.services.journal.find_last(JournalScope())
+    last = run.services[WorkJournal].find_last(JournalScope())
     if last is None:
         return _explain_empty(run)
     at = rendering.format_zoned(last.end_ms)
@@ -208,7 +209,7 @@ def _explain_nothing(run: Invocation) -> str:
 
 def _explain_empty(run: Invocation) -> str:
     """Explain why there is no session at all."""
-    return NOT_LISTED_YET if run.services.journal.has_events() else NOTHING_YET
+    return NOT_LISTED_YET if run.services[WorkJournal].has_events() else NOTHING_YET
 
 
 def _name_project(words: str, project: str) -> str:

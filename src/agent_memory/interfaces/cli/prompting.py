@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from agent_memory.features.log.model.metadata import Outcome
+from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.model.chats import ReasoningDelta, TextDelta, ToolCall
 from agent_memory.features.runs.model.machine import (
@@ -34,6 +35,7 @@ from agent_memory.features.runs.model.machine import (
     TurnCompleted,
 )
 from agent_memory.features.runs.model.workspaces import escape_hidden, replace_surrogates
+from agent_memory.features.runs.services.runs import Runs
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import AgentRunner, RunningAgent
 from agent_memory.interfaces.cli.commands import (
@@ -118,7 +120,7 @@ def prompt(
         prompt="" if skill else text,
         skill=skill,
         # Another daemon resolves no beginning: an id of its client may begin like another.
-        session_id=run.services.opening.resolve_session(session)
+        session_id=run.services[Opening].resolve_session(session)
         if session and run.endpoint is None
         else session,
         agent_name=agent,
@@ -131,7 +133,7 @@ def prompt(
 @contextmanager
 def _open_agents(run: Invocation) -> Iterator[AgentRunner]:
     if run.endpoint is None:
-        yield run.services.runs
+        yield run.services[Runs]
     else:
         with run.backend.connect_agents(run.endpoint, run.key) as remote:
             yield remote

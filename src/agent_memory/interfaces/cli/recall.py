@@ -20,9 +20,12 @@ from agent_memory.features.index.model.queries import (
     SearchMode,
 )
 from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKENS
-from agent_memory.features.recall.services.reasoning import Conclusion
+from agent_memory.features.recall.services.context import ContextBuilder
+from agent_memory.features.recall.services.opening import Opening
+from agent_memory.features.recall.services.reasoning import Conclusion, Reasoning
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import join_lists
 from agent_memory.interfaces.cli.commands import Choice, CommaList, Command, Invocation, invocation
@@ -145,20 +148,20 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
     def resolve_domain(name: str) -> str:
         if name == USER:
             return name
-        return services.resolver.resolve_domain(name, run.caller)
+        return services[ProjectResolver].resolve_domain(name, run.caller)
 
     query = request.to_query(
         partial(resolve_time, run),
         resolve_domain,
-        resolve_session=services.opening.resolve_session,
+        resolve_session=services[Opening].resolve_session,
         zone=run.zone,
     )
     if reason is None:
-        answer = run_search(services.search, query)
+        answer = run_search(services[Search], query)
         hint = "" if answer.hits else _explain_nothing(run, query)
         show_answer(run, answer, query.scope.kinds, detail, hint)
         return
-    conclusion = services.reasoning.conclude(query)
+    conclusion = services[Reasoning].conclude(query)
     _warn(run, conclusion.found)
     run.show(
         reasoning_json(conclusion, detail),
@@ -175,7 +178,7 @@ def _explain_nothing(run: Invocation, query: Query) -> str:
     """
     scope = query.scope
     check_project(run, scope.project)
-    if scope.session and run.services.opening.find_session(scope.session) is None:
+    if scope.session and run.services[Opening].find_session(scope.session) is None:
         raise NotFound(describe_unknown_session(scope.session))
     if scope.namespace and DocumentKind.MEMORY not in scope.kinds:
         return "Only memories have a namespace: search them with --in memories."
@@ -211,15 +214,15 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
 @invocation
 def search(run: Invocation, /, detail: str, **filters: Any) -> None:
     """Search everything that was recorded."""
-    with run.open_service(lambda services: services) as backend:
+    with run.open_service(lambda services: services[Search]) as backend:
         local = run.endpoint is None
         query = build_request(run, **filters).to_query(
             partial(resolve_time, run),
             # Another daemon resolves names itself.
-            resolve_session=run.services.opening.resolve_session if local else str,
+            resolve_session=run.services[Opening].resolve_session if local else str,
             zone=run.zone,
         )
-        answer = run_search(backend.search, query)
+        answer = run_search(backend if callable(backend) else backend.search, query)
     hint = _explain_nothing(run, query) if local and not answer.hits else ""
     show_answer(run, answer, query.scope.kinds, detail, hint)
 
@@ -252,7 +255,7 @@ def context(
     request = contexts.ContextRequest(
         project=project, branch=branch, prompt=" ".join(prompt), file=file, tokens=tokens
     )
-    built = run.services.context.build(request)
+    built = run.services[ContextBuilder].build(request)
     if not built.text:
         check_project(run, project)
         run.terminal.warn("note: nothing to show.\n")

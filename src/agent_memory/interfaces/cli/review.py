@@ -15,7 +15,7 @@ from agent_memory.features.forgetting.operations import (
     decide,
 )
 from agent_memory.features.forgetting.services import review as reviewing
-from agent_memory.features.forgetting.services.review import PendingMemory
+from agent_memory.features.forgetting.services.review import PendingMemory, ReviewInbox
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person, find_agent
 from agent_memory.interfaces.cli.capture import (
@@ -76,7 +76,7 @@ def review(
         raise click.UsageError("--accept-all takes no ids")
     if (accept or discard) and not memory_ids:
         raise click.UsageError("give the ids of the memories: `memory review` lists them")
-    inbox, here = run.services.review, resolve_location(run)
+    inbox, here = run.services[ReviewInbox], resolve_location(run)
     if memory_ids:
         found = [inbox.find(name, here) for name in memory_ids]  # fail before changing any
         total = len(found)

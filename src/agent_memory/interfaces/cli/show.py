@@ -20,6 +20,7 @@ from agent_memory.features.recall.services.opening import (
     OpenedGrip,
     OpenedNode,
     OpenedSession,
+    Opening,
 )
 from agent_memory.features.toc.model import short_ids, work_figures
 from agent_memory.features.toc.model.highlights import Highlight, Work
@@ -67,7 +68,7 @@ def show(run: Invocation, name: str, around: int, full: bool) -> None:
     An event comes with the turns around it, a session with its segments.
     """
     try:
-        opened = run.services.opening.open(name, resolve_location(run), around=around)
+        opened = run.services[Opening].open(name, resolve_location(run), around=around)
     except NotFound:
         team = _open_from_team(run, name, around)
         if team is None:

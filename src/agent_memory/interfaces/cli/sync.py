@@ -7,12 +7,19 @@ import click
 import msgspec
 
 from agent_memory.features.hooks.model.consent import Consent
+from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.injections.model.injections import DayCount
 from agent_memory.features.injections.operations import InjectionDay
+from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
+from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
-from agent_memory.features.recall.services.memory_stats import MemoryCheck, MemoryCounts
+from agent_memory.features.recall.services.memory_stats import (
+    MemoryCheck,
+    MemoryCounts,
+    MemoryStatistics,
+)
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -64,7 +71,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
         raise click.UsageError("--remote already includes --fetch and --push")
     options = SyncOptions(fetch=fetch or both, push=push or both, force=force)
     with run.terminal.progress("Syncing", None) as advance:
-        outcomes = run.services.remote_sync.sync_domains(
+        outcomes = run.services[RemoteSync].sync_domains(
             domain,
             options,
             run.caller,
@@ -128,15 +135,15 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
 
     The line `Recording` says whether hooks record in this folder, and if not, why.
     """
-    stats, domains = run.services.memory_stats, resolve_domains(run, domain)
+    stats, domains = run.services[MemoryStatistics], resolve_domains(run, domain)
     caller = run.caller
-    recording = run.services.consent.check_folder(caller.folder, caller.environ)
+    recording = run.services[RecordingConsent].check_folder(caller.folder, caller.environ)
     counted = stats.count(domains)
     verified = None
     if verify:
         with run.terminal.progress("Verifying", counted.total) as advance:
             verified = stats.verify(domains, advance)
-    days = run.services.injections.count_days(run.zone, DAYS)
+    days = run.services[Injections].count_days(run.zone, DAYS)
     run.show(
         {
             **counts_json(counted),

@@ -3,8 +3,11 @@
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.upstream.model import names
 from agent_memory.features.upstream.model.records import TeamRecord
+from agent_memory.features.upstream.services.exchange import TeamExchange
+from agent_memory.features.upstream.services.joint_recall import JointRecall
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import resolve_location
 from agent_memory.interfaces.cli.commands import Invocation
@@ -14,10 +17,10 @@ from agent_memory.kernel.errors import AgentMemoryError
 def find_team_record(run: Invocation, name: str, around: int) -> TeamRecord | None:
     """Return a record that is not on this machine, by its URI or an id of a hit; None if there is
     no server, or it has none. Raises NotFound and RemoteUnavailable for a URI."""
-    settings = run.services.exchange.forwarding.read_settings()
+    settings = run.services[TeamExchange].forwarding.read_settings()
     if not settings.is_complete or not settings.scope:
         return None
-    recall = run.services.joint_recall
+    recall = run.services[JointRecall]
     if _is_own_event(name):
         return None  # it was forgotten here, though the server may keep it for a while
     if name.startswith((documents.SCHEME, memories.SCHEME)):
@@ -42,7 +45,7 @@ def _is_own_event(name: str) -> bool:
 
 def _was_forgotten(run: Invocation, name: str) -> bool:
     try:
-        run.services.editor.find(name, resolve_location(run), forgotten=True)
+        run.services[MemoryEditor].find(name, resolve_location(run), forgotten=True)
     except AgentMemoryError:
         return False
     return True
@@ -50,6 +53,6 @@ def _was_forgotten(run: Invocation, name: str) -> bool:
 
 def describe_origin(run: Invocation, found: TeamRecord) -> str:
     """Name the server, the person and the machine that a record comes from."""
-    name = run.services.exchange.forwarding.read_settings().name
+    name = run.services[TeamExchange].forwarding.read_settings().name
     parts = filter(None, (name, found.person, found.machine))
     return rendering.plain(" \N{MIDDLE DOT} ".join(parts))

@@ -4,6 +4,8 @@ did."""
 import click
 
 from agent_memory.features.access.model.audit import AuditEntry, AuditFilter
+from agent_memory.features.access.services.access import Access
+from agent_memory.features.access.services.audit import AuditLog
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import (
     Choice,
@@ -59,7 +61,7 @@ def create_token(
             role=Role(role or Role.READER),
             projects=frozenset(projects) if projects else None,
         )
-    access = run.services.access
+    access = run.services[Access]
     if run.loaded.settings.team.enabled and not access.team:
         raise FeatureUnavailable(
             "team.enabled is set, but the daemon was started without it: `memory-daemon restart`"
@@ -96,7 +98,7 @@ def _describe_new(principal: Principal) -> str:
 @invocation
 def list_tokens(run: Invocation) -> None:
     """List the names of the keys, and when they were created."""
-    keys, team = run.services.access.list(), run.services.access.team
+    keys, team = run.services[Access].list(), run.services[Access].team
     width = max((len(key.name) for key in keys), default=0)
     run.show(
         [{**key_json(key), "refused": bool(key.person) != team} for key in keys],
@@ -133,7 +135,7 @@ def revoke_token(run: Invocation, name: str, yes: bool) -> int:
     if not run.confirm(f"Revoke the key {name!r}?", yes=yes):
         run.terminal.warn("Not revoked.\n")
         return 1
-    run.services.access.revoke(name)
+    run.services[Access].revoke(name)
     run.show({"revoked": name}, lambda: f"Revoked {name}")
     return 0
 
@@ -163,7 +165,7 @@ def audit(
 ) -> None:
     """Show who did what on a team server, newest first."""
     start, end = resolve_range(run, since, until)
-    log = run.services.audit
+    log = run.services.find(AuditLog)
     if log is None:
         raise FeatureUnavailable("only a team server has an audit log: set team.enabled")
     wanted = AuditFilter(person=person, key=key, refused=refused, since=start, until=end)

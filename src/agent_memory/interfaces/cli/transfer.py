@@ -7,9 +7,14 @@ from pathlib import Path
 
 import click
 
+from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.memories.model.changes import ChangeAction
 from agent_memory.features.memories.model.memories import NAMESPACES, Draft, get_family
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.memories.services.transfer import Transfer, TransferResult
+from agent_memory.features.memories.services.undo import ChangeHistory
+from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.interfaces import archive as archive_format
 from agent_memory.interfaces import conversation_files, memory_files
 from agent_memory.interfaces.cli import archive, backfill, conversations, rendering
@@ -28,6 +33,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 from agent_memory.kernel.tracing import Interface
 from agent_memory.platform import files
+from agent_memory.platform.ports import Worker
 
 MAX_BYTES = 64 << 20
 _HEAD_BYTES = 64 << 10
@@ -151,14 +157,15 @@ def import_memories(
     from_format = from_format or memory_files.guess_format(
         None if file is None else file.name, data[:4096]
     )
-    records = services.worker.call(
+    records = services[Worker].call(
         memory_files.parse, data, from_format, namespace, timeout_seconds=SECONDS
     )
     drafts = [record for record in records if isinstance(record, Draft)]
     places = [f"record {number}" for number, it in enumerate(records, 1) if isinstance(it, Draft)]
     unread = [f"{it.place}: {it.reason}" for it in records if not isinstance(it, Draft)]
     locations = {
-        name: services.resolver.resolve(name, run.caller) for name in _list_domains(drafts, domain)
+        name: services[ProjectResolver].resolve(name, run.caller)
+        for name in _list_domains(drafts, domain)
     }
     if domain is None:
         here = locations[PROJECT].domain
@@ -192,7 +199,7 @@ def _add_importer(draft: Draft, agent: str) -> Draft:
 @contextmanager
 def _record_import(run: Invocation) -> Iterator[Transfer]:
     by_user = not find_agent(run.terminal.call.environ)
-    with run.services.history.recording(ChangeAction.IMPORT, by_user=by_user) as changing:
+    with run.services[ChangeHistory].recording(ChangeAction.IMPORT, by_user=by_user) as changing:
         yield changing.transfer
 
 
@@ -341,7 +348,7 @@ def export(
     start, end = resolve_range(run, since, until)
     memories = [
         memory
-        for memory in run.services.editor.list_all(resolve_domains(run, domain))
+        for memory in run.services[MemoryEditor].list_all(resolve_domains(run, domain))
         if namespace in (None, memory.namespace)
         and start <= memory.created_ms <= end
         and (include_archived or memory.status.value != "archived")
@@ -379,8 +386,8 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
     The notes stay as they are. Afterwards, the word index is rebuilt.
     """
     services = run.services
-    location = services.resolver.resolve(domain, run.caller)
-    drafts = services.transfer.read_legacy(location)
+    location = services[ProjectResolver].resolve(domain, run.caller)
+    drafts = services[Transfer].read_legacy(location)
     with (
         run.terminal.progress("Migrating", len(drafts)) as advance,
         _record_import(run) as transfer,
@@ -390,6 +397,6 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
         )
     if not dry_run:
         with run.terminal.progress("Indexing", None) as advance:
-            services.indexes.rebuild_words(advance)
-        services.jobs.wake_indexes()
+            services[Indexes].rebuild_words(advance)
+        services[Jobs].wake_indexes()
     _show_result(run, result, (), dry_run)

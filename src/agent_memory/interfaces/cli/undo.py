@@ -7,7 +7,7 @@ import msgspec
 
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.operations import UndoAnswer
-from agent_memory.features.memories.services.undo import UndoPlan
+from agent_memory.features.memories.services.undo import ChangeHistory, UndoPlan
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.capture import resolve_location
@@ -36,7 +36,7 @@ def undo(run: Invocation, dry_run: bool, yes: bool) -> None:
     """
     if not dry_run:
         check_person(run, "undo your changes")
-    history, here = run.services.history, resolve_location(run)
+    history, here = run.services[ChangeHistory], resolve_location(run)
     plan = history.plan(dry_run=dry_run)
     call = run.terminal.call
     asks = not (yes or dry_run) and call.input_is_terminal and call.output_is_terminal

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from agent_memory.features.maintenance.services.verification import Verdict
+from agent_memory.features.maintenance.services.verification import Verdict, Verification
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.wire.errors import ERRORS
@@ -39,7 +39,7 @@ def verify(run: Invocation, repair: bool) -> int:
         if not repair:
             raise FeatureUnavailable("no daemon is running: start it, or use --repair")
         return _repair_store(run)
-    verification = run.services.verification
+    verification = run.services[Verification]
     with run.terminal.progress("Reading", None) as advance:
         verdict = verification.verify(advance)
     rebuilt: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from agent_memory.features.access.model.audit import AuditFilter
+from agent_memory.features.access.services.access import Access
 from agent_memory.features.access.services.audit import AuditLog
 from agent_memory.features.log.model.tokens import format_offset, parse_offset
 from agent_memory.interfaces.http import answers
@@ -59,9 +60,10 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     services, run = dependencies.services, dependencies.bridge.run
 
     def get_log() -> AuditLog:
-        if services.audit is None:
+        log = services.find(AuditLog)
+        if log is None:
             raise FeatureUnavailable("only a team server has people and an audit log")
-        return services.audit
+        return log
 
     @routes.get("/audit/", summary="Who did what, newest first", response_model=Object)
     async def list_entries(
@@ -97,7 +99,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     @routes.get("/keys/", summary="The keys, without their secrets", response_model=Object)
     async def list_keys() -> Response:
         get_log()
-        keys = await run(services.access.list)
+        keys = await run(services[Access].list)
         return answers.render_json({"keys": [key_json(key) for key in keys]})
 
     @routes.post("/keys/", summary="Create a key", status_code=201, response_model=Object)
@@ -110,14 +112,14 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
                 role=wanted.role,
                 projects=None if wanted.projects is None else frozenset(wanted.projects),
             )
-            return {"name": wanted.name, "token": services.access.create(wanted.name, principal)}
+            return {"name": wanted.name, "token": services[Access].create(wanted.name, principal)}
 
         return answers.render_json(await run(create), 201)
 
     @routes.delete("/keys/{name}/", summary="Revoke a key", status_code=204, responses=MISSING)
     async def revoke_key(name: str) -> Response:
         get_log()
-        await run(lambda: services.access.revoke(name))
+        await run(lambda: services[Access].revoke(name))
         return answers.render_empty()
 
     return routes

@@ -11,6 +11,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from agent_memory import __version__
+from agent_memory.features.monitoring.services.metrics import Metrics
 from agent_memory.interfaces import catalog, permissions
 from agent_memory.interfaces.http import (
     administration,
@@ -73,7 +74,7 @@ def build_app(
     api.router.routes.sort(key=lambda route: permissions.order_path(getattr(route, "path", "/")))
     api.include_router(
         metrics.build_router(
-            dependencies.bridge, dependencies.observer, dependencies.services.metrics
+            dependencies.bridge, dependencies.observer, dependencies.services[Metrics]
         ),
         responses=PROBLEMS,
     )

@@ -7,13 +7,13 @@ from agent_memory.config import StreamingSettings
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.observing import Observer
-from agent_memory.interfaces.services import Services
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.operations import OperationCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpDependencies:
-    services: Services
+    services: Composition
     calls: OperationCalls
     bridge: Bridge
     observer: Observer

@@ -6,6 +6,9 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from agent_memory.features.hooks.model.installations import AgentState, InstallScope
+from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.features.monitoring.services.failures import RecentFailures
+from agent_memory.features.monitoring.services.metrics import Metrics
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import ResponseModel
@@ -86,7 +89,7 @@ def build_router(dependencies: HttpDependencies, reader: SettingsReader) -> APIR
     )
     async def list_hooks() -> Response:
         def read() -> Response:
-            states = services.installing.state(home, mcp=True)
+            states = services[Installing].state(home, mcp=True)
             counted = {each.agent: each for each in dependencies.observer.list_agents()}
             rows = [
                 _hooks_json(state, counted.pop(state.agent.value, None))
@@ -101,12 +104,12 @@ def build_router(dependencies: HttpDependencies, reader: SettingsReader) -> APIR
 
     @routes.get("/errors/", summary="Recent errors, by name", response_model=ErrorsAnswer)
     async def list_errors() -> Response:
-        failures = services.failures.list_newest()
+        failures = services[RecentFailures].list_newest()
         return answers.render_json({"errors": [asdict(each) for each in failures]})
 
     @routes.get("/disk/", summary="What the daemon keeps on disk", response_model=DiskAnswer)
     async def measure_disk() -> Response:
-        sizes = await run(services.metrics.measure_disk)
+        sizes = await run(services[Metrics].measure_disk)
         parts = [{"kind": kind, "bytes": size} for kind, size in sizes.items()]
         return answers.render_json({"parts": parts})
 

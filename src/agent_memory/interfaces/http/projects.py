@@ -12,7 +12,9 @@ from pydantic import Field
 
 from agent_memory import config
 from agent_memory.features.hooks.model.consent import Pause
-from agent_memory.features.projects.services.projects import ProjectSummary
+from agent_memory.features.hooks.services.consent import RecordingConsent
+from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.projects.services.projects import ProjectOverview, ProjectSummary
 from agent_memory.interfaces import recording_settings
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING
@@ -110,8 +112,8 @@ def _projects(dependencies: HttpDependencies) -> APIRouter:
     @routes.get("/", summary="Projects, the last active first", response_model=ProjectsAnswer)
     async def list_projects(limit: Limit = 50, offset: Offset = 0) -> Response:
         def read() -> Response:
-            page, total = services.projects.list_page(environ, limit=limit, offset=offset)
-            others = services.projects.list_others()
+            page, total = services[ProjectOverview].list_page(environ, limit=limit, offset=offset)
+            others = services[ProjectOverview].list_others()
             return answers.render_json(
                 {
                     "items": [_project_json(each) for each in page],
@@ -126,7 +128,7 @@ def _projects(dependencies: HttpDependencies) -> APIRouter:
         "/{name:path}/", summary="One project", response_model=ProjectAnswer, responses=MISSING
     )
     async def read_project(name: str) -> Response:
-        summary = await run(lambda: services.projects.read(name, environ))
+        summary = await run(lambda: services[ProjectOverview].read(name, environ))
         return answers.render_json(_project_json(summary))
 
     @routes.put(
@@ -142,12 +144,12 @@ def _projects(dependencies: HttpDependencies) -> APIRouter:
             check_person(request, "allow recording", "memory on")
 
         def switch() -> Response:
-            folders, file = services.projects.find_folders(name), _find_file(dependencies)
+            folders, file = services[ProjectOverview].find_folders(name), _find_file(dependencies)
             if change.recorded:
-                recording_settings.allow_folders(services.hook_handling, file, folders, environ)
+                recording_settings.allow_folders(services[HookHandling], file, folders, environ)
             else:
-                recording_settings.exclude_folders(services.consent, file, folders)
-            return answers.render_json(_project_json(services.projects.read(name, environ)))
+                recording_settings.exclude_folders(services[RecordingConsent], file, folders)
+            return answers.render_json(_project_json(services[ProjectOverview].read(name, environ)))
 
         return await run(switch)
 
@@ -157,7 +159,7 @@ def _projects(dependencies: HttpDependencies) -> APIRouter:
 def _recording(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/recording", tags=["projects"])
     run, services = dependencies.bridge.run, dependencies.services
-    consent = services.consent
+    consent = services[RecordingConsent]
 
     def render() -> Response:
         rules = consent.load_rules("/", dependencies.environ)
@@ -201,7 +203,7 @@ def _recording(dependencies: HttpDependencies) -> APIRouter:
         check_person(request, "end a pause", "memory resume")
 
         def apply() -> Response:
-            recording_settings.resume(services.hook_handling)
+            recording_settings.resume(services[HookHandling])
             return render()
 
         return await run(apply)

@@ -12,13 +12,16 @@ from agent_memory.features.index.model.queries import (
     MAX_QUERY_CHARS,
     MAX_TAGS,
     Query,
+    Search,
     SearchMode,
 )
 from agent_memory.features.log.model.tokens import parse_offset
 from agent_memory.features.memories.model.memories import MemoryStatus
+from agent_memory.features.recall.services.opening import Opening
+from agent_memory.features.recall.services.recall import Recall
 from agent_memory.interfaces.search_request import KIND_WORDS, SearchRequest
-from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.search import Detail, answer_json
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ALL, MAX_MILLIS
 
@@ -62,7 +65,7 @@ class SearchParameters(SearchFilters):
     )
     min_similarity: float = Field(0.0, ge=0, le=1, alias="min_score")
 
-    def to_query(self, services: Services) -> Query:
+    def to_query(self, services: Composition) -> Query:
         return _to_query(SearchRequest(**self.model_dump(exclude={"detail"})), services)
 
 
@@ -77,7 +80,7 @@ class RecallRequest(SearchFilters):
     min_similarity: float = Field(0.0, ge=0, le=1)
     continuation_token: str = Field("", max_length=20)
 
-    def to_query(self, services: Services) -> Query:
+    def to_query(self, services: Composition) -> Query:
         offset = parse_offset(self.continuation_token) if self.continuation_token else 0
         filters = self.model_dump(exclude={"detail", "continuation_token"})
         return _to_query(SearchRequest(**filters, offset=offset), services)
@@ -101,14 +104,14 @@ def parse_request(fields: dict[str, Any]) -> RecallRequest:
         raise InvalidInput(f"{where}: {first['msg']}") from None
 
 
-def _to_query(request: SearchRequest, services: Services) -> Query:
+def _to_query(request: SearchRequest, services: Composition) -> Query:
     return request.to_query(
-        services.recall.resolve_time, resolve_session=services.opening.resolve_session
+        services[Recall].resolve_time, resolve_session=services[Opening].resolve_session
     )
 
 
-def run_recall(request: RecallRequest, services: Services) -> StreamedRecall:
-    answer = services.search(request.to_query(services))
+def run_recall(request: RecallRequest, services: Composition) -> StreamedRecall:
+    answer = services[Search](request.to_query(services))
     result = answer_json(answer, request.detail)
     hits = result.pop("results")
     count = len(hits)

@@ -6,14 +6,16 @@ from fastapi import APIRouter, Query, Response
 
 from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import Search
 from agent_memory.features.memories.model.memories import MemoryStatus
+from agent_memory.features.recall.services.recall import Recall
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import ThreadRunner
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.questions import SearchParameters
 from agent_memory.interfaces.search_request import SearchRequest
-from agent_memory.interfaces.services import Services
 from agent_memory.interfaces.wire.search import Detail, answer_json
+from agent_memory.kernel.composition import Composition
 
 Object = dict[str, Any]
 Word = Annotated[str, Query(max_length=256)]
@@ -25,16 +27,16 @@ def build_routers(dependencies: HttpDependencies) -> tuple[APIRouter, ...]:
     return (_memories(services, run),)
 
 
-def _memories(services: Services, run: ThreadRunner) -> APIRouter:
+def _memories(services: Composition, run: ThreadRunner) -> APIRouter:
     routes = APIRouter()
-    recall = services.recall
+    recall = services[Recall]
 
     @routes.get(
         "/search/", summary="Search everything recorded", tags=["search"], response_model=Object
     )
     async def search(parameters: Annotated[SearchParameters, Query()]) -> Response:
         query = parameters.to_query(services)
-        answer = await run(lambda: services.search(query))
+        answer = await run(lambda: services[Search](query))
         return answers.render_json(answer_json(answer, parameters.detail))
 
     @routes.get(

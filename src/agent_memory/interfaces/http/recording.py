@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.services.ingest import Refusal
+from agent_memory.features.log.services.ingest import Ingest, Refusal
 from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.dependencies import HttpDependencies
@@ -15,6 +15,7 @@ from agent_memory.interfaces.http.models import RequestModel, ResponseModel, sho
 from agent_memory.interfaces.wire.events import parse_role, parse_type
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.ulids import derive_ulid
+from agent_memory.platform.ports import Clock
 
 MAX_EVENTS = 1_000  # of one request, as of one message over gRPC
 
@@ -61,8 +62,8 @@ class BatchOutcome(ResponseModel):
 
 def build_router(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/events", tags=["events"])
-    bridge, clock = dependencies.bridge, dependencies.services.clock
-    recording = EventRecording(dependencies.services.ingest, bridge)
+    bridge, clock = dependencies.bridge, dependencies.services[Clock]
+    recording = EventRecording(dependencies.services[Ingest], bridge)
 
     @routes.post(
         "/",

@@ -10,8 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.operations import ConsolidationAnswer
+from agent_memory.features.memories.services.consolidation import Consolidation
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import SyncOptions
-from agent_memory.features.streaming.services.change_feed import EventFilter, FeedItem, Follower
+from agent_memory.features.streaming.services.change_feed import (
+    ChangeFeed,
+    EventFilter,
+    FeedItem,
+    Follower,
+)
 from agent_memory.interfaces import feed_follower
 from agent_memory.interfaces.http import questions, sse, task_stream
 from agent_memory.interfaces.http.dependencies import HttpDependencies
@@ -70,7 +78,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
 
 def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
     streams = TaskStreams(float(dependencies.streaming.sse_keepalive_seconds))
-    resolver = dependencies.services.resolver
+    resolver = dependencies.services[ProjectResolver]
     caller = Caller(folder="", environ=dependencies.environ)
 
     @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
@@ -79,7 +87,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
 
         def work(on_progress: OnProgress) -> Mapping[str, Any]:
             every = request.domain == "all"
-            outcome = dependencies.services.consolidation.consolidate(
+            outcome = dependencies.services[Consolidation].consolidate(
                 None if every else [resolver.resolve_domain(request.domain, caller)],
                 resolver.resolve(USER, caller),
                 full=request.full,
@@ -111,7 +119,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
                 push=request.push or request.remote,
                 force=request.force,
             )
-            outcomes = dependencies.services.remote_sync.sync_domains(
+            outcomes = dependencies.services[RemoteSync].sync_domains(
                 request.domain, options, caller, on_progress
             )
             result = sync_outcomes_json(outcomes)
@@ -205,7 +213,7 @@ def _add_events(routes: APIRouter, dependencies: HttpDependencies) -> None:
 
 def _parse_token(dependencies: HttpDependencies, token: str) -> int:
     """Return the position a token stands for. Raises if the stream cannot resume from it."""
-    changes = dependencies.services.changes
+    changes = dependencies.services[ChangeFeed]
     if not (token.isascii() and token.isdecimal()) or int(token) > changes.watermark():
         raise InvalidInput(
             "since or Last-Event-ID is not the id of an event of this stream: send it unchanged, or"
@@ -220,7 +228,7 @@ class _EventFollower:
     """A follower of the change feed, used on the event loop."""
 
     def __init__(self, dependencies: HttpDependencies, event_filter: EventFilter) -> None:
-        self._changes = dependencies.services.changes
+        self._changes = dependencies.services[ChangeFeed]
         self._bridge = dependencies.bridge
         self._filter = event_filter
         self._loop = asyncio.get_running_loop()

@@ -9,6 +9,8 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from pydantic import Field
 
 from agent_memory import __version__
+from agent_memory.features.access.services.access import Access
+from agent_memory.features.access.services.audit import AuditLog
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.upstream.model import hit_records, records
 from agent_memory.features.upstream.model.records import (
@@ -20,9 +22,10 @@ from agent_memory.features.upstream.model.records import (
     SendOutcome,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
+from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.features.upstream.services.project_names import MAX_REPOSITORY_CHARS
 from agent_memory.features.upstream.services.receiving import Sender
-from agent_memory.features.upstream.services.team_search import MAX_AROUND
+from agent_memory.features.upstream.services.team_search import MAX_AROUND, TeamSearch
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.callers import read_principal
@@ -204,13 +207,14 @@ class TeamQuestion(RequestModel):
 def build_router(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/upstream", tags=["team"])
     services, run = dependencies.services, dependencies.bridge.run
+    audit = services.find(AuditLog)
 
     @routes.get("/", summary="Who the key belongs to", response_model=TeamMember)
     async def identify(request: Request, client: Client = "") -> Response:
         sender = _build_sender(request, client)
-        receipt = await run(lambda: services.exchange.receiving.get_receipt(sender))
-        keys = await run(lambda: services.access.list_of(sender.person))
-        erasures = await run(lambda: services.exchange.erasing.count_of(sender.person))
+        receipt = await run(lambda: services[TeamExchange].receiving.get_receipt(sender))
+        keys = await run(lambda: services[Access].list_of(sender.person))
+        erasures = await run(lambda: services[TeamExchange].erasing.count_of(sender.person))
         return answers.render_json(
             {
                 "person": sender.person,
@@ -226,7 +230,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     @routes.get("/keys/", summary="Your keys, whoever made them", response_model=Object)
     async def list_keys(request: Request) -> Response:
         person = _find_person(request)
-        keys = await run(lambda: services.access.list_of(person))
+        keys = await run(lambda: services[Access].list_of(person))
         return answers.render_json(
             {
                 "keys": [
@@ -248,7 +252,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     )
     async def list_erasures(request: Request) -> Response:
         person = _find_person(request)
-        found = await run(lambda: services.exchange.erasing.list_notices(person))
+        found = await run(lambda: services[TeamExchange].erasing.list_notices(person))
         return answers.render_json({"erasures": [each._asdict() for each in found]})
 
     @routes.post("/erasures/keep/", summary="Keep what waits to be erased", response_model=Object)
@@ -257,10 +261,10 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         person = _find_person(request)
 
         def take_back() -> Object:
-            chosen = services.exchange.erasing.choose(wanted.names, person)
-            services.exchange.erasing.keep(chosen)
-            if services.audit is not None:
-                services.audit.note_acts("upstream", "keep", {e.name: 200 for e in chosen})
+            chosen = services[TeamExchange].erasing.choose(wanted.names, person)
+            services[TeamExchange].erasing.keep(chosen)
+            if audit is not None:
+                audit.note_acts("upstream", "keep", {each.name: 200 for each in chosen})
             return {"kept": len(chosen)}
 
         return answers.render_json(await run(take_back))
@@ -278,7 +282,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
             raise HTTPException(
                 403, "log in with a token of your issuer: a key cannot create another"
             )
-        access = services.access
+        access = services[Access]
         secret = await run(lambda: access.create_for_machine(principal, wanted.machine))
         return answers.render_json({"key": secret, "person": principal.person}, 201)
 
@@ -288,7 +292,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         repository: Annotated[str, Query(min_length=1, max_length=MAX_REPOSITORY_CHARS)],
         name: Annotated[str, Query(max_length=MAX_NAME_CHARS)] = "",
     ) -> Response:
-        sender, names = _build_sender(request), services.exchange.names
+        sender, names = _build_sender(request), services[TeamExchange].names
         found = await run(lambda: names.find(repository, name, sender))
         return answers.render_json({"name": found.name, "taken_by": found.taken_by})
 
@@ -297,7 +301,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     )
     async def claim_project(request: Request, claim: ProjectClaim) -> Response:
         """Return its name, if it has one. A name belongs to the repository that had it first."""
-        sender, names = _build_sender(request), services.exchange.names
+        sender, names = _build_sender(request), services[TeamExchange].names
         name = await run(lambda: names.claim(claim.repository, claim.name, sender, join=claim.join))
         return answers.render_json({"name": name, "taken_by": ""})
 
@@ -308,9 +312,9 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
 
         def take() -> Object:
             batch, refused = _parse_batch(sent)
-            outcome = services.exchange.receiving.take(batch, sender)
-            if services.audit is not None:
-                services.audit.note_acts("upstream", "forget", _list_forgotten(batch, outcome))
+            outcome = services[TeamExchange].receiving.take(batch, sender)
+            if audit is not None:
+                audit.note_acts("upstream", "forget", _list_forgotten(batch, outcome))
             return {
                 "taken": outcome.taken,
                 "known": outcome.known,
@@ -339,7 +343,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     ) -> Response:
         sender, scope = _build_sender(request, client), SharedScope.parse(projects)
         page = await run(
-            lambda: services.exchange.receiving.list_changes(after, scope, sender, limit=limit)
+            lambda: services[TeamExchange].receiving.list_changes(after, scope, sender, limit=limit)
         )
         changes = [records.encode_change(change, page.people) for change in page.changes]
         return answers.render_json(
@@ -350,7 +354,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
     async def search(request: Request, question: TeamQuestion) -> Response:
         sender = _build_sender(request)
         query, scope = hit_records.decode_question(question.model_dump())
-        found = await run(lambda: services.team_search.search(query, scope, sender))
+        found = await run(lambda: services[TeamSearch].search(query, scope, sender))
         return answers.render_json(hit_records.encode_result(found))
 
     @routes.get(
@@ -366,7 +370,7 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
         around: Annotated[int, Query(ge=0, le=MAX_AROUND)] = 3,
     ) -> Response:
         sender, scope = _build_sender(request), SharedScope.parse(projects)
-        opened = await run(lambda: services.team_search.open(uri, scope, sender, around=around))
+        opened = await run(lambda: services[TeamSearch].open(uri, scope, sender, around=around))
         return answers.render_json(records.encode_opened(opened))
 
     return routes

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.streaming.services.change_feed import (
+    ChangeFeed,
     EventFilter,
     FeedItem,
     FeedRecord,
@@ -170,7 +171,7 @@ class _WebSocketSession:
         if self._follower is None:
             try:
                 self._follower = await feed_follower.follow(
-                    self._services.changes, self._bridge, self._wants, self._wake
+                    self._services[ChangeFeed], self._bridge, self._wants, self._wake
                 )
             except StorageClosed:
                 self._subscriptions = ()
@@ -188,7 +189,7 @@ class _WebSocketSession:
 
     def _unfollow(self) -> None:
         if self._follower is not None:
-            self._services.changes.leave(self._follower)
+            self._services[ChangeFeed].leave(self._follower)
             self._follower = None
 
     # Answers and changes.

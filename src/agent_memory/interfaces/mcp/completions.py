@@ -6,7 +6,9 @@ from mcp_types import Completion, PromptReference, ResourceTemplateReference
 
 from agent_memory.features.index.model.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query
 from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.model.periods import Level
+from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces.mcp import resources, uris
 from agent_memory.interfaces.mcp.prompts import PROMPTS
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
@@ -70,13 +72,13 @@ def _memory_ids(request: RequestContext, resolved: Mapping[str, str]) -> list[st
     domain, namespace = resolved.get("domain", ""), resolved.get("namespace", "")
     domains = [request.resolve_domain(uris.to_plain(domain))] if domain else request.list_nearby()
     scope = memory_scope(domains, namespace if namespace in NAMESPACES else "")
-    hits = request.services.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
+    hits = request.services[Recall].search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
     return [hit.uri.rpartition("/")[2] for hit in hits]
 
 
 def _node_ids(request: RequestContext, prefix: str) -> list[str]:
     """List nodes from the newest year down to the level that the prefix names, up to a limit."""
-    contents = request.services.contents
+    contents = request.services[Contents]
     node_ids = [node.node_id for node in contents.list_years()]
     waiting = list(node_ids)
     named = prefix.split(":")[1] if ":" in prefix else ""
@@ -104,5 +106,5 @@ def _for_prompt(request: RequestContext, prompt: str, name: str, value: str) -> 
 
 
 def _titles(request: RequestContext, query: Query) -> list[str]:
-    hits = request.services.recall.search(query, counted=False).hits
+    hits = request.services[Recall].search(query, counted=False).hits
     return [disarm(hit.document.title) for hit in hits]

@@ -7,13 +7,13 @@ from agent_memory.config import McpSettings
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.observing import Observer
-from agent_memory.interfaces.services import Services
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.operations import OperationCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpDependencies:
-    services: Services
+    services: Composition
     calls: OperationCalls
     bridge: Bridge
     observer: Observer

@@ -33,6 +33,7 @@ from mcp_types import (
 from pydantic import ValidationError
 from starlette.requests import Request
 
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.interfaces import permissions
 from agent_memory.interfaces.long_running import ProgressStep, TaskRunner
 from agent_memory.interfaces.mcp import completions, errors, prompts, resources, tools
@@ -90,7 +91,7 @@ class McpServerFactory:
     def __init__(self, dependencies: McpDependencies) -> None:
         self._dependencies = dependencies
         self._tasks = TaskRunner(max_tasks=MAX_LONG_CALLS)
-        self._subscriptions = Subscriptions(dependencies.services.changes, dependencies.bridge)
+        self._subscriptions = Subscriptions(dependencies.services[ChangeFeed], dependencies.bridge)
         self._tools = ListToolsResult(tools=[tool.to_tool() for tool in TOOLS.values()])
         self._schemas = {tool.name: tool.input_schema for tool in self._tools.tools}
 

@@ -10,6 +10,7 @@ from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Quer
 from agent_memory.features.memories.model.memories import MAX_CONTENT_BYTES, MAX_SUMMARY_CHARS
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import NOTICE, ContextItem, ContextRequest
+from agent_memory.features.recall.services.recall import Recall
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.kernel.errors import InvalidInput, NotFound
@@ -123,7 +124,7 @@ def _build_topic(request: RequestContext, topic: str) -> list[str]:
 def _hits(request: RequestContext, query: Query) -> list[Hit]:
     if query.is_listing:  # a listing is not an answer to the topic "all"
         return []
-    hits = request.services.recall.search(query).hits
+    hits = request.services[Recall].search(query).hits
     return [replace(hit, uri=uris.from_urn(hit.uri)) for hit in hits]
 
 

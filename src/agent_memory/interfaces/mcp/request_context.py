@@ -8,9 +8,10 @@ from typing import TypeVar
 from agent_memory import config
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import SearchScope
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
-from agent_memory.interfaces.services import Services
 from agent_memory.kernel.callers import Caller
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.ids import Domain
 from agent_memory.kernel.operations import Operation
 from agent_memory.kernel.progress import OnProgress, ignore_progress
@@ -36,7 +37,7 @@ class RequestContext:
     on_progress: OnProgress = ignore_progress
 
     @property
-    def services(self) -> Services:
+    def services(self) -> Composition:
         return self.deps.services
 
     def ask(self, operation: Operation[A], request: object) -> A:
@@ -48,7 +49,7 @@ class RequestContext:
         return config.load(self.caller.environ, project_dir=Path(folder) if folder else None)
 
     def list_nearby(self) -> list[Domain] | None:
-        return self.services.resolver.list_nearby(self.caller)
+        return self.services[ProjectResolver].list_nearby(self.caller)
 
     def resolve_domain(self, domain: str) -> Domain:
-        return self.services.resolver.resolve_domain(domain, self.caller)
+        return self.services[ProjectResolver].resolve_domain(domain, self.caller)

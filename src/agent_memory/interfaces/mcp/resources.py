@@ -17,7 +17,12 @@ from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME, MemoryStatus
 from agent_memory.features.memories.operations import MemoryDetailsAnswer
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.recall.model.contexts import NOTICE
+from agent_memory.features.recall.services.opening import Opening
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
@@ -105,7 +110,7 @@ def list_resources(request: RequestContext, cursor: str | None) -> ResourcePage:
     rows = [] if cursor else [*_namespaces(request, nearby), _CONTENTS]
     at = _parse_cursor(cursor) if cursor else _Cursor(MAX_MILLIS, 0)
     scope = replace(memory_scope(nearby), until=Millis(at.until))
-    page = request.services.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
+    page = request.services[Recall].search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
     rows += [_memory(hit) for hit in page.hits]
     if page.next is None:
         return ResourcePage(rows, None)
@@ -128,7 +133,7 @@ def read(request: RequestContext, uri: str) -> str:
 def list_domains(request: RequestContext) -> list[Domain]:
     """List the domains of the client and the domains that have memories."""
     near = request.list_nearby() or [USER]
-    return list(dict.fromkeys((*near, *request.services.editor.memories.list_domains())))
+    return list(dict.fromkeys((*near, *request.services[MemoryEditor].memories.list_domains())))
 
 
 def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
@@ -138,7 +143,7 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     if plain.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [render_node(node) for node in request.services.contents.list_years()],
+            "children": [render_node(node) for node in request.services[Contents].list_years()],
         }
     if plain.startswith(documents.SCHEME):
         return _record(request, uri.strip())
@@ -161,7 +166,9 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
         memories.parse_urn(urn)
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
-    shown = request.services.editor.show(urn, request.services.resolver.find_here(request.caller))
+    shown = request.services[MemoryEditor].show(
+        urn, request.services[ProjectResolver].find_here(request.caller)
+    )
     answer = msgspec.to_builtins(MemoryDetailsAnswer.from_details(shown))
     return {**answer, "uri": uris.from_urn(shown.memory.urn)}
 
@@ -185,7 +192,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
     if domain not in list_domains(request):
         raise NotFound(f"no memories in the domain {domain}")
     query = Query(text="", scope=memory_scope([domain], namespace), limit=MAX_LISTED)
-    answer = request.services.recall.search(query)
+    answer = request.services[Recall].search(query)
     listing: dict[str, Any] = {
         "domain": domain,
         "namespace": namespace,
@@ -203,7 +210,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
 
 def _record(request: RequestContext, uri: str) -> dict[str, Any]:
     """Return a record. The turns around it get the room that it leaves."""
-    shown = render_opened(request.services.opening.open_uri(uri))
+    shown = render_opened(request.services[Opening].open_uri(uri))
     turns = [name for name in _TURNS if name in shown]
     rest = {name: value for name, value in shown.items() if name not in turns}
     room = max(0, _MOST_BYTES - agent_answers.size(rest) - _MARGIN)
@@ -214,11 +221,13 @@ def _record(request: RequestContext, uri: str) -> dict[str, Any]:
 
 def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:
     query = Query(text="", scope=memory_scope([domain], namespace), limit=1)
-    return request.services.recall.search(query).total
+    return request.services[Recall].search(query).total
 
 
 def _namespaces(request: RequestContext, nearby: list[Domain] | None) -> Iterator[Resource]:
-    for domain in request.services.editor.memories.list_domains() if nearby is None else nearby:
+    for domain in (
+        request.services[MemoryEditor].memories.list_domains() if nearby is None else nearby
+    ):
         if not _count(request, domain):
             continue
         for namespace in NAMESPACES:

@@ -9,13 +9,22 @@ import msgspec
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from agent_memory.features.forgetting.operations import hide_places
-from agent_memory.features.index.model.queries import Hit
+from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
+from agent_memory.features.index.model.queries import Hit, Search
 from agent_memory.features.log.model.tokens import format_offset, parse_offset
 from agent_memory.features.memories.operations import ConsolidationAnswer
+from agent_memory.features.memories.services.consolidation import Consolidation
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE, build_notice
 from agent_memory.features.recall.operations import MemoryCreate, capture_memory
+from agent_memory.features.recall.services.memory_stats import MemoryStatistics
+from agent_memory.features.recall.services.opening import Opening
+from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp import schemas, settings, tool_inputs, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
@@ -122,11 +131,11 @@ def recall(request: RequestContext, tool_input: RecallInput) -> Answer:
     filters = tool_input.model_dump(exclude={"detail", "continuation_token"})
     search = SearchRequest(**filters, offset=offset)
     query = search.to_query(
-        request.services.recall.resolve_time,
+        request.services[Recall].resolve_time,
         request.resolve_domain,
-        resolve_session=request.services.opening.resolve_session,
+        resolve_session=request.services[Opening].resolve_session,
     )
-    answer = request.services.search(query)
+    answer = request.services[Search](query)
     rows = [render_hit(hit, tool_input.detail) for hit in answer.hits]
     result: dict[str, Any] = {
         "notice": build_notice(answer.hits),
@@ -156,8 +165,8 @@ def render_hit(hit: Hit, detail: str) -> dict[str, Any]:
 
 
 def status(request: RequestContext, tool_input: StatusInput) -> Answer:
-    counted = request.services.memory_stats.count(
-        request.services.resolver.resolve_domains(tool_input.domain, request.caller)
+    counted = request.services[MemoryStatistics].count(
+        request.services[ProjectResolver].resolve_domains(tool_input.domain, request.caller)
     )
     nearby = request.list_nearby()
     return {
@@ -179,7 +188,7 @@ def sync(request: RequestContext, tool_input: SyncInput) -> Answer:
             "domain is missing: name the domain to sync, such as project:my-app or user, or"
             " connect with ?project=my-app"
         )
-    outcomes = request.services.remote_sync.sync_domains(
+    outcomes = request.services[RemoteSync].sync_domains(
         domain, options, caller, request.on_progress
     )
     failures = [outcome.failure for outcome in outcomes if outcome.failure is not None]
@@ -192,7 +201,7 @@ def sync(request: RequestContext, tool_input: SyncInput) -> Answer:
 
 
 def consolidate(request: RequestContext, tool_input: ConsolidateInput) -> Answer:
-    service, resolver = request.services.consolidation, request.services.resolver
+    service, resolver = request.services[Consolidation], request.services[ProjectResolver]
     here = resolver.find_here(request.caller)
     if tool_input.undo:
         undone, left = service.undo(here)
@@ -225,7 +234,7 @@ def configure(request: RequestContext, tool_input: ConfigureInput) -> Answer:
 
 
 def timeline(request: RequestContext, tool_input: TimelineInput) -> Answer:
-    contents, node_id = request.services.contents, uris.to_plain(tool_input.node_id)
+    contents, node_id = request.services[Contents], uris.to_plain(tool_input.node_id)
     token = tool_input.continuation_token
     offset = parse_offset(token) if token else 0
     node: TocNode | None = None
@@ -258,7 +267,7 @@ def render_node(node: TocNode) -> dict[str, Any]:
 
 def expand(request: RequestContext, tool_input: ExpandInput) -> Answer:
     grip_id = uris.to_plain(tool_input.grip_id)
-    expansion = request.services.contents.expand(
+    expansion = request.services[Contents].expand(
         grip_id, before=tool_input.events_before, after=tool_input.events_after
     )
     if expansion.grip is None:
@@ -288,15 +297,15 @@ def expand(request: RequestContext, tool_input: ExpandInput) -> Answer:
 
 
 def forget(request: RequestContext, tool_input: ForgetInput) -> Answer:
-    here = request.services.resolver.find_here(request.caller)
-    find = request.services.editor.find
+    here = request.services[ProjectResolver].find_here(request.caller)
+    find = request.services[MemoryEditor].find
     memories = [find(uris.to_plain(name), here, forgotten=True) for name in tool_input.memory_ids]
     if not tool_input.confirm:
         raise InvalidInput(
             "nothing was forgotten, because it cannot be undone: ask the user, then call again with"
             f" confirm true to erase {', '.join(memory.id for memory in memories)}"
         )
-    report = request.services.memory_forgetting.forget(
+    report = request.services[MemoryForgetting].forget(
         memories,
         here,
         rewrite_notes=tool_input.rewrite_notes,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.upstream.model import scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
 from agent_memory.features.upstream.model.records import ServerProject
@@ -14,6 +15,7 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.settings import CONVERSATIONS, PROJECTS
 from agent_memory.kernel.callers import Caller
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import (
     Cancelled,
     InvalidInput,
@@ -46,7 +48,7 @@ def share(run: Invocation, wanted: ShareRequest) -> list[dict[str, Any]]:
 
     if (wanted.there or wanted.join) and len(wanted.projects) != 1:
         raise InvalidInput("--as and --join are for one project: name it with --project")
-    exchange = run.services.by_type[TeamExchange]
+    exchange = run.services[Composition][TeamExchange]
     settings = exchange.shared.read_settings()
     shown = []
     for repository in dict.fromkeys(find_repository(run, each) for each in wanted.projects):
@@ -88,7 +90,7 @@ def unshare(run: Invocation, projects: Sequence[str]) -> list[str]:
         if set(entries) & set(gone)
     }
     config_file.change_all(run.find_config_file(), values)
-    run.services.by_type[TeamExchange].wake()
+    run.services[Composition][TeamExchange].wake()
     return gone
 
 
@@ -102,7 +104,7 @@ def find_repository(run: Invocation, text: str) -> str:
         if not folder.is_dir():
             raise InvalidInput(f"there is no folder {text}")
         environ = {"HOME": run.terminal.call.environ.get("HOME", "")}
-        place = run.services.resolver.resolve_folder(
+        place = run.services[ProjectResolver].resolve_folder(
             Caller(folder=str(folder.resolve()), environ=environ)
         )
         if not place.repository:
@@ -114,7 +116,7 @@ def find_repository(run: Invocation, text: str) -> str:
         )
     if "/" in text:
         return text.removesuffix(".git")
-    projects = run.services.by_type[TeamExchange].shared.projects.list_all()
+    projects = run.services[Composition][TeamExchange].shared.projects.list_all()
     same = [
         each.repository
         for each in projects
@@ -144,7 +146,7 @@ def _find_name(
             raise InvalidInput("log in first: the server keeps the names (`memory remote login`)")
         return None
     name = wanted.there or scopes.derive_name(repository)
-    server = run.services.by_type[TeamExchange].connect(settings)
+    server = run.services[Composition][TeamExchange].connect(settings)
     try:
         found = server.find_project(repository, name)
     except (RemoteUnavailable, Unauthorized, NotFound):
@@ -167,7 +169,7 @@ def _claim(
     """Agree on the name now. If the server is away, the next exchange does."""
     if repository == USER or not settings.is_complete:
         return
-    exchange = run.services.by_type[TeamExchange]
+    exchange = run.services[Composition][TeamExchange]
     name = wanted.there or scopes.derive_name(repository)
     try:
         exchange.shared.claim(repository, name, exchange.connect(settings), join=wanted.join)
