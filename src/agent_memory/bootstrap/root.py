@@ -29,7 +29,6 @@ from agent_memory.features.jobs.adapters.cron import CronScheduler
 from agent_memory.features.jobs.services.following import OutboxFollower
 from agent_memory.features.log.ports import Events, Outbox
 from agent_memory.features.memories.adapters.memory_store import MemoryOutlines
-from agent_memory.features.memories.ports import RecordEncoder
 from agent_memory.features.secrets.core import build_strict_cleaner
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli import completing
@@ -42,7 +41,6 @@ from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.setting_list import SettingsReader
-from agent_memory.interfaces.wire.memories import record_text
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import (
@@ -163,7 +161,6 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
     platform, settings, context = core.platform, core.settings, core.context
     if source is not None:
         context.add(source)
-    context.provide(RecordEncoder, record_text)
     build_rest(context)
     scheduler = context[CronScheduler]
     for job in scheduler.status():  # a stop may have left work

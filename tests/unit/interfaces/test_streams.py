@@ -14,6 +14,7 @@ from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
+from agent_memory.features.streaming.feature import encode_record
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.interfaces import long_running
 from agent_memory.interfaces.bridge import Bridge
@@ -21,7 +22,6 @@ from agent_memory.interfaces.http import sse, streams
 from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.task_stream import TaskStreams
-from agent_memory.interfaces.wire.memories import record_text
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
@@ -174,7 +174,7 @@ def test_a_stream_that_cannot_go_on_says_so() -> None:
 async def _gone() -> None:
     store = in_memory(Path())
     log, outbox = StoredEventLog(store), StoredOutbox(store)
-    changes = ChangeFeed(log, outbox, StoredMemories(store), record_text)
+    changes = ChangeFeed(log, outbox, StoredMemories(store), encode_record)
     log.append([_event(str(number)) for number in range(5)]).result(SECONDS)
     outbox.trim(3)
     bridge = Bridge()

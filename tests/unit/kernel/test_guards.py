@@ -41,7 +41,6 @@ OPEN: Mapping[str, str] = {
     "hooks.HookLog": COMPUTES,
     "index.Embedder": COMPUTES,
     "memories.Reasoner": COMPUTES,
-    "memories.RecordEncoder": COMPUTES,
     "access.SocketOwners": COMPUTES,
     "runs.ChatModel": COMPUTES,
     "runs.WebPages": COMPUTES,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol, TypeVar
 
-from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.changes import ChangeEntry
 from agent_memory.features.memories.model.consolidations import ConsolidationRun
 from agent_memory.features.memories.model.memories import (
@@ -268,9 +267,3 @@ class Reasoner(Protocol):
     def merge(self, memories: Sequence[Memory], /) -> MergedMemory:
         """Merge the text of these memories into one."""
         ...
-
-
-class RecordEncoder(Protocol):
-    """Writes an event or a memory as the JSON that followers of changes get."""
-
-    def __call__(self, record: Event | Memory, /) -> str: ...

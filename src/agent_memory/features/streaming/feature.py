@@ -1,16 +1,20 @@
 """The change feed that live streams follow."""
 
+import msgspec
+
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.operations import LoggedEvent
 from agent_memory.features.log.ports import Events, Outbox, OutboxNeed
-from agent_memory.features.memories.ports import Memories, RecordEncoder
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.operations import MemoryAnswer
+from agent_memory.features.memories.ports import Memories
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.signals import DaemonSignal
 
 
 def build(context: Composition) -> None:
-    changes = ChangeFeed(
-        context[Events], context[Outbox], context[Memories], context[RecordEncoder]
-    )
+    changes = ChangeFeed(context[Events], context[Outbox], context[Memories], encode_record)
     context.add(changes)
     context.on_close.append(changes.close)
     context.contributions(OutboxNeed).append(lambda: changes.needed)
@@ -20,3 +24,10 @@ def build(context: Composition) -> None:
         DaemonSignal.MEMORY_CHANGED,
         DaemonSignal.FOREIGN_CHANGE,
     )
+
+
+def encode_record(record: Event | Memory) -> str:
+    """Encode a record as the JSON that followers of changes get."""
+    if isinstance(record, Event):
+        return msgspec.json.encode(LoggedEvent.from_event(record)).decode()
+    return msgspec.json.encode(MemoryAnswer.from_memory(record)).decode()

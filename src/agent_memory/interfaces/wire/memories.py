@@ -1,19 +1,13 @@
-"""Memories on the wire: JSON of syncs, counts and changes."""
+"""Memories on the wire: JSON of syncs and counts."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import msgspec
-
 from agent_memory.features.index.model import documents
-from agent_memory.features.log.model.events import Event
-from agent_memory.features.memories.model.memories import Memory
-from agent_memory.features.memories.operations import MemoryAnswer
 from agent_memory.features.memories.services.remote_sync import DomainSyncOutcome
 from agent_memory.features.memories.services.sync import SyncResult
 from agent_memory.features.recall.services.memory_stats import MemoryCounts
-from agent_memory.interfaces.wire.events import event_json
 
 
 def sync_json(synced: SyncResult) -> dict[str, Any]:
@@ -55,9 +49,3 @@ def counts_json(counted: MemoryCounts) -> dict[str, Any]:
         "feature_tier": counted.features,
         "contents": None if counted.contents is None else asdict(counted.contents),
     }
-
-
-def record_text(record: Event | Memory) -> str:
-    """Render an event or a memory as the JSON text that followers of changes get."""
-    shown = event_json(record) if isinstance(record, Event) else MemoryAnswer.from_memory(record)
-    return msgspec.json.encode(shown).decode()
