@@ -191,7 +191,7 @@ class Home:
         words = self.command(program, *arguments, launcher=launcher, env=env)
         return self.run_words(words, given=given, env=env, cwd=cwd)
 
-    def run_apart(
+    def run_forked(
         self,
         program: str,
         *arguments: Word,

@@ -106,14 +106,14 @@ def split_variables(given: Mapping[str, str] | None) -> tuple[dict[str, str], di
 
 def remove_settings(text: str) -> str:
     """Return the text of a config.toml without what `add_settings` has added."""
-    kept, header = "", ""
+    stored, header = "", ""
     for line in text.splitlines(keepends=True):
         if line.endswith(_MARK):
             header = line.removesuffix(_MARK) + "\n" if line.startswith("[") else header
             continue
-        kept += line if line.startswith("[") or not line.strip() else header + line
+        stored += line if line.startswith("[") or not line.strip() else header + line
         header = "" if line.strip() else header
-    return kept
+    return stored
 
 
 def describe_functions() -> dict[str, str]:
@@ -137,10 +137,10 @@ def _find(text: str, name: str) -> object:
 
 def _leave_out(text: str, name: str) -> str:
     """Return the text without what `add_settings` has added for this setting."""
-    kept, section = "", ""
+    stored, section = "", ""
     for line in text.splitlines(keepends=True):
         if line.startswith("["):
             section = line[1:].partition("]")[0] + "."
         if not (line.endswith(_MARK) and section + line.partition("=")[0].strip() == name):
-            kept += line
-    return kept
+            stored += line
+    return stored

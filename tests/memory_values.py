@@ -20,7 +20,7 @@ def memory(
     spec: str = "",
     **fields: object,
 ) -> Memory:
-    made: dict[str, object] = {"created_ms": Millis(at), "updated_ms": Millis(at), **fields}
+    created: dict[str, object] = {"created_ms": Millis(at), "updated_ms": Millis(at), **fields}
     return Memory(
         digest=memories.compute_digest(namespace, summary, content, spec),
         namespace=namespace,
@@ -28,7 +28,7 @@ def memory(
         summary=summary,
         content=content,
         spec=spec,
-        **made,  # type: ignore[arg-type]  # fields of a Memory
+        **created,  # type: ignore[arg-type]  # fields of a Memory
     )
 
 
@@ -106,11 +106,11 @@ def copies(draw: st.DrawFn, of: Memory) -> Memory:
 @st.composite
 def records(draw: st.DrawFn) -> Memory:
     """Any memory."""
-    made = memory(
+    created = memory(
         draw(summaries),
         draw(contents),
         namespace=draw(namespaces),
         domain=draw(domains),
         spec=draw(st.sampled_from(["", "feature-api"])),
     )
-    return draw(copies(made))
+    return draw(copies(created))

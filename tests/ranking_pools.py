@@ -23,7 +23,7 @@ class Found(Candidate):
     document: Document
 
 
-def turn(
+def build_turn(
     text: str,
     at: int = BEGIN,
     *,
@@ -44,7 +44,7 @@ def turn(
     )
 
 
-def apart(*found: Document) -> list[Found]:
+def separate(*found: Document) -> list[Found]:
     """Each in a conversation of its own."""
     return [
         Found(key=each.key, hit=to_index_hit(each), vector=term_vectors.build(each), document=each)
@@ -54,9 +54,9 @@ def apart(*found: Document) -> list[Found]:
 
 def conversation(*texts: str, speaker: str = "") -> list[Found]:
     """Turns of a user and an assistant, a minute apart."""
-    pool = apart(
+    pool = separate(
         *(
-            turn(
+            build_turn(
                 text,
                 BEGIN + n * MINUTE,
                 speaker=speaker,
@@ -90,7 +90,7 @@ def ranked(
     return {pool[each.place].document.text: each for each in found}
 
 
-def order(
+def list_ranked(
     question: str | ParsedQuestion, pool: Sequence[Found], mode: SearchMode = SearchMode.BM25
 ) -> list[str]:
     return list(ranked(question, pool, mode))

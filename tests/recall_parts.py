@@ -333,13 +333,13 @@ def open_recall(
     folder: Path, embedder: Embedder | None = None, *, store: OpenStore = memory
 ) -> Iterator[RecallHarness]:
     """Recall over an empty store."""
-    kept = store(folder / "db")
+    stored = store(folder / "db")
     try:
-        parts = build_recall(kept, folder / "index", embedder)
+        parts = build_recall(stored, folder / "index", embedder)
         yield parts
         parts.close()
     finally:
-        kept.close()
+        stored.close()
 
 
 def list_texts(answer: RecallResult) -> list[str]:

@@ -57,12 +57,12 @@ def make_about(session: str = "s", run: str = "r1", agent: str = AGENT) -> RunIn
 
 
 def build_events(
-    session: str, run: str, kept: Iterable[Recorded], *, start: int = START, agent: str = AGENT
+    session: str, run: str, stored: Iterable[Recorded], *, start: int = START, agent: str = AGENT
 ) -> list[Event]:
     """Build the events as the recorder does, one second apart."""
     found: list[Event] = []
     turn = 0
-    for second, each in enumerate(kept):
+    for second, each in enumerate(stored):
         turn += isinstance(each, Answered)
         event = run_events.build_event(
             make_about(session, run, agent),
@@ -76,10 +76,10 @@ def build_events(
     return found
 
 
-def build_chat(kept: Iterable[Recorded]) -> list[Message]:
+def build_chat(stored: Iterable[Recorded]) -> list[Message]:
     """Build the messages that the model gets during the run."""
     messages: list[Message] = []
-    for each in kept:
+    for each in stored:
         match each:
             case Prompted(text):
                 messages.append(Message(role=MessageRole.USER, content=text))

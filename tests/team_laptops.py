@@ -77,10 +77,10 @@ class Laptop:
 
     def clone(self, project: str, folder: str = "", remote: str = "") -> Path:
         """Make a clone of a project's repository, which this machine knows from now on."""
-        made = git_repositories.make_repository(self.home.work / (folder or project))
-        made.git("remote", "add", "origin", f"https://{remote or get_repository(project)}.git")
-        MemoryCommand(self.home, made.folder).json("list")
-        return made.folder
+        created = git_repositories.make_repository(self.home.work / (folder or project))
+        created.git("remote", "add", "origin", f"https://{remote or get_repository(project)}.git")
+        MemoryCommand(self.home, created.folder).json("list")
+        return created.folder
 
     def wait_before_erasing(self, hours: int) -> None:
         set_erase_hours(self.home, hours)

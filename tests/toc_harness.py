@@ -63,8 +63,8 @@ def rewrite_nodes(store: OrderedStore, change: Callable[[TocNode], TocNode]) -> 
     """Replace every present node, in its version."""
     toc = StoredToc(store)
     for node in list_nodes(store):
-        kept = toc.list_versions(node.node_id, limit=1)
-        is_kept = bool(kept) and kept[0].version == node.version
+        stored = toc.list_versions(node.node_id, limit=1)
+        is_kept = bool(stored) and stored[0].version == node.version
         toc.commit(TocChange(nodes=(NodeWrite(node=change(node), kept=is_kept),)))
 
 

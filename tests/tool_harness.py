@@ -100,11 +100,11 @@ def open_harness(
             skills=AgentCatalog(AgentCatalogFolder(own)).render,
             seconds=seconds,
         )
-        made = ToolHarness(tooling, parts, folder, own, worker)
+        created = ToolHarness(tooling, parts, folder, own, worker)
         try:
-            yield made
+            yield created
         finally:
-            for each in made.open:
+            for each in created.open:
                 each.close()
             worker.close()
 

@@ -199,7 +199,7 @@ def test_both_clients_read_what_either_wrote(
 
 
 def test_new_ids_are_unique_and_sort_by_time(event: Maker) -> None:
-    made = [event() for _ in range(1_000)]
+    created = [event() for _ in range(1_000)]
 
-    assert len({each.event_id for each in made}) == 1_000
-    assert all(left.event_id[:10] <= right.event_id[:10] for left, right in pairwise(made))
+    assert len({each.event_id for each in created}) == 1_000
+    assert all(left.event_id[:10] <= right.event_id[:10] for left, right in pairwise(created))

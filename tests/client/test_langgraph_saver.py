@@ -96,14 +96,16 @@ class TestGraphs:
     def test_a_state_of_the_past_can_be_gone_back_to(
         self, saver: AgentMemorySaver, name: str
     ) -> None:
-        made = graph(saver)
-        made.invoke({"said": ["hi"]}, thread(name))
-        made.invoke(Command(resume="one"), thread(name))
-        asked = next(each for each in made.get_state_history(thread(name)) if each.next == ("ask",))
+        created = graph(saver)
+        created.invoke({"said": ["hi"]}, thread(name))
+        created.invoke(Command(resume="one"), thread(name))
+        asked = next(
+            each for each in created.get_state_history(thread(name)) if each.next == ("ask",)
+        )
         assert asked.values["said"] == ["hi", "hello"]
-        again = made.invoke(None, asked.config)
+        again = created.invoke(None, asked.config)
         assert again["__interrupt__"][0].value == "what now?"
-        other = made.invoke(Command(resume="two"), thread(name))
+        other = created.invoke(Command(resume="two"), thread(name))
         assert other["said"] == ["hi", "hello", "you said two", "bye"]
 
     def test_subgraphs_keep_their_own_namespaces(self, saver: AgentMemorySaver, name: str) -> None:
@@ -113,19 +115,19 @@ class TestGraphs:
         outer = StateGraph(State)
         outer.add_node("inner", inner.compile())
         outer.add_edge(START, "inner")
-        made = outer.compile(checkpointer=saver)
-        made.invoke({"said": []}, thread(name))
+        created = outer.compile(checkpointer=saver)
+        created.invoke({"said": []}, thread(name))
         config: RunnableConfig = {"configurable": {"thread_id": name}}
         spaces = {each.config["configurable"]["checkpoint_ns"] for each in saver.list(config)}
         assert len(spaces) == 2
-        assert made.invoke(Command(resume="yes"), thread(name))["said"] == ["you said yes"]
+        assert created.invoke(Command(resume="yes"), thread(name))["said"] == ["you said yes"]
 
     def test_pruned_to_the_latest_a_graph_goes_on(self, saver: AgentMemorySaver, name: str) -> None:
-        made = graph(saver)
-        made.invoke({"said": ["hi"]}, thread(name))
+        created = graph(saver)
+        created.invoke({"said": ["hi"]}, thread(name))
         saver.prune([name])
         assert len(list(saver.list(thread(name)))) == 1
-        answered = made.invoke(Command(resume="still"), thread(name))
+        answered = created.invoke(Command(resume="still"), thread(name))
         assert answered["said"] == ["hi", "hello", "you said still", "bye"]
 
 
@@ -148,15 +150,15 @@ def test_channels_kept_as_differences_survive_pruning_and_copying(
     builder = StateGraph(Deltas)
     builder.add_node("say", say)
     builder.add_edge(START, "say")
-    made = builder.compile(checkpointer=saver)
+    created = builder.compile(checkpointer=saver)
     for _ in range(3):
-        made.invoke({"said": ["hi"]}, thread(name))
-    said = made.get_state(thread(name)).values["said"]
+        created.invoke({"said": ["hi"]}, thread(name))
+    said = created.get_state(thread(name)).values["said"]
     assert said == ["hi", "word"] * 3
     saver.prune([name])
-    assert made.get_state(thread(name)).values["said"] == said
+    assert created.get_state(thread(name)).values["said"] == said
     saver.copy_thread(name, f"{name} copied")
-    assert made.get_state(thread(f"{name} copied")).values["said"] == said
+    assert created.get_state(thread(f"{name} copied")).values["said"] == said
 
 
 class TestTwoAtOnce:

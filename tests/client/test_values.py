@@ -96,15 +96,15 @@ def test_a_ulid_is_time_and_chance() -> None:
 
 @given(st.integers(0, (1 << 48) - 1), st.binary(min_size=10, max_size=10))
 def test_ulids_sort_as_their_parts(at_ms: int, chance: bytes) -> None:
-    made = ulid(at_ms, chance)
+    created = ulid(at_ms, chance)
 
-    assert len(made) == 26
-    assert (made < ulid(1 << 40, bytes(10))) == ((at_ms, chance) < (1 << 40, bytes(10)))
+    assert len(created) == 26
+    assert (created < ulid(1 << 40, bytes(10))) == ((at_ms, chance) < (1 << 40, bytes(10)))
 
 
 def test_a_new_ulid_is_of_now() -> None:
     before = ulid(millis(datetime.now(UTC)), bytes(10))
-    made = new_ulid()
+    created = new_ulid()
     after = ulid(millis(datetime.now(UTC)), b"\xff" * 10)
 
-    assert before <= made <= after
+    assert before <= created <= after

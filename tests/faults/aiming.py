@@ -101,8 +101,8 @@ def _windows(versions: Mapping[Key, Sequence[Version]], length: int) -> list[tup
     its answer: a moment is one more than that."""
     found = {
         (key[0].value, version.sent - 1, min(version.acknowledged - 1, length))
-        for key, kept in versions.items()
-        for version in kept
+        for key, stored in versions.items()
+        for version in stored
         if version.sent > BEFORE and version.acknowledged < NEVER
     }
     return sorted(found)

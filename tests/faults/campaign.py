@@ -370,19 +370,19 @@ def _row(name: str, group: Sequence[Result]) -> str:
 
 def _keep(folder: Path, scene: Scene, recording: Recording, position: int, seed: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    kept = Kept(recording, position, seed, scene.ledger.versions(), scene.home.folder)
+    stored = Kept(recording, position, seed, scene.ledger.versions(), scene.home.folder)
     path = folder / f"power-{seed}-{position}.pickle"
-    path.write_bytes(pickle.dumps(kept))
+    path.write_bytes(pickle.dumps(stored))
     _say(f"  saved: {path}")
 
 
 def _replay(path: Path) -> int:
     """Where it was recorded: the store knows its repositories by their paths."""
-    kept: Kept = pickle.loads(path.read_bytes())  # noqa: S301  our own
-    with Home(folder=kept.folder) as home:
+    stored: Kept = pickle.loads(path.read_bytes())  # noqa: S301  our own
+    with Home(folder=stored.folder) as home:
         scene = Scene(home)
-        scene.ledger = Ledger.of(kept.versions)
-        found = _cut(scene, kept.recording, kept.position, kept.seed).examination
+        scene.ledger = Ledger.of(stored.versions)
+        found = _cut(scene, stored.recording, stored.position, stored.seed).examination
     _say("\n".join([*found.faults, *found.complaints]) or "nothing is wrong")
     return 1 if found.faults else 0
 

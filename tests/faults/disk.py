@@ -198,11 +198,11 @@ class Recording:
         dice = random.Random(f"{seed}/{position}")
         temper = temper_of(seed)
         log = self.log[:position]
-        kept = _kept_names(log, temper, dice)
+        stored = _kept_names(log, temper, dice)
         nodes = _load(self.base)
         for number, change in enumerate(log):
             if isinstance(change, Naming):
-                if number in kept:
+                if number in stored:
                     _apply(nodes, change)
                 elif isinstance(change, Create):  # it may be kept under a later name
                     nodes.setdefault(change.inode, Node(mode=change.mode, target=change.target))
@@ -240,17 +240,17 @@ def _kept_names(log: Sequence[Change], temper: Temper, dice: random.Random) -> s
             limits[key] = dice.randint(durable, len(log)) if lucky else durable
         return limits[key]
 
-    kept: set[int] = set()
+    stored: set[int] = set()
     needed: set[tuple[int, str]] = set()  # names on which something that is kept depends
     for number in reversed(names):
         change = log[number]
         assert isinstance(change, Naming)
         touched = _touched(change)
         if any(number < limit(folder) for folder, _ in touched) or needed.intersection(touched):
-            kept.add(number)
+            stored.add(number)
             if isinstance(change, Rename):
                 needed.update(touched)
-    return kept
+    return stored
 
 
 def _touched(change: Naming) -> list[tuple[int, str]]:

@@ -162,9 +162,9 @@ class Server:
             raise _Refused(errno.ENAMETOOLONG)
         if decoded in folder.entries:
             raise _Refused(errno.EEXIST)
-        made = self._disk.create(inode, decoded, mode, target)
-        self._node(made).changed_ns = folder.changed_ns = time.time_ns()
-        return self._entry(made)
+        created = self._disk.create(inode, decoded, mode, target)
+        self._node(created).changed_ns = folder.changed_ns = time.time_ns()
+        return self._entry(created)
 
     def _unlink(self, inode: int, data: bytes) -> bytes:
         self._existing(inode, _name(data))

@@ -75,7 +75,7 @@ class Ledger:
         return self.of(self.versions())
 
     def versions(self) -> dict[Key, list[Version]]:
-        return {key: [replace(each) for each in kept] for key, kept in self._versions.items()}
+        return {key: [replace(each) for each in stored] for key, stored in self._versions.items()}
 
     @classmethod
     def of(cls, versions: dict[Key, list[Version]]) -> "Ledger":

@@ -37,7 +37,7 @@ def test_a_snapshot_is_whole_after_every_power_cut(tmp_path: Path) -> None:
             version=__version__,
             now=lambda: Millis(1_780_000_000_000),
         )
-        made = snapshots.create(str(disk / "backups"), on_progress=lambda _: None)
+        created = snapshots.create(str(disk / "backups"), on_progress=lambda _: None)
         recording = mounted.recording()
         store.close()
 
@@ -45,4 +45,6 @@ def test_a_snapshot_is_whole_after_every_power_cut(tmp_path: Path) -> None:
         place = tmp_path / f"cut-{seed}"
         place.mkdir()
         write_folder(recording.crash_image(len(recording.log), seed), place)
-        sources.verify(sources.open_backup(place / Path(made.path).relative_to(disk)), lambda: None)
+        sources.verify(
+            sources.open_backup(place / Path(created.path).relative_to(disk)), lambda: None
+        )

@@ -69,8 +69,8 @@ class TestEveryCrash:
     def test_is_the_same_for_the_same_seed(
         self, steps: list[Step], seed: int, position: int
     ) -> None:
-        made = recording(play(steps))
-        assert made.crash_image(position, seed) == made.crash_image(position, seed)
+        created = recording(play(steps))
+        assert created.crash_image(position, seed) == created.crash_image(position, seed)
 
     @given(STEPS, st.integers(0, 10**6))
     def test_keeps_what_was_synced(self, steps: list[Step], seed: int) -> None:
@@ -166,10 +166,10 @@ class TestWhatIsNotSynced:
         disk = Disk()
         for number in range(9):
             disk.create(ROOT, f"f{number}", FILE)
-        made, length = recording(disk), len(disk.log)
+        created, length = recording(disk), len(disk.log)
         ordered = [seed for seed in range(200) if temper_of(seed) is Temper.JOURNAL]
         for seed in ordered:
-            names = sorted(made.crash_image(length, seed))
+            names = sorted(created.crash_image(length, seed))
             assert names == [f"f{number}" for number in range(len(names))]
 
 

@@ -25,8 +25,8 @@ needs_strace = pytest.mark.skipif(STRACE is None, reason=INSTALL)
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    with staged() as made:
-        yield made
+    with staged() as created:
+        yield created
 
 
 def seed_of(temper: Temper) -> int:

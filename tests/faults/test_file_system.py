@@ -95,10 +95,10 @@ def test_the_log_has_every_call_in_order_and_can_be_cut_anywhere(disk: Mounted) 
         os.fsync(file.fileno())
     (disk.folder / "f.new").rename(disk.folder / "f")
     ended = disk.position()
-    made = disk.recording()
-    kinds = [type(each) for each in made.log[begun:ended]]
+    created = disk.recording()
+    kinds = [type(each) for each in created.log[begun:ended]]
     assert kinds[-3:] == [Write, Sync, Rename]
     for seed in range(30):
-        assert set(made.crash_image(ended - 1, seed)) <= {"f.new"}
-        for entry in made.crash_image(ended, seed).values():
+        assert set(created.crash_image(ended - 1, seed)) <= {"f.new"}
+        for entry in created.crash_image(ended, seed).values():
             assert entry.data == b"whole"

@@ -270,7 +270,7 @@ def interfaces() -> Iterator[dict[str, Find]]:
             "MCP": over_mcp(stack.enter_context(LineClient(home))),
             "memory recall": over_commands(home.run, "memory", "recall"),
             "query search": over_commands(home.run, "memory-daemon", "query", "search"),
-            "query search, remote": over_commands(home.run_apart, *remote),
+            "query search, remote": over_commands(home.run_forked, *remote),
         }
 
 

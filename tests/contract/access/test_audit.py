@@ -76,48 +76,48 @@ class Kept:
 
 
 @pytest.fixture
-def kept(store: OrderedStore) -> Iterator[Kept]:
-    kept = Kept(store)
-    yield kept
-    kept.stored.held.set()
-    kept.log.close()
+def trail(store: OrderedStore) -> Iterator[Kept]:
+    trail = Kept(store)
+    yield trail
+    trail.stored.held.set()
+    trail.log.close()
 
 
-def test_what_must_be_stored_is_there_at_once(kept: Kept) -> None:
-    kept.enter("/a", must=True)
-    kept.enter("/b", must=True)
-    page = kept.log.list_entries(AuditFilter(), limit=1)
+def test_what_must_be_stored_is_there_at_once(trail: Kept) -> None:
+    trail.enter("/a", must=True)
+    trail.enter("/b", must=True)
+    page = trail.log.list_entries(AuditFilter(), limit=1)
     assert [entry.target for entry in page.entries] == ["/b"]
-    rest = kept.log.list_entries(AuditFilter(), limit=9, before=page.next)
+    rest = trail.log.list_entries(AuditFilter(), limit=9, before=page.next)
     assert [entry.target for entry in rest.entries] == ["/a"]
     assert rest.next is None
 
 
-def test_others_alike_become_one_with_their_count(kept: Kept) -> None:
-    kept.stored.held.clear()
+def test_others_alike_become_one_with_their_count(trail: Kept) -> None:
+    trail.stored.held.clear()
     for _ in range(5):
-        kept.enter("/a")
-    kept.enter("/b", status=403)
-    kept.stored.held.set()
-    found = kept.read()
+        trail.enter("/a")
+    trail.enter("/b", status=403)
+    trail.stored.held.set()
+    found = trail.read()
     assert {entry.target for entry in found} == {"/a", "/b"}
     assert sum(entry.count for entry in found if entry.target == "/a") == 5
 
 
 def test_too_many_are_counted_and_none_that_must_be_stored_is_dropped(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
+    trail: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "MOST_WAITING", 3)
-    kept.stored.held.clear()
-    waiting = [kept.log.enter(kept.build("/first"), must=True)]  # it holds the writer
+    trail.stored.held.clear()
+    waiting = [trail.log.enter(trail.build("/first"), must=True)]  # it holds the writer
     for number in range(10):
-        kept.enter(f"/{number}")
-        waiting.append(kept.log.enter(kept.build(f"/must/{number}", status=403), must=True))
-    kept.stored.held.set()
+        trail.enter(f"/{number}")
+        waiting.append(trail.log.enter(trail.build(f"/must/{number}", status=403), must=True))
+    trail.stored.held.set()
     for stored in waiting:
         assert stored is not None
         stored.result(TIMEOUT)
-    found = kept.read()
+    found = trail.read()
     assert sum(entry.target.startswith("/must/") for entry in found) == 10
     dropped = sum(entry.count for entry in found if entry.method == "dropped")
     ordinary = sum(entry.count for entry in found if entry.target.lstrip("/").isdigit())
@@ -125,18 +125,18 @@ def test_too_many_are_counted_and_none_that_must_be_stored_is_dropped(
     assert dropped > 0
 
 
-def test_what_cannot_be_stored_is_handed_over(kept: Kept) -> None:
-    kept.stored.broken = True
-    kept.enter("/a", must=True)
-    kept.enter("/b")
-    assert kept.read() == []
-    assert [entry.target for entry in kept.lost] == ["/a", "/b"]
+def test_what_cannot_be_stored_is_handed_over(trail: Kept) -> None:
+    trail.stored.broken = True
+    trail.enter("/a", must=True)
+    trail.enter("/b")
+    assert trail.read() == []
+    assert [entry.target for entry in trail.lost] == ["/a", "/b"]
 
 
-def test_filters(kept: Kept) -> None:
-    kept.enter("/events/1", must=True)
-    kept.clock.at = Millis(START + 1000)
-    kept.enter("/events/2", must=True, person="bob", key="ci", status=403, method="DELETE")
+def test_filters(trail: Kept) -> None:
+    trail.enter("/events/1", must=True)
+    trail.clock.at = Millis(START + 1000)
+    trail.enter("/events/2", must=True, person="bob", key="ci", status=403, method="DELETE")
     for wanted in (
         {"person": "bob"},
         {"key": "ci"},
@@ -145,30 +145,30 @@ def test_filters(kept: Kept) -> None:
         {"refused": True},
         {"since": START + 1},
     ):
-        assert [entry.target for entry in kept.read(**wanted)] == ["/events/2"], wanted
-    assert [entry.target for entry in kept.read(until=START)] == ["/events/1"]
+        assert [entry.target for entry in trail.read(**wanted)] == ["/events/2"], wanted
+    assert [entry.target for entry in trail.read(until=START)] == ["/events/1"]
 
 
-def test_old_entries_are_removed(kept: Kept) -> None:
-    kept.enter("/old", must=True)
-    kept.clock.at = Millis(START + 31 * DAY_MS)
-    kept.enter("/new", must=True)
-    kept.log.trim()
-    assert [entry.target for entry in kept.read()] == ["/new"]
+def test_old_entries_are_removed(trail: Kept) -> None:
+    trail.enter("/old", must=True)
+    trail.clock.at = Millis(START + 31 * DAY_MS)
+    trail.enter("/new", must=True)
+    trail.log.trim()
+    assert [entry.target for entry in trail.read()] == ["/new"]
 
 
-def test_more_than_fits_is_removed(kept: Kept) -> None:
+def test_more_than_fits_is_removed(trail: Kept) -> None:
     for number in range(5):
-        kept.enter(f"/{number}", must=True)
-    kept.stored.trim(keep=2, since=Millis(0))
-    assert [entry.target for entry in kept.read()] == ["/4", "/3"]
+        trail.enter(f"/{number}", must=True)
+    trail.stored.trim(keep=2, since=Millis(0))
+    assert [entry.target for entry in trail.read()] == ["/4", "/3"]
 
 
 def test_they_are_there_after_a_restart(open_durable: OpenStore, tmp_path: Path) -> None:
     store = open_durable(tmp_path)
-    kept = Kept(store)
-    kept.enter("/waits")
-    kept.log.close()
+    trail = Kept(store)
+    trail.enter("/waits")
+    trail.log.close()
     store.close()
     store = open_durable(tmp_path)
     try:

@@ -213,10 +213,10 @@ class TestAccess:
         assert [each.created_ms for each in found] == [1000, 1001, 1002]
 
     def test_a_revoked_key_opens_no_longer_and_others_still_do(self, access: Access) -> None:
-        gone, kept = access.create("gone"), access.create("kept")
+        gone, stored = access.create("gone"), access.create("kept")
         access.revoke("gone")
         assert access.check(gone) is None
-        assert access.check(kept) is not None
+        assert access.check(stored) is not None
         assert [each.name for each in access.list()] == ["kept"]
 
     def test_a_name_made_again_has_another_secret(self, access: Access) -> None:
@@ -251,10 +251,10 @@ def test_keys_outlive_the_process_and_their_secrets_are_in_no_file(
     first = RocksEngine(tmp_path)
     store = opened(first)
     secret = "am_a-secret-like-no-other-bytes"  # noqa: S105
-    made = Access(
+    created = Access(
         keys=StoredKeyRing(store, revoked), clock=TickingClock(), new_secret=lambda: secret
     )
-    made.create("name")
+    created.create("name")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     in_the_log = [path for path in files if b"name" in path.read_bytes()]
     assert in_the_log
@@ -265,10 +265,10 @@ def test_keys_outlive_the_process_and_their_secrets_are_in_no_file(
 
     again = opened(RocksEngine(tmp_path))
     try:
-        kept = Access(
+        stored = Access(
             keys=StoredKeyRing(again, revoked), clock=TickingClock(), new_secret=lambda: ""
         )
-        found = kept.check(secret)
+        found = stored.check(secret)
         assert found is not None
         assert found.name == "name"
     finally:
@@ -280,19 +280,19 @@ class TestKeysOfPeople:
         self, revoked: RevokedKeyFile, store: OrderedStore
     ) -> None:
         principal = Principal(person="ada", role=Role.WRITER, projects=frozenset({"web", "shop"}))
-        made = Access(
+        created = Access(
             keys=StoredKeyRing(store, revoked),
             clock=TickingClock(),
             new_secret=lambda: "am_x",
             team=True,
         )
-        made.create("laptop", principal)
+        created.create("laptop", principal)
         (found,) = StoredKeyRing(store, revoked).list_keys()
         assert found.principal == principal
-        assert made.knows(found)
-        made.revoke("laptop")
-        made.create("laptop", Principal(person="ada", role=Role.READER))
-        assert not made.knows(found)  # the same name has other rights now
+        assert created.knows(found)
+        created.revoke("laptop")
+        created.create("laptop", Principal(person="ada", role=Role.READER))
+        assert not created.knows(found)  # the same name has other rights now
 
     def test_a_row_of_an_earlier_version_is_the_owners(
         self, revoked: RevokedKeyFile, store: OrderedStore

@@ -35,9 +35,9 @@ FAMILIES = {
 
 @pytest.fixture(params=[SockDiag, ProcNet])
 def owners(request: pytest.FixtureRequest) -> Iterator[SocketOwners]:
-    made = request.param()
-    yield made
-    made.close()
+    created = request.param()
+    yield created
+    created.close()
 
 
 def uid_of(owners: SocketOwners, peer: Address, own: Address) -> int | None:

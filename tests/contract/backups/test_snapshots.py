@@ -93,12 +93,14 @@ def test_what_is_kept_are_the_newest_and_one_of_each_week(
 ) -> None:
     ours = [snapshot(at) for at in times]
     foreign = [snapshot(at, "b" * 32) for at in times]
-    made = max(ours, key=lambda each: each.manifest.made_ms)
-    gone = backups.select_outdated([*foreign, *ours], made, Retention(newest=newest, weekly=weekly))
+    created = max(ours, key=lambda each: each.manifest.made_ms)
+    gone = backups.select_outdated(
+        [*foreign, *ours], created, Retention(newest=newest, weekly=weekly)
+    )
     assert all(each in ours for each in gone)
-    kept = sorted(set(times) - {each.manifest.made_ms for each in gone}, reverse=True)
+    stored = sorted(set(times) - {each.manifest.made_ms for each in gone}, reverse=True)
     expected = sorted(times, reverse=True)
-    assert kept[:newest] == expected[:newest]
+    assert stored[:newest] == expected[:newest]
 
     def week(at: int) -> tuple[int, int]:
         found = datetime.fromtimestamp(at / 1000, UTC).isocalendar()
@@ -109,7 +111,7 @@ def test_what_is_kept_are_the_newest_and_one_of_each_week(
     newest_of_week = {
         max(at for at in times if week(at) == each) for each in wanted & {week(at) for at in times}
     }
-    assert set(kept) == set(expected[:newest]) | newest_of_week
+    assert set(stored) == set(expected[:newest]) | newest_of_week
 
 
 @given(
@@ -122,10 +124,10 @@ def test_the_one_just_made_stays_and_what_is_dated_later_takes_no_place_of_what_
     times: Sequence[int], newest: int, weekly: int, data: st.DataObject
 ) -> None:
     found = [snapshot(at) for at in times]
-    made = data.draw(st.sampled_from(found))
-    gone = backups.select_outdated(found, made, Retention(newest=newest, weekly=weekly))
-    assert made not in gone
-    earlier = sorted((at for at in times if at < made.manifest.made_ms), reverse=True)
+    created = data.draw(st.sampled_from(found))
+    gone = backups.select_outdated(found, created, Retention(newest=newest, weekly=weekly))
+    assert created not in gone
+    earlier = sorted((at for at in times if at < created.manifest.made_ms), reverse=True)
     assert not {each.manifest.made_ms for each in gone} & set(earlier[: newest - 1])
     assert len(found) - len(gone) >= min(newest, len(found))
 
@@ -142,13 +144,13 @@ def test_a_manifest_with_a_file_of_a_part_that_it_does_not_have_is_refused() -> 
 def test_what_is_damaged_is_named_without_a_word_about_a_restore(tmp_path: Path) -> None:
     backup_kills.make_data(tmp_path / "data", 5)
     backup_kills.back_up(tmp_path / "data", tmp_path / "backups")
-    (made,) = sources.list_snapshots(tmp_path / "backups")
-    (made / "key").unlink()
-    (made / "key").write_text("another")
+    (created,) = sources.list_snapshots(tmp_path / "backups")
+    (created / "key").unlink()
+    (created / "key").write_text("another")
     with pytest.raises(StorageFailed, match=r"checksum differs\Z"):
-        sources.verify(sources.open_backup(made), lambda: None)
+        sources.verify(sources.open_backup(created), lambda: None)
     with pytest.raises(StorageFailed, match="nothing was restored"):
-        backup_kills.restore(tmp_path / "other", made)
+        backup_kills.restore(tmp_path / "other", created)
 
 
 def test_the_record_of_backups_is_replaced_and_written_through_no_link(tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ class Team:
 
     def put(self, caller: Principal, thread: str, name: str = "c1", run: str = "") -> None:
         about: dict[str, Any] = {"run_id": run} if run else {}
-        made = checkpoint(thread, name, **about)
+        created = checkpoint(thread, name, **about)
         with self.by(caller) as graphs:
-            graphs.put(graphs.clean(made)).result(TIMEOUT)
-            graphs.put_writes(made.place, [write()]).result(TIMEOUT)
+            graphs.put(graphs.clean(created)).result(TIMEOUT)
+            graphs.put_writes(created.place, [write()]).result(TIMEOUT)
 
     def show(self, caller: Principal) -> object:
         """Return everything that a caller can read."""

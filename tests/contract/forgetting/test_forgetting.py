@@ -210,13 +210,13 @@ class TestTraces:
             row = (b"x" + needle, b"\x01") if number % 2 else (b"x", b"\x01y" + needle + b"z")
             commit(store, Batch((Put(name, *row),)))
         traces = StoredTraces(store, list)
-        kept = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
-        assert traces.search_kept(wanted) == {f"needle-{name}".encode() for name in kept}
+        stored = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
+        assert traces.search_kept(wanted) == {f"needle-{name}".encode() for name in stored}
         found = traces.search_rows(wanted, nothing)
         assert found == {
             NeedleMatch(name, f"needle-{name}".encode())
             for name in families.ALL
-            if name not in kept
+            if name not in stored
         }
 
     def test_the_states_of_graphs_are_searched_as_what_is_kept(self, store: OrderedStore) -> None:

@@ -188,8 +188,8 @@ class TestJson:
             assert ours[event][: len(entries)] == entries
             assert len(ours[event]) == len(entries) + (event in EVENTS[agent])
         # Every character is there still, in its order.
-        kept = iter(there)
-        assert all(character in kept for character in text)
+        stored = iter(there)
+        assert all(character in stored for character in text)
 
     def test_every_event_is_hooked_once_with_ten_seconds(self, agent: Agent) -> None:
         found = handlers(agent, edit(agent, "", build_desired(agent)))
@@ -503,8 +503,8 @@ class TestComments:
         there = edit(agent, text, desired, file=file)
         assert edit(agent, there, desired, file=file) == there
         assert edit(agent, there, NOTHING, file=file) == text
-        kept = iter(there)
-        assert all(character in kept for character in text)
+        stored = iter(there)
+        assert all(character in stored for character in text)
         assert SETUPS[agent].find_entries(file, there).servers == (LAUNCHER.server(),)
 
     def test_a_comment_stays_with_its_value(self) -> None:

@@ -205,43 +205,43 @@ class TestWhatIsGone:
 
 class TestWhatAnAgentTells:
     def test_its_decisions_and_its_summary(self, thinking: Thinking) -> None:
-        kept = thinking.reflection.capture_summary(
+        stored = thinking.reflection.capture_summary(
             "User implemented authentication", ("Use JWT", "Store tokens in cookies"), PLACE
         )
-        assert [(each.namespace, each.summary) for each in kept] == [
+        assert [(each.namespace, each.summary) for each in stored] == [
             ("decisions", "Use JWT"),
             ("decisions", "Store tokens in cookies"),
             ("progress", "User implemented authentication"),
         ]
-        assert all(TAG in each.tags for each in kept)
+        assert all(TAG in each.tags for each in stored)
         assert thinking.reflection.capture_summary("", ("Use JWT",), PLACE) == []
 
     def test_a_long_one_is_a_summary_and_its_content(self, thinking: Thinking) -> None:
         words = "They spoke of the lamp.\n" * 500
-        (kept,) = thinking.reflection.capture_summary(words, (), PLACE)
-        assert len(kept.summary) <= memories.MAX_SUMMARY_CHARS
-        assert kept.summary.endswith("...")
-        assert kept.content.strip() == words.strip()
+        (stored,) = thinking.reflection.capture_summary(words, (), PLACE)
+        assert len(stored.summary) <= memories.MAX_SUMMARY_CHARS
+        assert stored.summary.endswith("...")
+        assert stored.content.strip() == words.strip()
 
     @pytest.mark.parametrize("words", ["", "  \n", "<memory_context>old</memory_context>"])
     def test_nothing_is_no_memory(self, thinking: Thinking, words: str) -> None:
         assert thinking.reflection.capture_summary(words, (words,), PLACE) == []
 
     def test_what_we_said_is_not_kept(self, thinking: Thinking) -> None:
-        (kept,) = thinking.reflection.capture_summary(
+        (stored,) = thinking.reflection.capture_summary(
             "Done. <auto_captured>x</auto_captured>", (), PLACE
         )
-        assert kept.summary == "Done."
+        assert stored.summary == "Done."
 
     def test_strange_words(self, thinking: Thinking) -> None:
-        kept = thinking.reflection.capture_summary(
+        stored = thinking.reflection.capture_summary(
             "a \ud800 b \0 c", ("\x07 bell", "\u2028"), PLACE
         )
-        assert all(each.summary.encode() for each in kept)
+        assert all(each.summary.encode() for each in stored)
 
     def test_secrets_are_redacted(self, thinking: Thinking) -> None:
-        (kept,) = thinking.reflection.capture_summary(f"The key is {TOKEN}", (), PLACE)
-        assert TOKEN not in f"{kept.summary} {kept.content}"
+        (stored,) = thinking.reflection.capture_summary(f"The key is {TOKEN}", (), PLACE)
+        assert TOKEN not in f"{stored.summary} {stored.content}"
         thinking.hear(f"[decision] Use the key {TOKEN} for the shop")
         (heard,) = thinking.look_back()
         assert TOKEN not in f"{heard.summary} {heard.content}"

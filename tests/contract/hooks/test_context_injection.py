@@ -61,9 +61,9 @@ class Telling:
     ) -> Memory:
         draft = Draft(namespace=namespace, summary=summary, status=status)
         capture = replace(self._capture, clock=FixedClock(Millis(at_ms)))
-        kept = capture.capture(draft, place).memory
+        stored = capture.capture(draft, place).memory
         self.parts.keep_up()
-        return kept
+        return stored
 
     def work(self, session: str, at_ms: int, asked: str, answered: str) -> None:
         """Record a session that changes a file."""
@@ -214,10 +214,10 @@ class TestStart:
 
 class TestRelated:
     def test_memories_that_have_to_do_with_the_file(self, telling: Telling) -> None:
-        kept = telling.keep("Payment retries are capped at five")
+        stored = telling.keep("Payment retries are capped at five")
         text = telling.about("/shop/src/payment_retries.py")
         assert text.startswith("<related_memories>")
-        assert kept.urn in text
+        assert stored.urn in text
 
     @pytest.mark.parametrize(
         "path", ["/shop/src/PaymentRetries.ts", "/shop/payment/retries.go", "payment-retries"]

@@ -79,14 +79,14 @@ def test_the_oldest_make_room(
     contexts: LastContextFolder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(last_contexts, "MAX_FILES", 3)
-    kept = [build(tmp_path / str(number)) for number in range(5)]
-    for number, context in enumerate(kept):
+    stored = [build(tmp_path / str(number)) for number in range(5)]
+    for number, context in enumerate(stored):
         contexts.keep(context, contexts.get_epoch())
         place = SessionPlace(context.folder, context.agent, simple=False)
         file = folder / place.name_file()
         if file.exists():
             os.utime(file, (number, number))
-    assert [read(context) is not None for context in kept][-1]
+    assert [read(context) is not None for context in stored][-1]
     assert len(list(folder.iterdir())) == 3
 
 

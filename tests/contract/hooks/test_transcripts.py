@@ -21,9 +21,9 @@ FORMATS = sorted(PARSERS)
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[ProcessWorker]:
-    made = ProcessWorker()
-    yield made
-    made.close()
+    created = ProcessWorker()
+    yield created
+    created.close()
 
 
 @pytest.fixture(params=FORMATS)

@@ -202,9 +202,9 @@ class Shelf:
 @pytest.fixture(scope="module")
 def shelf() -> Iterator[Shelf]:
     with scratch() as folder:
-        made = Shelf(folder)
-        yield made
-        made.index.close()
+        created = Shelf(folder)
+        yield created
+        created.index.close()
 
 
 class TestFilters:

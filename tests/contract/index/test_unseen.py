@@ -162,8 +162,8 @@ def _check(done: list[bool]) -> None:
 def open_pair(folder: Path, store: OpenStore) -> Iterator[tuple[RecallHarness, RecallHarness]]:
     stores = [store(folder / f"{name}-db") for name in NAMES]
     one, other = (
-        build_recall(kept, folder / name, HashingEmbedder(), team=True)
-        for kept, name in zip(stores, NAMES, strict=True)
+        build_recall(stored, folder / name, HashingEmbedder(), team=True)
+        for stored, name in zip(stores, NAMES, strict=True)
     )
     try:
         yield one, other

@@ -56,25 +56,27 @@ def index(folder: Path) -> FlatVectors:
     return FlatVectors(folder, MODEL)
 
 
-def by_owner(made: Sequence[Made]) -> dict[Owner, list[Made]]:
+def by_owner(created: Sequence[Made]) -> dict[Owner, list[Made]]:
     found: dict[Owner, list[Made]] = {}
-    for each, vectors in made:
+    for each, vectors in created:
         found.setdefault(each.owner, []).append((each, vectors))
     return found
 
 
-def put(index: FlatVectors, *made: Made) -> None:
-    index.replace(by_owner(made))
+def put(index: FlatVectors, *created: Made) -> None:
+    index.replace(by_owner(created))
 
 
 def nearest(index: FlatVectors, query: Vector = EAST, scope: SearchScope = ANYTHING) -> list[str]:
     return [hit.id for hit in index.find_nearest(query, scope, limit=MANY)]
 
 
-def holdings(index: FlatVectors, made: Sequence[Made]) -> dict[DocumentKey, list[Vector]]:
+def holdings(index: FlatVectors, created: Sequence[Made]) -> dict[DocumentKey, list[Vector]]:
     """Return the vectors of these documents, and check that it finds no others."""
-    known = index.get_vectors([each for each, _ in made])
-    found = {each.key: vectors for (each, _), vectors in zip(made, known, strict=True) if vectors}
+    known = index.get_vectors([each for each, _ in created])
+    found = {
+        each.key: vectors for (each, _), vectors in zip(created, known, strict=True) if vectors
+    }
     keys = [hit.key for hit in index.find_nearest(EAST, ANYTHING, limit=MANY)] if found else []
     assert sorted(keys) == sorted(found)
     assert index.stats().documents == len(found)
@@ -118,10 +120,10 @@ class TestReplacing:
         assert index.stats().documents == 2
 
     def test_the_same_again_writes_nothing(self, index: FlatVectors) -> None:
-        made = (document("a", tags=frozenset("xy")), [EAST, NORTH]), (document("b"), [NORTH])
-        put(index, *made)
+        created = (document("a", tags=frozenset("xy")), [EAST, NORTH]), (document("b"), [NORTH])
+        put(index, *created)
         size = index.stats().size_bytes
-        put(index, *made)
+        put(index, *created)
         assert index.stats().size_bytes == size
         assert nearest(index) == ["a", "b"]
 
@@ -212,20 +214,20 @@ class TestKnowing:
 
 class TestRestart:
     def test_all_of_it_is_there_again(self, index: FlatVectors, folder: Path) -> None:
-        made = [
+        created = [
             (document("a", project="p", tags=frozenset({"t", "ü"})), [EAST, NORTH]),
             (
                 document("g", kind=DocumentKind.GRIP, owner=SEGMENT, at_ms=Millis(9)),
                 [unit(1, 1, 1)],
             ),
         ]
-        put(index, *made, (document("gone"), [EAST]))
+        put(index, *created, (document("gone"), [EAST]))
         put(index, (document("gone"), []))
         index.mark_complete()
-        before = holdings(index, made)
+        before = holdings(index, created)
         again = FlatVectors(folder, MODEL)
         assert again.is_complete
-        assert holdings(again, made) == before
+        assert holdings(again, created) == before
         assert nearest(again, EAST, SearchScope(project="p", tags=frozenset({"ü"}))) == ["a"]
         again.replace({SEGMENT: []})
         assert nearest(again) == ["a"]
@@ -305,8 +307,8 @@ class Shelf:
         self.index = FlatVectors(folder, MODEL)
         self._owners: set[Owner] = set()
 
-    def hold(self, made: Sequence[Made]) -> None:
-        given = by_owner(made)
+    def hold(self, created: Sequence[Made]) -> None:
+        given = by_owner(created)
         # First none: a known text would keep its vectors, and here they are invented.
         self.index.replace({owner: [] for owner in self._owners})
         self.index.replace(given)
@@ -335,11 +337,11 @@ class TestFilters:
         few: int,
     ) -> None:
         documents, scope = drawn
-        made = [(each, data.draw(st.lists(_vectors, max_size=3))) for each in documents]
-        shelf.hold(made)
+        created = [(each, data.draw(st.lists(_vectors, max_size=3))) for each in documents]
+        shelf.hold(created)
         expected = {
             each.key: max(float(floats(vector) @ floats(query)) for vector in vectors)
-            for each, vectors in made
+            for each, vectors in created
             if vectors and scope.admits(each)
         }
         hits = shelf.index.find_nearest(query, scope, limit=MANY)
@@ -352,7 +354,9 @@ class TestFilters:
         assert [each and each.nearest for each in cosines] == pytest.approx(
             list(expected.values()), abs=HALF
         )
-        of_parts = {each.key: [float(floats(v) @ floats(query)) for v in vs] for each, vs in made}
+        of_parts = {
+            each.key: [float(floats(v) @ floats(query)) for v in vs] for each, vs in created
+        }
         for key, each in zip(expected, cosines, strict=True):
             own = of_parts[key]
             assert each is not None
@@ -431,12 +435,12 @@ class TestCompaction:
             sizes.append(stored(folder))
             assert index.stats().documents == 301
         assert min(sizes[i + 1] - sizes[i] for i in range(11)) < 0, "nothing was ever compacted"
-        made = [*version(11, 300), (document("stays"), [unit(3, 2, 1)])]
-        before = holdings(index, made)
-        assert all(same(before[each.key], vectors) for each, vectors in made)
+        created = [*version(11, 300), (document("stays"), [unit(3, 2, 1)])]
+        before = holdings(index, created)
+        assert all(same(before[each.key], vectors) for each, vectors in created)
         again = FlatVectors(folder, MODEL)
         assert again.is_complete
-        assert holdings(again, made) == before
+        assert holdings(again, created) == before
         assert nearest(again, EAST, SearchScope(project="p")) == ["stays"]
         again.replace({Owner("segment:7"): []})
         assert again.stats().documents == 300

@@ -84,9 +84,9 @@ class TestReading:
         first.close()  # a normal stop, with the entry just queued
         second = open_durable(tmp_path)
         try:
-            kept = StoredLedger(second)
-            fill(kept, make_entry(2))
-            assert kept.list_before(None, limit=10) == [make_entry(2), make_entry(1)]
+            stored = StoredLedger(second)
+            fill(stored, make_entry(2))
+            assert stored.list_before(None, limit=10) == [make_entry(2), make_entry(1)]
         finally:
             second.close()
 

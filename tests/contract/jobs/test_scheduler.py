@@ -85,7 +85,7 @@ Start = Callable[..., CronScheduler]
 
 @pytest.fixture
 def start(jobs: JobStore, clock: SetClock) -> Iterator[Start]:
-    made: list[CronScheduler] = []
+    created: list[CronScheduler] = []
 
     def started(
         task: Task,
@@ -108,12 +108,12 @@ def start(jobs: JobStore, clock: SetClock) -> Iterator[Start]:
             foreground=Foreground(),
             look_seconds=look_seconds,
         )
-        made.append(scheduler)
+        created.append(scheduler)
         scheduler.start()
         return scheduler
 
     yield started
-    for scheduler in made:
+    for scheduler in created:
         scheduler.close()
 
 

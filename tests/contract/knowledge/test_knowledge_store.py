@@ -205,18 +205,18 @@ class TestPages:
         st.sampled_from([None, "u", "v"]),
     )
     def test_pages_are_the_whole_cut_in_pieces(
-        self, kept: list[tuple[str, str, int]], scope: str | None, kind: str | None
+        self, saved: list[tuple[str, str, int]], scope: str | None, kind: str | None
     ) -> None:
         store = memory(Path())
-        made = [
+        created = [
             fact(f"k{n}", at=at, scope=where, fact_type=what)
-            for n, (where, what, at) in enumerate(kept)
+            for n, (where, what, at) in enumerate(saved)
         ]
-        knowledge = add(store, *made)
+        knowledge = add(store, *created)
         wanted = sorted(
             (
                 each
-                for each in made
+                for each in created
                 if scope in (None, each.scope) and kind in (None, each.fact_type)
             ),
             key=lambda each: (each.created_ms, each.id),

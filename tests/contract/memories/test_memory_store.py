@@ -44,7 +44,7 @@ from tests.memory_values import memory, records
 HOME, OTHER = Home("/code/shop/.git"), Home("/code/shop: the other/.git")
 
 
-def kept(store: OrderedStore, *wanted: Memory, home: Home | None = HOME) -> StoredMemories:
+def open_memories(store: OrderedStore, *wanted: Memory, home: Home | None = HOME) -> StoredMemories:
     found = StoredMemories(store)
     assert found.write([MemoryChange(None, each, home) for each in wanted]) == [True] * len(wanted)
     return found
@@ -52,50 +52,64 @@ def kept(store: OrderedStore, *wanted: Memory, home: Home | None = HOME) -> Stor
 
 class TestMemories:
     def test_what_was_written_is_read(self, store: OrderedStore) -> None:
-        made = memory("Use PostgreSQL", "---\nbecause\r\n", tags=frozenset({"db"}))
-        found = kept(store, made)
-        assert found.get(made.key) == made
-        assert found.find_by_digest(made.domain, made.namespace, made.digest[:4]) == [made]
-        assert found.find_by_digest(made.domain, made.namespace, made.digest) == [made]
-        assert found.list_domain(made.domain, after=None, limit=10) == [made]
-        assert found.list_domains() == [made.domain]
+        created = memory("Use PostgreSQL", "---\nbecause\r\n", tags=frozenset({"db"}))
+        found = open_memories(store, created)
+        assert found.get(created.key) == created
+        assert found.find_by_digest(created.domain, created.namespace, created.digest[:4]) == [
+            created
+        ]
+        assert found.find_by_digest(created.domain, created.namespace, created.digest) == [created]
+        assert found.list_domain(created.domain, after=None, limit=10) == [created]
+        assert found.list_domains() == [created.domain]
 
     def test_a_record_of_an_earlier_version_is_read_and_changed(self, store: OrderedStore) -> None:
-        made = memory("Old", tags=frozenset({"b", "a"}), session_id="s")
-        fields: list[object] = ["Old", "", made.created_ms, made.updated_ms, "", ["a", "b"], []]
+        created = memory("Old", tags=frozenset({"b", "a"}), session_id="s")
+        fields: list[object] = [
+            "Old",
+            "",
+            created.created_ms,
+            created.updated_ms,
+            "",
+            ["a", "b"],
+            [],
+        ]
         fields += ["active", "", "", "", "s"]
         value = bytes([codec.VERSION]) + msgspec.msgpack.encode(fields)
-        commit(store, Batch((Put(families.MEMORIES, keys.memory(made.key), value),)))
+        commit(store, Batch((Put(families.MEMORIES, keys.memory(created.key), value),)))
         found = StoredMemories(store)
-        assert found.get(made.key) == made
-        changed = rules.update_fields(made, Millis(5), tags=frozenset({"a"}))
-        assert found.write([MemoryChange(made, changed, None)]) == [True]
-        assert found.get(made.key) == changed
+        assert found.get(created.key) == created
+        changed = rules.update_fields(created, Millis(5), tags=frozenset({"a"}))
+        assert found.write([MemoryChange(created, changed, None)]) == [True]
+        assert found.get(created.key) == changed
         assert [change.name for change in changed.tag_changes] == ["b"]
 
     def test_what_is_not_there_is_not_found(self, store: OrderedStore) -> None:
-        made = memory()
-        found = kept(store, made)
+        created = memory()
+        found = open_memories(store, created)
         assert found.get(memory("another").key) is None
-        assert found.get(made.key._replace(domain=USER)) is None
-        assert found.find_by_digest(made.domain, "learnings", made.digest[:4]) == []
-        assert found.find_by_digest(made.domain, "nonsense", made.digest[:4]) == []
+        assert found.get(created.key._replace(domain=USER)) is None
+        assert found.find_by_digest(created.domain, "learnings", created.digest[:4]) == []
+        assert found.find_by_digest(created.domain, "nonsense", created.digest[:4]) == []
         assert found.list_domain(USER, after=None, limit=10) == []
 
     def test_a_second_memory_of_the_same_key_is_refused(self, store: OrderedStore) -> None:
-        made = memory()
-        found = kept(store, made)
-        assert found.write([MemoryChange(None, made, HOME)]) == [False]
+        created = memory()
+        found = open_memories(store, created)
+        assert found.write([MemoryChange(None, created, HOME)]) == [False]
         assert len(everything(store, families.OUTBOX)) == 1
 
     def test_a_change_of_what_is_no_longer_so_is_refused(self, store: OrderedStore) -> None:
-        made = memory()
-        found = kept(store, made)
-        resolved = rules.change_status(made, MemoryStatus.RESOLVED, Millis(made.updated_ms + 1))
-        assert found.write([MemoryChange(made, resolved, HOME)]) == [True]
-        archived = rules.change_status(made, MemoryStatus.ARCHIVED, Millis(made.updated_ms + 2))
-        assert found.write([MemoryChange(made, archived, HOME)]) == [False]
-        assert found.get(made.key) == resolved
+        created = memory()
+        found = open_memories(store, created)
+        resolved = rules.change_status(
+            created, MemoryStatus.RESOLVED, Millis(created.updated_ms + 1)
+        )
+        assert found.write([MemoryChange(created, resolved, HOME)]) == [True]
+        archived = rules.change_status(
+            created, MemoryStatus.ARCHIVED, Millis(created.updated_ms + 2)
+        )
+        assert found.write([MemoryChange(created, archived, HOME)]) == [False]
+        assert found.get(created.key) == resolved
 
     def test_digests_that_begin_alike_are_numbered_in_their_order(
         self, store: OrderedStore
@@ -105,7 +119,7 @@ class TestMemories:
             rules.build_tombstone(replace_digest(start + tail * 52), Millis(5))
             for tail in ("0", "7", "f")
         ]
-        found = kept(store, *alike)
+        found = open_memories(store, *alike)
         assert [
             each.index for each in found.find_by_digest(alike[0].domain, "decisions", start)
         ] == [
@@ -127,7 +141,7 @@ class TestMemories:
             memory(domain=Domain("project:sho")),
             memory(domain=USER),
         ]
-        found = kept(store, *mine, *near)
+        found = open_memories(store, *mine, *near)
         read: list[Memory] = []
         last: MemoryKey | None = None
         while page := found.list_domain(mine[0].domain, after=last, limit=2):
@@ -138,19 +152,19 @@ class TestMemories:
         assert len(found.list_domains()) == 4
 
     def test_every_change_is_in_the_outbox(self, store: OrderedStore) -> None:
-        made = memory()
-        found = kept(store, made)
-        forgotten = rules.build_tombstone(made, Millis(made.updated_ms + 1))
-        found.write([MemoryChange(made, forgotten, None)])
+        created = memory()
+        found = open_memories(store, created)
+        forgotten = rules.build_tombstone(created, Millis(created.updated_ms + 1))
+        found.write([MemoryChange(created, forgotten, None)])
         entries = [entry for _, entry in StoredOutbox(store).read(0, limit=10)]
-        assert entries == [MemoryChanged(key=made.key)] * 2
+        assert entries == [MemoryChanged(key=created.key)] * 2
 
     @settings(max_examples=30)
     @given(st.lists(records(), max_size=8))
-    def test_any_memory_is_read_as_it_was_written(self, made: list[Memory]) -> None:
+    def test_any_memory_is_read_as_it_was_written(self, created: list[Memory]) -> None:
         store = in_memory(Path())
         try:
-            found, unique = StoredMemories(store), {each.key: each for each in made}
+            found, unique = StoredMemories(store), {each.key: each for each in created}
             found.write([MemoryChange(None, each, None) for each in unique.values()])
             for key, each in unique.items():
                 assert found.get(key) == each
@@ -158,13 +172,13 @@ class TestMemories:
             store.close()
 
     def test_a_damaged_record_is_told(self, store: OrderedStore) -> None:
-        made = memory()
-        found = kept(store, made)
+        created = memory()
+        found = open_memories(store, created)
         (row,) = everything(store, families.MEMORIES)
         value = row[1].replace(b"PostgreSQL", b"PostgreSQ!")
         commit(store, Batch((Put(families.MEMORIES, row[0], value),)))
         with pytest.raises(StorageFailed, match="damaged"):
-            found.get(made.key)
+            found.get(created.key)
 
 
 def replace_digest(digest: str) -> Memory:
@@ -183,8 +197,8 @@ def replace_digest(digest: str) -> Memory:
 class TestNoteQueue:
     def test_each_home_has_its_own_changes_in_order(self, store: OrderedStore) -> None:
         one, two, three = memory("one"), memory("two"), memory("three")
-        kept(store, one, two)
-        kept(store, three, home=OTHER)
+        open_memories(store, one, two)
+        open_memories(store, three, home=OTHER)
         queue = StoredNoteQueue(store)
         assert sorted(queue.list_homes()) == sorted([HOME, OTHER])
         assert [key for _, key in queue.list_pending(HOME, limit=10)] == [one.key, two.key]
@@ -193,10 +207,10 @@ class TestNoteQueue:
 
     def test_what_is_done_is_gone_and_what_came_meanwhile_stays(self, store: OrderedStore) -> None:
         one, two = memory("one"), memory("two")
-        kept(store, one)
+        open_memories(store, one)
         queue = StoredNoteQueue(store)
         taken = queue.list_pending(HOME, limit=10)
-        kept(store, two)
+        open_memories(store, two)
         queue.mark_done([ticket for ticket, _ in taken])
         assert [key for _, key in queue.list_pending(HOME, limit=10)] == [two.key]
         queue.mark_done([ticket for ticket, _ in queue.list_pending(HOME, limit=10)])
@@ -207,7 +221,7 @@ class TestNoteQueue:
     def test_a_change_without_a_home_waits_for_no_note(
         self, store: OrderedStore, home: Home | None
     ) -> None:
-        kept(store, memory(), home=home)
+        open_memories(store, memory(), home=home)
         assert StoredNoteQueue(store).list_homes() == []
 
     def test_what_awaits_review_waits_for_no_note_until_it_is_accepted(
@@ -215,7 +229,7 @@ class TestNoteQueue:
     ) -> None:
         noted = replace(memory("one"), status=MemoryStatus.PENDING)
         discarded = replace(memory("two"), status=MemoryStatus.PENDING)
-        found = kept(store, noted, discarded)
+        found = open_memories(store, noted, discarded)
         queue = StoredNoteQueue(store)
         assert found.get(noted.key) == noted
         assert queue.list_homes() == []
@@ -231,7 +245,7 @@ class TestNoteQueue:
 
     def test_it_survives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path / "db")
-        kept(store, memory())
+        open_memories(store, memory())
         store.close()
         again = open_durable(tmp_path / "db")
         try:
@@ -290,13 +304,13 @@ class TestOutlines:
     def test_the_newest_come_first_also_if_a_time_changes(self, store: OrderedStore) -> None:
         outlines = MemoryOutlines(store)
         found = StoredMemories(store, outlines)
-        made = [memory(f"{at}", at=Millis(at)) for at in (300, 100, 400, 200)]
-        found.write([MemoryChange(None, each, HOME) for each in made[:2]])
-        assert outlines.find_newest(lambda _: True, limit=9) == [made[0].key, made[1].key]
-        found.write([MemoryChange(None, each, HOME) for each in made[2:]])
-        moved = replace(made[0], created_ms=Millis(50))
-        found.write([MemoryChange(made[0], moved, HOME)])
-        order = [each.key for each in (made[2], made[3], made[1], moved)]
+        created = [memory(f"{at}", at=Millis(at)) for at in (300, 100, 400, 200)]
+        found.write([MemoryChange(None, each, HOME) for each in created[:2]])
+        assert outlines.find_newest(lambda _: True, limit=9) == [created[0].key, created[1].key]
+        found.write([MemoryChange(None, each, HOME) for each in created[2:]])
+        moved = replace(created[0], created_ms=Millis(50))
+        found.write([MemoryChange(created[0], moved, HOME)])
+        order = [each.key for each in (created[2], created[3], created[1], moved)]
         for each in (outlines, MemoryOutlines(store)):
             assert each.find_newest(lambda _: True, limit=9) == order
             assert each.find_newest(lambda found: found.created_ms < 300, limit=2) == order[1:3]
@@ -315,7 +329,7 @@ class TestOutlines:
             assert each.find_superseded(Domain("project:other")) == {}
 
     def test_more_than_a_page_is_read(self, store: OrderedStore) -> None:
-        kept(store, *(memory(f"{number}") for number in range(5_001)))
+        open_memories(store, *(memory(f"{number}") for number in range(5_001)))
         assert counted(MemoryOutlines(store)).total() == 5_001
 
 
@@ -369,9 +383,9 @@ class TestProjects:
 
 class TestChangeLog:
     def entry(self, at: int, *changed: Memory) -> ChangeEntry:
-        made = tuple(changes.build_change(each, each) for each in changed)
+        created = tuple(changes.build_change(each, each) for each in changed)
         return ChangeEntry(
-            at_ms=Millis(at), action=ChangeAction.EDIT, changes=made, count=len(made)
+            at_ms=Millis(at), action=ChangeAction.EDIT, changes=created, count=len(created)
         )
 
     def last(self, log: StoredChangeLog) -> ChangeEntry:
@@ -412,26 +426,28 @@ class TestChangeLog:
 
     def test_an_earlier_change_gets_the_time_of_what_was_undone(self, store: OrderedStore) -> None:
         log, journal = StoredChangeLog(store), StoredJournal(store)
-        made = memory()
-        log.add(self.entry(1, made, memory("other")))
+        created = memory()
+        log.add(self.entry(1, created, memory("other")))
         undo = Undo(
-            key=made.key,
+            key=created.key,
             status=MemoryStatus.ACTIVE,
             superseded_by="",
-            changed_ms=made.updated_ms,
+            changed_ms=created.updated_ms,
             tags=frozenset({"a"}),
             before_ms=Millis(3),
         )
         run = ConsolidationRun(
             at_ms=Millis(1),
             changes=(undo,),
-            tiers=((made.key, Tier.HOT),),
+            tiers=((created.key, Tier.HOT),),
             reviewed=((USER, Millis(4)),),
         )
         journal.add(run)
         for each in (log, journal):
-            each.retime({(made.key, made.updated_ms): Millis(9), (made.key, Millis(1)): Millis(8)})
-        assert [change.changed_ms for change in self.last(log).changes] == [9, made.updated_ms]
+            each.retime(
+                {(created.key, created.updated_ms): Millis(9), (created.key, Millis(1)): Millis(8)}
+            )
+        assert [change.changed_ms for change in self.last(log).changes] == [9, created.updated_ms]
         last = journal.get_last()
         assert last is not None
         assert replace(last, number=0) == replace(
@@ -440,7 +456,7 @@ class TestChangeLog:
 
 
 class TestJournal:
-    def run(self, at: int, *made: Memory) -> ConsolidationRun:
+    def run(self, at: int, *created: Memory) -> ConsolidationRun:
         undo = Undo(
             key=memory().key,
             status=MemoryStatus.RESOLVED,
@@ -448,7 +464,7 @@ class TestJournal:
             changed_ms=Millis(9),
         )
         return ConsolidationRun(
-            at_ms=Millis(at), changes=(undo,), made=tuple(each.key for each in made)
+            at_ms=Millis(at), changes=(undo,), made=tuple(each.key for each in created)
         )
 
     def test_the_last_run_is_read_and_after_it_the_one_before(self, store: OrderedStore) -> None:
@@ -500,8 +516,8 @@ class TestJournal:
 
 
 @given(records())
-def test_the_key_of_a_memory_comes_back(made: Memory) -> None:
-    assert keys.parse_memory(keys.memory(made.key)) == made.key
+def test_the_key_of_a_memory_comes_back(created: Memory) -> None:
+    assert keys.parse_memory(keys.memory(created.key)) == created.key
 
 
 def test_a_use_that_could_not_be_counted_hinders_no_later_one() -> None:

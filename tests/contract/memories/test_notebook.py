@@ -55,7 +55,7 @@ def opened(repository: Repository, domain: Domain = DOMAIN) -> GitNotebook:
     )
 
 
-def kept(notebook: Notebook) -> dict[str, Memory]:
+def read_memories(notebook: Notebook) -> dict[str, Memory]:
     return {each.digest: each for each in notebook.read().memories}
 
 
@@ -107,7 +107,9 @@ class TestKeeping:
             commit="c" * 40,
         )
         notebook.write([full, memory("empty", "")])
-        assert kept(notebook) == {each.digest: each for each in (full, memory("empty", ""))}
+        assert read_memories(notebook) == {
+            each.digest: each for each in (full, memory("empty", ""))
+        }
         assert notebook.read().problems == ()
 
     def test_it_stands_on_the_commit_it_was_captured_at(
@@ -180,7 +182,9 @@ class TestKeeping:
         newer = memories.update_fields(first, LATER, status=MemoryStatus.RESOLVED)
         opened(repository).write([newer])
         notebook.write([replace(first, tags=frozenset({"two"}))])
-        assert kept(notebook)[first.digest] == replace(newer, tags=frozenset({"one", "two"}))
+        assert read_memories(notebook)[first.digest] == replace(
+            newer, tags=frozenset({"one", "two"})
+        )
 
     def test_a_tombstone_leaves_nothing_of_what_was_said(
         self, repository: Repository, notebook: GitNotebook
@@ -190,7 +194,7 @@ class TestKeeping:
         gone = memories.build_tombstone(said, LATER)
         notebook.write([gone])
         notebook.write([said])
-        assert kept(notebook)[said.digest] == gone
+        assert read_memories(notebook)[said.digest] == gone
         assert not any(
             word in repository.note()
             for word in (b"the summary", b"the content", b"tagged", b"specced")
@@ -245,7 +249,7 @@ class TestPages:
         everything = many(3 * note_edits.MAX_RECORDS + 5)
         for start in range(0, len(everything), 7):
             notebook.write(everything[start : start + 7])
-        assert kept(notebook) == {each.digest: each for each in everything}
+        assert read_memories(notebook) == {each.digest: each for each in everything}
         note = repository.note()
         assert note.count(b"\nlength: ") <= note_edits.MAX_RECORDS
         assert b"summary: number 196\n" in note
@@ -254,7 +258,7 @@ class TestPages:
     def test_all_at_once_is_the_same(self, repository: Repository, notebook: GitNotebook) -> None:
         everything = many(2 * note_edits.MAX_RECORDS + 1)
         notebook.write(everything)
-        assert kept(opened(repository)) == {each.digest: each for each in everything}
+        assert read_memories(opened(repository)) == {each.digest: each for each in everything}
         assert repository.note().count(b"\nlength: ") == 1
 
     def test_large_memories_turn_the_page_earlier(
@@ -264,7 +268,7 @@ class TestPages:
         notebook.write(large)
         sizes = repository.git("ls-tree", "-r", "--format=%(objectsize)", REF).split()
         assert max(map(int, sizes)) <= note_edits.MAX_BYTES
-        assert kept(notebook) == {each.digest: each for each in large}
+        assert read_memories(notebook) == {each.digest: each for each in large}
 
     def test_a_change_rewrites_only_the_page_it_stands_on(
         self, repository: Repository, notebook: GitNotebook
@@ -275,7 +279,7 @@ class TestPages:
         notebook.write([changed])
         touched = repository.git("diff-tree", "-r", "--name-only", f"{REF}~1", REF).splitlines()
         assert touched == [f"more/{repository.head}/000001"]
-        assert kept(notebook)[changed.digest] == changed
+        assert read_memories(notebook)[changed.digest] == changed
 
     def test_a_change_finds_its_page_also_where_nothing_is_known_yet(
         self, repository: Repository, notebook: GitNotebook
@@ -284,7 +288,7 @@ class TestPages:
         notebook.write(everything)
         changed = memories.update_fields(everything[0], LATER, status=MemoryStatus.ARCHIVED)
         opened(repository).write([changed])
-        assert kept(notebook) == {each.digest: each for each in (changed, *everything[1:])}
+        assert read_memories(notebook) == {each.digest: each for each in (changed, *everything[1:])}
 
     def test_what_a_person_wrote_stays_on_the_note(
         self, repository: Repository, notebook: GitNotebook
@@ -316,7 +320,7 @@ class TestPages:
         repository.git("notes", "--ref=mem/decisions", *command)
         assert repository.git("ls-tree", "-r", f"{REF}:more") == before
         notebook.write(everything)
-        assert kept(notebook) == {each.digest: each for each in everything}
+        assert read_memories(notebook) == {each.digest: each for each in everything}
 
     @pytest.mark.parametrize("number", [trees.MAX_PAGE, 2])
     def test_a_page_of_any_number_hides_none_that_follow(
@@ -329,7 +333,7 @@ class TestPages:
         )
         everything = many(2 * note_edits.MAX_RECORDS + 1)
         notebook.write(everything)
-        assert set(kept(opened(repository)).values()) == {theirs, *everything}
+        assert set(read_memories(opened(repository)).values()) == {theirs, *everything}
 
     def test_what_is_no_page_of_ours_is_kept_and_merged(
         self, repository: Repository, tmp_path: Path
@@ -343,7 +347,7 @@ class TestPages:
         theirs.fetch("origin", other.environ)
         for path, text in (odd | {f"{head[:2]}/odd": b"d"}).items():
             assert other.raw("show", f"{REF}:{path}") == text
-        assert len(kept(opened(other))) == note_edits.MAX_RECORDS + 1
+        assert len(read_memories(opened(other))) == note_edits.MAX_RECORDS + 1
 
     @pytest.mark.parametrize("name", ["more", "{head}"])
     def test_nothing_of_a_remote_takes_the_place_of_ours(
@@ -356,7 +360,7 @@ class TestPages:
         notebook.write(everything)
         pointed(repository, {name.format(head=repository.head[:2]): b"in the way"})
         assert notebook.fetch("origin", other.environ)
-        assert set(kept(opened(other)).values()) == set(everything)
+        assert set(read_memories(opened(other)).values()) == set(everything)
 
 
 class TestWhatOthersWrite:
@@ -434,7 +438,7 @@ class TestWhatOthersWrite:
         tip = Repository(repository.folder, repository.environ).git("ls-tree", "-r", REF)
         texts = [repository.raw("cat-file", "blob", line.split()[2]) for line in tip.splitlines()]
         assert not any(b"the content" in text for text in texts)
-        assert kept(notebook)[said.digest].status is MemoryStatus.TOMBSTONE
+        assert read_memories(notebook)[said.digest].status is MemoryStatus.TOMBSTONE
 
     def test_the_records_of_two_domains_may_share_a_repository(
         self, repository: Repository, notebook: GitNotebook
@@ -490,7 +494,7 @@ class TestWritersAtOnce:
             each.start()
         for each in threads:
             each.join()
-        assert len(kept(opened(repository))) == 20
+        assert len(read_memories(opened(repository))) == 20
 
     def test_processes_lose_nothing_not_even_at_the_first_write(
         self, repository: Repository
@@ -526,7 +530,7 @@ class TestWritersAtOnce:
         for each in writers:
             each.communicate(timeout=60)
             assert each.returncode == 0
-        assert len(kept(opened(repository))) == 24
+        assert len(read_memories(opened(repository))) == 24
 
     def test_a_ref_that_someone_holds_is_waited_for(
         self, repository: Repository, notebook: GitNotebook
@@ -538,7 +542,7 @@ class TestWritersAtOnce:
         releasing.start()
         notebook.write([memory("second")])
         releasing.join()
-        assert len(kept(notebook)) == 2
+        assert len(read_memories(notebook)) == 2
 
     def test_what_git_writes_meanwhile_is_not_overwritten(
         self, repository: Repository, notebook: GitNotebook
@@ -548,7 +552,7 @@ class TestWritersAtOnce:
         repository.git("pack-refs", "--all")
         notebook.write([memory("second")])
         assert b"by hand" in repository.note()
-        assert len(kept(notebook)) == 2
+        assert len(read_memories(notebook)) == 2
 
 
 class TestRehoming:
@@ -562,7 +566,7 @@ class TestRehoming:
         assert notebook.rehome() == 1
         assert b"summary: x" in repository.note()
         assert not repository.succeeds("notes", "--ref=mem/decisions", "show", old)
-        assert kept(notebook) == {said.digest: said}
+        assert read_memories(notebook) == {said.digest: said}
         assert notebook.rehome() == 0
 
     def test_pages_move_as_they_are(self, repository: Repository, notebook: GitNotebook) -> None:
@@ -575,7 +579,7 @@ class TestRehoming:
         repository.git("gc", "--quiet", "--prune=now")
         assert not repository.succeeds("cat-file", "-e", old)
         assert opened(repository).rehome() == len(everything)
-        assert len(kept(notebook)) == len(everything) + 1
+        assert len(read_memories(notebook)) == len(everything) + 1
         paths = repository.git("ls-tree", "-r", "--name-only", REF).splitlines()
         assert {path.replace("/", "")[-46:][:40] for path in paths if "more" in path} == {
             repository.head
@@ -683,7 +687,7 @@ class TestErasing:
         notebook.write([said])
         notebook.write([memories.build_tombstone(said, LATER)])
         assert notebook.erase([said.key]) == 1
-        assert kept(notebook)[said.digest].status is MemoryStatus.TOMBSTONE
+        assert read_memories(notebook)[said.digest].status is MemoryStatus.TOMBSTONE
         assert b"hunter2" not in repository.objects()
 
     def test_packs_and_copies_of_remotes_are_searched_too(
@@ -735,7 +739,7 @@ class TestErasing:
         with capture_logs() as logs:
             assert notebook.erase([said.key]) == 1
         assert [each["event"] for each in logs] == ["notes.erase_left"]
-        assert kept(notebook) == {}
+        assert read_memories(notebook) == {}
         assert repository.succeeds("fsck", "--strict")
 
     def test_nothing_is_told_where_nothing_is_left(
@@ -747,7 +751,7 @@ class TestErasing:
         with capture_logs() as logs:
             assert notebook.erase([everything[-1].key]) == 1
         assert logs == []
-        assert len(kept(notebook)) == note_edits.MAX_RECORDS
+        assert len(read_memories(notebook)) == note_edits.MAX_RECORDS
 
     def test_a_fetch_that_runs_is_waited_for(self, tmp_path: Path) -> None:
         remote = make_repository(tmp_path / "remote.git", bare=True)
@@ -776,7 +780,7 @@ class TestErasing:
             each.join(DEADLINE_SECONDS)
             assert not each.is_alive()
         assert not [name for name in here.refs() if name.endswith("/mem/decisions") and name != REF]
-        assert kept(opened(here)) == {}
+        assert read_memories(opened(here)) == {}
         assert b"hunter2" not in here.objects()
         assert here.succeeds("fsck", "--strict")
 
@@ -811,7 +815,7 @@ class TestErasing:
         repositories.close()
         with pytest.raises(GitFailed, match=r"not removed yet: git prune was stopped.*git gc"):
             notebook.erase([said.key])
-        assert kept(opened(repository)) == {}
+        assert read_memories(opened(repository)) == {}
         assert repository.succeeds("fsck", "--strict")
 
     def test_what_was_never_there_changes_nothing(
@@ -862,7 +866,7 @@ class TestExchange:
         synced(first, one)
         synced(second, two)
         synced(first, one)
-        assert kept(first) == kept(second)
+        assert read_memories(first) == read_memories(second)
         assert {each.content for each in first.read().memories} == {body}
         before = one.refs(), two.refs()
         synced(second, two)
@@ -894,7 +898,7 @@ class TestExchange:
         assert second.fetch("origin", two.environ)
         assert second.push("origin", two.environ)
         assert first.fetch("origin", one.environ)
-        assert kept(first) == kept(second)
+        assert read_memories(first) == read_memories(second)
 
     def test_statuses_tags_and_tombstones_merge(
         self, clones: tuple[Repository, Repository]
@@ -913,8 +917,8 @@ class TestExchange:
         )
         for notebook, where in ((first, one), (second, two), (first, one)):
             synced(notebook, where)
-        assert kept(first) == kept(second)
-        merged = kept(first)
+        assert read_memories(first) == read_memories(second)
+        merged = read_memories(first)
         assert merged[kinds[0].digest].status is MemoryStatus.RESOLVED
         assert merged[kinds[0].digest].tags == {"a", "more"}
         assert merged[kinds[1].digest].status is MemoryStatus.TOMBSTONE
@@ -927,13 +931,13 @@ class TestExchange:
         second.write(many(3 * note_edits.MAX_RECORDS, start=100))
         for notebook, where in ((first, one), (second, two), (first, one)):
             synced(notebook, where)
-        assert kept(first) == kept(second)
-        assert len(kept(first)) == 100 + 3 * note_edits.MAX_RECORDS
+        assert read_memories(first) == read_memories(second)
+        assert len(read_memories(first)) == 100 + 3 * note_edits.MAX_RECORDS
         texts = one.git("ls-tree", "-r", "--format=%(objectname)", REF).split()
         records_there = sum(
             one.raw("cat-file", "blob", each).count(b"\nlength: ") for each in texts
         )
-        assert records_there == len(kept(first))
+        assert records_there == len(read_memories(first))
 
     def test_what_people_wrote_on_both_sides_stays_once(
         self, clones: tuple[Repository, Repository]
@@ -970,7 +974,7 @@ class TestExchange:
         added = {REF, "refs/notes/origin/mem/decisions"}
         assert remote.refs() == there | {REF: one.refs()[REF]}
         assert {k: v for k, v in two.refs().items() if k not in added} == here
-        assert len(kept(opened(two))) == 2
+        assert len(read_memories(opened(two))) == 2
         assert not (two.folder / ".git/FETCH_HEAD").exists()
         assert two.git("status", "--short") == ""
 
@@ -1013,7 +1017,7 @@ class TestExchange:
         for address in (str(remote.folder), f"file://{remote.folder}"):
             synced(first, one, address)
             synced(second, two, address)
-        assert kept(first) == kept(second)
+        assert read_memories(first) == read_memories(second)
 
     @pytest.mark.parametrize("name", ["mem", "commits", "team/alice", "ümlaut"])
     def test_a_remote_may_have_an_awkward_name(
@@ -1069,8 +1073,8 @@ class TestExchange:
             each.join()
         for notebook, where in zip(notebooks, clones, strict=True):
             synced(notebook, where)
-        assert kept(notebooks[0]) == kept(notebooks[1])
-        assert len(kept(notebooks[0])) == 8
+        assert read_memories(notebooks[0]) == read_memories(notebooks[1])
+        assert len(read_memories(notebooks[0])) == 8
 
     def test_what_ssh_leaves_behind_is_not_waited_for(
         self, clones: tuple[Repository, Repository], remote: Repository, tmp_path: Path
@@ -1171,7 +1175,7 @@ class TestManyClones:
             whole(notebooks[here], where[here])
         before = [each.refs() for each in (*where, remote)]
         for each in where:
-            assert kept(opened(each)) == expected
+            assert read_memories(opened(each)) == expected
             assert each.succeeds("fsck", "--strict")
         for here in range(3):
             assert whole(notebooks[here], where[here]) == 0
@@ -1212,12 +1216,12 @@ class TestReadingElsewhere:
         try:
             repositories = GitRepositories(repository.folder.parent / "data", worker)
             notebook = repositories.open_notebook(repository.home, DOMAIN)
-            assert kept(notebook) == {each.digest: each for each in everything}
+            assert read_memories(notebook) == {each.digest: each for each in everything}
             assert worker.pid is not None  # it was started for this
         finally:
             worker.close()
         notebook.write([memory("without a worker")])
-        assert len(kept(notebook)) == 301
+        assert len(read_memories(notebook)) == 301
 
     def test_what_ends_the_worker_is_not_read_here(self, repository: Repository) -> None:
         class Ending(ProcessWorker):

@@ -121,9 +121,9 @@ class Bench:
     def model(self, url: str = "", **more: Any) -> ChatModel:
         server = ExternalServer(endpoint=url or self.llm.url, api_key=KEY, model_dir="")
         given = {"context_size": CONTEXT, "turn_seconds": TIMEOUT, "timer": self.clock, **more}
-        made = Completions(given.pop("server", server), **given)
-        self.closing.callback(made.close)
-        return made
+        created = Completions(given.pop("server", server), **given)
+        self.closing.callback(created.close)
+        return created
 
     def said(self, *script: Step, request: ChatRequest = REQUEST, **more: Any) -> list[StreamPart]:
         self.llm.script = list(script)

@@ -119,13 +119,15 @@ class Stand:
     agenda: Agenda = field(default_factory=Agenda)
     clock: Clock = field(default_factory=Clock)
     environ: dict[str, str] = field(default_factory=dict)
-    made: LlamaServer | None = None
+    created: LlamaServer | None = None
 
     @property
     def server(self) -> LlamaServer:
-        if self.made is None:
-            self.made = LlamaServer(self.setup, self.environ, later=self.agenda, timer=self.clock)
-        return self.made
+        if self.created is None:
+            self.created = LlamaServer(
+                self.setup, self.environ, later=self.agenda, timer=self.clock
+            )
+        return self.created
 
     def behaves(self, *manner: str) -> None:
         (self.folder / "manner").write_text(" ".join(manner))
@@ -191,7 +193,7 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     models = tmp_path / "models"
     models.mkdir()
     (models / "tiny.gguf").touch()
-    made = Stand(
+    new = Stand(
         folder,
         LlamaOptions(
             server=str(program),
@@ -201,10 +203,10 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
             idle_minutes=IDLE_MINUTES,
         ),
     )
-    made.behaves("well")
-    yield made
-    made.mark("end")
-    made.server.close()
+    new.behaves("well")
+    yield new
+    new.mark("end")
+    new.server.close()
 
 
 def changed(stand: Stand, **settings: Any) -> None:
@@ -394,7 +396,7 @@ class TestStarting:
             ({"model": "other"}, "llama.model is other, and"),
             ({"model_dir": stand.folder}, "there is no model in"),
         ):
-            stand.setup, stand.made, stand.environ = given, None, {"PATH": "/nonexistent"}
+            stand.setup, stand.created, stand.environ = given, None, {"PATH": "/nonexistent"}
             changed(stand, **settings)
             failed = stand.failure()
             assert isinstance(failed, FeatureUnavailable)
@@ -777,9 +779,9 @@ class Site:
 class TestAnExternalServer:
     @pytest.fixture
     def site(self) -> Iterator[Site]:
-        made = Site()
-        yield made
-        made.end()
+        new = Site()
+        yield new
+        new.end()
 
     def status(self, site: Site, path: str = "", who: str = "", key: str = "") -> ModelStatus:
         endpoint = f"http://{who}127.0.0.1:{site.port}{path}"

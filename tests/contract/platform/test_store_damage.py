@@ -179,9 +179,9 @@ class TestLog:
         flip(log, 0.5)
         content = log.read_bytes()
         stored(db)
-        kept = Path(damage.read_reports(db)[0].kept)
-        assert (kept / log.name).read_bytes() == content
-        assert kept.stat().st_mode & 0o077 == 0
+        saved = Path(damage.read_reports(db)[0].kept)
+        assert (saved / log.name).read_bytes() == content
+        assert saved.stat().st_mode & 0o077 == 0
 
     def test_a_last_write_that_was_never_acknowledged_is_no_loss(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
@@ -330,8 +330,8 @@ class TestRepair:
         block(db)
         before = {each.name: each.read_bytes() for each in db.glob("*.sst")}
         done = salvage.repair(db, NOW, lambda _: None)
-        kept = Path(done.kept)
-        assert before == {each.name: each.read_bytes() for each in kept.glob("*.sst")}
+        saved = Path(done.kept)
+        assert before == {each.name: each.read_bytes() for each in saved.glob("*.sst")}
 
     def test_a_lost_event_can_be_imported_again_and_a_forgotten_one_cannot(
         self, tmp_path: Path

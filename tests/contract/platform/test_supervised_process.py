@@ -48,9 +48,9 @@ sys.stdin.read()
 @pytest.fixture
 def started() -> Iterator[list[SupervisedProcess]]:
     """Those of a test, ended with it."""
-    kept: list[SupervisedProcess] = []
-    yield kept
-    for each in kept:
+    stored: list[SupervisedProcess] = []
+    yield stored
+    for each in stored:
         each.stop(0)
         for stream in (each.stdin, each.stdout, each.stderr):
             if stream is not None:

@@ -339,7 +339,7 @@ class TestLongKeys:
             assert near == [rows[max(0, n - 2) : n + 3] for n in range(len(rows))]
             start, end = LONG_KEYS[4], LONG_KEYS[11]
             commit(store, Batch((DeleteRange(A, start, end), Delete(A, LONG_KEYS[-2]))))
-            kept = [row for row in rows if not start <= row[0] < end and row[0] != LONG_KEYS[-2]]
-            assert everything(store, A) == kept
+            stored = [row for row in rows if not start <= row[0] < end and row[0] != LONG_KEYS[-2]]
+            assert everything(store, A) == stored
         finally:
             store.close()

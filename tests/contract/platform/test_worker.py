@@ -45,9 +45,9 @@ sys.stdin.read()
 
 @pytest.fixture
 def worker() -> Iterator[ProcessWorker]:
-    made = ProcessWorker()
-    yield made
-    made.close()
+    created = ProcessWorker()
+    yield created
+    created.close()
 
 
 BURN = "import time\nwhile time.thread_time() < 0.1: pass"
@@ -73,9 +73,9 @@ def any_worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
     if request.param == "inline":
         yield InlineWorker()
         return
-    made = ProcessWorker()
-    yield made
-    made.close()
+    created = ProcessWorker()
+    yield created
+    created.close()
 
 
 def pid_of(worker: ProcessWorker) -> int:
@@ -169,9 +169,9 @@ class TestLanes:
 
     @pytest.fixture
     def lanes(self) -> Iterator[ProcessWorker]:
-        made = ProcessWorker(self.LANES)
-        yield made
-        made.close()
+        created = ProcessWorker(self.LANES)
+        yield created
+        created.close()
 
     def test_each_lane_has_its_priority_in_one_process(self, lanes: ProcessWorker) -> None:
         ours = os.nice(0)

@@ -83,9 +83,9 @@ class Office:
             clock=self.clock,
         )
 
-    def keeps(self, kept: Iterable[Recorded], whose: RunInfo | None = None) -> None:
+    def keeps(self, saved: Iterable[Recorded], whose: RunInfo | None = None) -> None:
         diary = self.memory.open_recorder(whose or make_about())
-        for each in kept:
+        for each in saved:
             diary.record(each)
         diary.flush()
 
@@ -142,14 +142,14 @@ class TestDiary:
         assert office.chat() == build_chat(RESIZED)
 
     def test_what_was_denied_or_failed_says_so(self, office: Office) -> None:
-        kept = (
+        saved = (
             Prompted("Go"),
             Answered(content="", calls=(READ, TEST)),
             ToolUsed(call=READ, outcome=Outcome.FAILED, text="no such file"),
             ToolUsed(call=TEST, outcome=Outcome.DENIED, text="denied: not now"),
             RunFinished(outcome=Outcome.DENIED),
         )
-        office.keeps(kept)
+        office.keeps(saved)
         _, read, test, _ = office.events()
         assert (read.metadata["error"], read.metadata["outcome"]) == ("true", "failed")
         assert (test.metadata["error"], test.metadata["outcome"]) == ("true", "denied")
@@ -435,10 +435,10 @@ class TestEpisodes:
             office.learner.hears(events)
         alone = Office(memory(Path()))
         alone.learner.hears(heard)
-        kept = {each.id: each for each in office.learner.episodes()}
+        saved = {each.id: each for each in office.learner.episodes()}
         (expected,) = alone.learner.episodes()
-        assert kept[sessions.derive_id(SessionId("s"))] == expected
-        assert len(kept) == 2
+        assert saved[sessions.derive_id(SessionId("s"))] == expected
+        assert len(saved) == 2
 
     @pytest.mark.parametrize("seed", range(4))
     def test_the_order_in_which_events_come_changes_nothing(

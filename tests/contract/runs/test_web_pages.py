@@ -62,9 +62,9 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    made = Site()
-    yield made
-    made.close()
+    created = Site()
+    yield created
+    created.close()
 
 
 @pytest.fixture
@@ -190,9 +190,9 @@ def test_tls_is_for_the_name_that_was_asked_for() -> None:
     authority.issue_cert("right.example").configure_cert(serving)
 
     def context() -> ssl.SSLContext:
-        made = ssl.create_default_context()
-        authority.configure_trust(made)
-        return made
+        created = ssl.create_default_context()
+        authority.configure_trust(created)
+        return created
 
     site = Site()
     try:

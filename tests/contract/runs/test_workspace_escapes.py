@@ -62,18 +62,18 @@ class Ground:
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Iterator[Ground]:
-    made = Ground(tmp_path)
-    yield made
-    made.folder.close()
-    assert made.untouched()
+    created = Ground(tmp_path)
+    yield created
+    created.folder.close()
+    assert created.untouched()
 
 
 @pytest.fixture
 def desk(ground: Ground, tmp_path: Path) -> Iterator[ToolHarness]:
     place = tmp_path / "desk"
     place.mkdir()
-    with open_harness(place, barred=[ground.own]) as made:
-        yield made
+    with open_harness(place, barred=[ground.own]) as created:
+        yield created
 
 
 @pytest.fixture
@@ -786,12 +786,12 @@ def test_a_walk_ends_when_it_takes_too_long(ground: Ground) -> None:
 
 def test_a_single_file_may_be_closed_too(tmp_path: Path) -> None:
     """The configuration says which programs may be run, and may lie anywhere."""
-    kept, other = tmp_path / "config.toml", tmp_path / "other"
-    kept.write_bytes(SECRET)
+    stored, other = tmp_path / "config.toml", tmp_path / "other"
+    stored.write_bytes(SECRET)
     (tmp_path / "link").symlink_to("config.toml")
-    (tmp_path / "hard").hardlink_to(kept)
+    (tmp_path / "hard").hardlink_to(stored)
     other.write_text("fine")
-    folder = GuardedFolders([str(kept)]).open(str(tmp_path))
+    folder = GuardedFolders([str(stored)]).open(str(tmp_path))
     try:
         for name in ("config.toml", "link", "hard"):
             with pytest.raises(ToolFailed, match="closed to agents"):
@@ -801,4 +801,4 @@ def test_a_single_file_may_be_closed_too(tmp_path: Path) -> None:
         assert folder.read("other", most=100).data == b"fine"
     finally:
         folder.close()
-    assert kept.read_bytes() == SECRET
+    assert stored.read_bytes() == SECRET

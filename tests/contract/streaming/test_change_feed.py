@@ -53,10 +53,10 @@ class Feed:
         self.log.append(events).result(TIMEOUT)
         self.changes.wake()
 
-    def keep(self, made: Memory, before: Memory | None = None) -> Memory:
-        assert self.memories.write([MemoryChange(before, made, None)]) == [True]
+    def keep(self, created: Memory, before: Memory | None = None) -> Memory:
+        assert self.memories.write([MemoryChange(before, created, None)]) == [True]
         self.changes.wake()
-        return made
+        return created
 
     def _encode(self, record: FeedRecord) -> str:
         self.encoded.append(record)
@@ -92,9 +92,9 @@ def name_of(record: FeedRecord) -> str:
 
 @pytest.fixture
 def feed(store: OrderedStore) -> Iterator[Feed]:
-    made = Feed(store)
-    yield made
-    made.changes.close()
+    created = Feed(store)
+    yield created
+    created.changes.close()
 
 
 def test_whoever_follows_is_told_in_the_order_of_commit(feed: Feed) -> None:
@@ -110,9 +110,9 @@ def test_whoever_follows_is_told_in_the_order_of_commit(feed: Feed) -> None:
 
 def test_what_has_changed_is_told_as_it_is_now(feed: Feed) -> None:
     reader = Reader(feed)
-    made = feed.keep(memory("Bake on Sundays"))
+    created = feed.keep(memory("Bake on Sundays"))
     reader.expect("Bake on Sundays")
-    feed.keep(memories.build_tombstone(made, Millis(made.updated_ms + 1)), made)
+    feed.keep(memories.build_tombstone(created, Millis(created.updated_ms + 1)), created)
     reader.wait(lambda: len(reader.taken) == 2)
     last = reader.taken[1].record
     assert isinstance(last, Memory)
@@ -249,10 +249,10 @@ class TestFilters:
         assert {name_of(each.record) for each in reader.follower.take()} == expected
 
     def test_one_memory(self, feed: Feed) -> None:
-        made = memory("one")
-        reader = Reader(feed, MemoryFilter(area=memories.parse_area(made.urn)))
+        created = memory("one")
+        reader = Reader(feed, MemoryFilter(area=memories.parse_area(created.urn)))
         feed.keep(memory("other"))
-        feed.keep(made)
+        feed.keep(created)
         reader.expect("one")
 
     def test_events_of_a_session_and_of_a_project(self, feed: Feed) -> None:

@@ -655,14 +655,14 @@ class TestAnthropic:
     def ask(self) -> Iterator[Callable[..., tuple[ScriptedLlm, Chat]]]:
         opened: list[Any] = []
 
-        def made(*script: Step, path: str = "") -> tuple[ScriptedLlm, Chat]:
+        def create_chat(*script: Step, path: str = "") -> tuple[ScriptedLlm, Chat]:
             server = scripted(*script)
             llm = server.__enter__()
             chat = AnthropicChat(base_url=llm.url + path, model="scripted-1", api_key=KEY)
             opened.append((server, chat))
             return llm, chat
 
-        yield made
+        yield create_chat
         for server, chat in opened:
             chat.close()
             server.__exit__(None, None, None)

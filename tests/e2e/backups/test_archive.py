@@ -30,8 +30,8 @@ DERIVED = ("toc_node", "project")
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as made:
-        yield made
+    with Home() as created:
+        yield created
 
 
 def written(home: Home, *records: ArchiveRecord) -> Path:
@@ -53,7 +53,7 @@ def exported(home: Home) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-def kept(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def select_records(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [line for line in lines[1:] if line["type"] not in DERIVED]
 
 
@@ -113,14 +113,14 @@ def test_everything_comes_back_as_it_was(home: Home) -> None:
         answer = brought(other, file)
         assert answer.code == 0, answer.errors
         assert answer.json()["refused"] == 0
-        assert answer.json()["taken"] == Counter(line["type"] for line in kept(before))
+        assert answer.json()["taken"] == Counter(line["type"] for line in select_records(before))
         after = exported(other)
-        assert kept(after) == kept(before)
+        assert select_records(after) == select_records(before)
         assert Counter(line.get("type") for line in after)["toc_node"] > 0
         again = brought(other, file).json()
         assert again["taken"] == {}
-        assert again["known"] == len(kept(before))
-        assert kept(exported(other)) == kept(before)
+        assert again["known"] == len(select_records(before))
+        assert select_records(exported(other)) == select_records(before)
         assert other.run("memory", "review", "--format", "quiet").text.startswith("decisions:")
         found = other.run("memory", "recall", "RocksDB", "--domain", "user").text
         assert "Use RocksDB" in found
@@ -206,9 +206,9 @@ def test_a_project_of_another_repository_keeps_its_memories_apart(home: Home) ->
     """A name in an archive may be that of another project here, which is shared with others."""
 
     def clone(at: Home, remote: str) -> MemoryCommand:
-        made = git_repositories.make_repository(at.work / "shop")
-        made.git("remote", "add", "origin", f"https://git.example/{remote}.git")
-        return MemoryCommand(at, made.folder)
+        created = git_repositories.make_repository(at.work / "shop")
+        created.git("remote", "add", "origin", f"https://git.example/{remote}.git")
+        return MemoryCommand(at, created.folder)
 
     theirs = clone(home, "acme/shop")
     theirs.capture("decisions", "The shop has a heron")

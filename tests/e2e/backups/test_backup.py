@@ -30,8 +30,8 @@ OTHER_DISK = Path("/dev/shm")  # noqa: S108  # another file system where there i
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as made:
-        yield made
+    with Home() as created:
+        yield created
 
 
 def event(number: int, session: str = "s") -> pb.Event:
@@ -63,7 +63,7 @@ def backed_up(home: Home, target: Path, *options: str) -> dict[str, Any]:
 
 
 def restored(home: Home, source: Path, *options: str) -> dict[str, Any]:
-    answer = home.run_apart(
+    answer = home.run_forked(
         "memory-daemon", "admin", "restore", str(source), *options, "--format", "json"
     )
     assert answer.code == 0, answer
@@ -110,15 +110,15 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_and_a_prefix_of_the_r
     try:
         wait_until(lambda: min(acknowledged) > 20, "all of them write")
         began = list(acknowledged)
-        made = backed_up(home, home.folder / "backups")
+        created = backed_up(home, home.folder / "backups")
     finally:
         ending.set()
         for thread in threads:
             thread.join()
     with Home() as other:
-        restored(other, Path(made["path"]))
+        restored(other, Path(created["path"]))
         found = event_ids(other)
-    assert made["events"] == len(found)
+    assert created["events"] == len(found)
     assert sum(each.startswith("before-") for each in found) == BEFORE
     for writer in range(WRITERS):
         own = sorted(each for each in found if each.startswith(f"w{writer}-"))
@@ -165,13 +165,13 @@ def test_a_second_snapshot_shares_its_tables_with_the_first(home: Home) -> None:
     ingest(home, 500)
     first = Path(backed_up(home, home.folder / "backups")["path"])
     ingest(home, 3, "later")
-    made = backed_up(home, home.folder / "backups")
-    second = Path(made["path"])
+    created = backed_up(home, home.folder / "backups")
+    second = Path(created["path"])
     tables = {path.name for path in (first / "db").glob("*.sst")}
     shared = [name for name in tables if (second / "db" / name).exists()]
     assert shared
     assert all((first / "db" / n).samefile(second / "db" / n) for n in shared)
-    assert made["new_bytes"] < made["size_bytes"] / 10
+    assert created["new_bytes"] < created["size_bytes"] / 10
     for folder in (first, second):
         assert folder.stat().st_mode & 0o777 == 0o700
         assert all(not each.stat().st_mode & 0o077 for each in folder.rglob("*"))
@@ -194,7 +194,7 @@ def test_on_another_disk_it_copies_once_and_replaces_a_copy_that_is_damaged(home
         third = Path(backed_up(home, folder)["path"])
         assert not (third / "db" / tables[0]).samefile(damaged)
         home.stop()
-        answer = home.run_apart("memory-daemon", "admin", "restore", str(second), "--force")
+        answer = home.run_forked("memory-daemon", "admin", "restore", str(second), "--force")
         assert answer.code == 4
         assert f"db/{tables[0]}" in answer.errors
         assert restored(home, third, "--force")["events"] == 500
@@ -216,28 +216,28 @@ def test_a_damaged_byte_in_any_file_refuses_the_restore_and_is_named(home: Home)
         good = file.read_bytes()
         file.unlink()  # it may be the store's own file too
         file.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-        answer = home.run_apart("memory-daemon", "admin", "restore", str(snapshot), "--force")
+        answer = home.run_forked("memory-daemon", "admin", "restore", str(snapshot), "--force")
         assert answer.code == 4, answer
         assert f"{path} in {snapshot} is damaged" in answer.errors
         file.write_bytes(good)
     (snapshot / "key").unlink()
-    answer = home.run_apart("memory-daemon", "admin", "restore", str(snapshot), "--force")
+    answer = home.run_forked("memory-daemon", "admin", "restore", str(snapshot), "--force")
     assert (answer.code, "key is missing" in answer.errors) == (4, True)
     assert everything(home.data) == before
 
 
 def test_a_running_daemon_or_an_existing_store_is_not_overwritten(home: Home) -> None:
     ingest(home, 5)
-    made = Path(backed_up(home, home.folder / "backups")["path"])
+    created = Path(backed_up(home, home.folder / "backups")["path"])
     ingest(home, 2, "later")
-    answer = home.run_apart("memory-daemon", "admin", "restore", str(made), "--force")
+    answer = home.run_forked("memory-daemon", "admin", "restore", str(created), "--force")
     assert (answer.code, "is running" in answer.errors) == (4, True)
     home.stop()
-    answer = home.run("memory-daemon", "admin", "restore", str(made))
+    answer = home.run("memory-daemon", "admin", "restore", str(created))
     assert (answer.code, "--force" in answer.errors) == (11, True)
     assert len(event_ids(home)) == 7
     home.stop()
-    aside = Path(restored(home, made, "--force")["moved_aside"])
+    aside = Path(restored(home, created, "--force")["moved_aside"])
     assert len(event_ids(home)) == 5
     home.stop()
     assert (aside / "db/CURRENT").exists()
@@ -278,10 +278,10 @@ def test_hostile_archives_are_refused_and_leave_nothing(home: Home) -> None:
         return {"path": path, "size": 1, "sha256": "0" * 64}
 
     def member(name: str, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
-        made = tarfile.TarInfo(name)
-        made.type = kind
-        made.linkname = "/etc/passwd"
-        return made
+        created = tarfile.TarInfo(name)
+        created.type = kind
+        created.linkname = "/etc/passwd"
+        return created
 
     outside = (
         "../evil",
@@ -306,13 +306,13 @@ def test_hostile_archives_are_refused_and_leave_nothing(home: Home) -> None:
     cases += [([], [named("db/x"), named("db/x")])]
     for members, files in cases:
         path = hostile(home.folder, *members, files=files)
-        answer = home.run_apart("memory-daemon", "admin", "restore", str(path))
+        answer = home.run_forked("memory-daemon", "admin", "restore", str(path))
         assert answer.code in (4, 11), (members, files, answer)
         assert answer.errors.startswith("error: ")
         assert [each.name for each in home.data.iterdir()] == ["daemon.lock"]
     long = tarfile.TarInfo("db/x")
     long.pax_headers = {"comment": "x" * (8 << 20)}
-    answer = home.run_apart(
+    answer = home.run_forked(
         "memory-daemon",
         "admin",
         "restore",
@@ -328,7 +328,7 @@ def test_an_archive_that_was_cut_off_is_called_damaged(home: Home, name: str) ->
     backed_up(home, archive)
     os.truncate(archive, archive.stat().st_size * 2 // 3)
     with Home() as other:
-        answer = other.run_apart("memory-daemon", "admin", "restore", str(archive))
+        answer = other.run_forked("memory-daemon", "admin", "restore", str(archive))
         assert answer.code == 4
         assert "is damaged" in answer.errors
         assert "Traceback" not in answer.errors
@@ -351,10 +351,10 @@ def test_a_link_in_a_snapshot_is_refused(home: Home) -> None:
     (snapshot / "key").rename(home.folder / "key")
     (snapshot / "key").symlink_to(home.folder / "key")
     (snapshot / "db").rename(home.folder / "db")
-    answer = home.run_apart("memory-daemon", "admin", "restore", str(snapshot), "--force")
+    answer = home.run_forked("memory-daemon", "admin", "restore", str(snapshot), "--force")
     assert answer.code == 4
     (snapshot / "db").symlink_to(home.folder / "db")
-    answer = home.run_apart("memory-daemon", "admin", "restore", str(snapshot), "--force")
+    answer = home.run_forked("memory-daemon", "admin", "restore", str(snapshot), "--force")
     assert (answer.code, "is a link" in answer.errors) == (11, True)
 
 
@@ -375,11 +375,11 @@ def test_killed_at_any_step_it_leaves_what_was_there_or_all_of_the_new(
 
 def test_a_restore_that_was_cut_off_is_finished_by_the_next_daemon(home: Home) -> None:
     ingest(home, 5)
-    made = backed_up(home, home.folder / "backups")["path"]
+    created = backed_up(home, home.folder / "backups")["path"]
     ingest(home, 2, "later")
     home.stop()
     subprocess.run(
-        [sys.executable, "-m", "tests.backup_kills", "cut-off", str(home.data), made],
+        [sys.executable, "-m", "tests.backup_kills", "cut-off", str(home.data), created],
         cwd=LAUNCHER.parents[2],
         check=True,
         capture_output=True,
@@ -398,7 +398,7 @@ def test_a_folder_with_backups_of_several_stores_does_not_say_which_is_meant(hom
         ingest(other, 2)
         second = backed_up(other, folder, "--keep", "1")["path"]
     home.stop()
-    answer = home.run_apart("memory-daemon", "admin", "restore", str(folder), "--force")
+    answer = home.run_forked("memory-daemon", "admin", "restore", str(folder), "--force")
     assert answer.code == 11
     assert all(Path(each).name in answer.errors for each in (first, second))
     assert restored(home, Path(second), "--force")["events"] == 2

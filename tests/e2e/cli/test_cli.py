@@ -89,7 +89,7 @@ class Home:
             check=False,
         )
 
-    def apart(
+    def run_forked(
         self,
         program: str,
         *arguments: str | bytes,
@@ -225,7 +225,7 @@ class TestStatus:
     def test_without_a_daemon_it_says_so_and_starts_none(self, quiet_home: Home) -> None:
         ended = quiet_home.daemon("status")
         assert (ended.returncode, ended.stdout) == (GENERAL, "Daemon Status: Not running\n")
-        as_json = quiet_home.apart("memory-daemon", "status", "--format", "json")
+        as_json = quiet_home.run_forked("memory-daemon", "status", "--format", "json")
         assert as_json.returncode == GENERAL
         assert json.loads(as_json.stdout) == {"running": False}
         assert not (quiet_home.data / "daemon.json").exists()
@@ -399,7 +399,7 @@ class TestEndpoint:
         self, home: Home, options: tuple[str, ...]
     ) -> None:
         endpoint = f"127.0.0.1:{home.status()['grpc_port']}"
-        far = home.apart("memory-daemon", "query", "-e", endpoint, "events", *options)
+        far = home.run_forked("memory-daemon", "query", "-e", endpoint, "events", *options)
         assert_refused(far, INVALID)
 
     def test_where_nobody_answers_it_is_a_network_error(self, quiet_home: Home) -> None:
@@ -414,7 +414,7 @@ class TestEndpoint:
         self, quiet_home: Home, endpoint: str
     ) -> None:
         words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "0")
-        assert_refused(quiet_home.apart("memory-daemon", *words), INVALID, "http://host:port")
+        assert_refused(quiet_home.run_forked("memory-daemon", *words), INVALID, "http://host:port")
 
 
 class TestAdmin:
@@ -530,10 +530,10 @@ class TestTokens:
         assert not has_stored(home.data, secret)
 
     def test_it_can_be_asked_for_as_json(self, home: Home, name: str) -> None:
-        made = home.json("memory-daemon", "token", "create", name)
-        assert made["name"] == name
-        assert made["token"].startswith("am_")
-        assert (made["person"], made["role"], made["projects"]) == (None, None, None)
+        created = home.json("memory-daemon", "token", "create", name)
+        assert created["name"] == name
+        assert created["token"].startswith("am_")
+        assert (created["person"], created["role"], created["projects"]) == (None, None, None)
 
     def test_a_key_opens_until_it_is_revoked(self, home: Home, name: str) -> None:
         secret = home.json("memory-daemon", "token", "create", name)["token"]
@@ -552,9 +552,9 @@ class TestTokens:
     def test_a_remote_command_needs_none_of_the_same_user(self, home: Home, host: str) -> None:
         endpoint = f"{host}:{home.status()['grpc_port']}"
         words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "0")
-        ended = home.apart("memory-daemon", *words)
+        ended = home.run_forked("memory-daemon", *words)
         assert ended.returncode == OK, ended.stderr
-        wrong = home.apart("memory-daemon", *words, environ={"MEMORY_KEY": "am_wrong"})
+        wrong = home.run_forked("memory-daemon", *words, environ={"MEMORY_KEY": "am_wrong"})
         assert_refused(wrong, GENERAL, "the key is unknown or revoked")
         assert "am_wrong" not in wrong.stderr
 
@@ -562,7 +562,7 @@ class TestTokens:
         assert home.daemon(*events(0)).returncode == OK
         path = home.status()["grpc_socket"]
         words = ("query", "-e", f"unix:{path}", "events", "--from", "0", "--to", "0")
-        ended = home.apart("memory-daemon", *words)
+        ended = home.run_forked("memory-daemon", *words)
         assert ended.returncode == OK, ended.stderr
         with Client(f"unix:{path}") as local:
             assert not local.get_events(0, 1).has_more
@@ -631,7 +631,7 @@ class TestConfig:
         self, quiet_home: Home, tmp_path: Path
     ) -> None:
         assert quiet_home.memory("config", "path").stdout == f"{quiet_home.config_file}\n"
-        given = quiet_home.apart("memory", "-c", "mine.toml", "config", "path", cwd=tmp_path)
+        given = quiet_home.run_forked("memory", "-c", "mine.toml", "config", "path", cwd=tmp_path)
         assert given.stdout == f"{tmp_path / 'mine.toml'}\n"
         assert not (quiet_home.data / "daemon.json").exists()
 
@@ -761,7 +761,7 @@ class TestConfigErrors:
 
     def test_an_address_that_others_can_reach_is_one(self, quiet_home: Home) -> None:
         quiet_home.settings["grpc.host"] = "0.0.0.0"  # noqa: S104
-        ended = quiet_home.apart("memory-daemon", "start", "--foreground")
+        ended = quiet_home.run_forked("memory-daemon", "start", "--foreground")
         assert_refused(ended, CONFIG, "other machines can reach")
 
     @pytest.mark.parametrize(
@@ -799,13 +799,13 @@ class TestService:
         assert written["written"] is True
         assert written["activate"]
         assert "agent_memory.daemon.standalone" in unit.read_text()
-        removed = home.apart(
+        removed = home.run_forked(
             "memory-daemon", "service", "remove", environ={**environ, "PATH": os.devnull}
         )
         assert (removed.returncode, removed.stdout) == (OK, f"Removed {unit}\n")
         assert removed.stderr.startswith("note: the unit may still be active: `")
         assert not unit.exists()
-        again = home.apart("memory-daemon", "service", "remove", environ=environ)
+        again = home.run_forked("memory-daemon", "service", "remove", environ=environ)
         assert (again.returncode, again.stdout) == (OK, f"{unit} does not exist.\n")
 
     @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
@@ -814,7 +814,7 @@ class TestService:
         self, home: Home, tmp_path: Path, code: int
     ) -> None:
         environ = elsewhere(tmp_path)
-        installed = home.apart(
+        installed = home.run_forked(
             "memory-daemon", "service", "install", "--format", "json", environ=environ
         )
         unit = Path(json.loads(installed.stdout)["path"])
@@ -826,7 +826,7 @@ class TestService:
         )
         systemctl.chmod(0o700)
         environ["PATH"] = f"{systemctl.parent}:{os.environ['PATH']}"
-        removed = home.apart("memory-daemon", "service", "remove", environ=environ)
+        removed = home.run_forked("memory-daemon", "service", "remove", environ=environ)
         assert (removed.returncode, removed.stdout) == (OK, f"Removed {unit}\n")
         assert Path(f"{systemctl}.said").read_text() == (
             "--user disable --now agent-memory.service\n"
@@ -838,14 +838,14 @@ class TestService:
         self, quiet_home: Home, tmp_path: Path
     ) -> None:
         words = ("-c", "mine.toml", "service", "install", "--dry-run")
-        ended = quiet_home.apart("memory-daemon", *words, cwd=tmp_path)
+        ended = quiet_home.run_forked("memory-daemon", *words, cwd=tmp_path)
         assert str(tmp_path / "mine.toml") in ended.stdout
 
     def test_a_unit_that_cannot_be_written_is_named(self, home: Home, tmp_path: Path) -> None:
         blocked = tmp_path / "file"
         blocked.touch()
         environ = elsewhere(blocked)
-        ended = home.apart("memory-daemon", "service", "install", environ=environ)
+        ended = home.run_forked("memory-daemon", "service", "install", environ=environ)
         assert_refused(ended, CONFIG, f"cannot write {blocked}")
 
 
@@ -876,7 +876,7 @@ class TestCompletion:
             "COMP_WORDS": "memory-daemon qu",
             "COMP_CWORD": word,
         }
-        run = quiet_home.run if shell == "bash" else quiet_home.apart
+        run = quiet_home.run if shell == "bash" else quiet_home.run_forked
         ended = run("memory-daemon", environ=environ)
         assert (ended.returncode, ended.stdout) == (OK, answer)
         assert not (quiet_home.data / "daemon.json").exists()
@@ -934,7 +934,7 @@ class TestHelp:
         self, home: Home, words: tuple[str, ...]
     ) -> None:
         program, *rest = words
-        page = home.apart(program, *rest, "--help")
+        page = home.run_forked(program, *rest, "--help")
         assert (page.returncode, page.stderr) == (OK, "")
         usage, blank, description, *more = page.stdout.splitlines()
         assert usage.startswith(f"Usage: {' '.join(words)}")

@@ -29,10 +29,10 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def repository(home: Home) -> Repository:
-    made = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
-    made.git("config", "user.name", "Ann Example")
-    made.git("config", "user.email", "ann@example.org")
-    return made
+    created = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
+    created.git("config", "user.name", "Ann Example")
+    created.git("config", "user.email", "ann@example.org")
+    return created
 
 
 @pytest.fixture
@@ -293,23 +293,23 @@ class TestUndo:
         assert memory.list_ids() == []
 
     def test_more_than_a_thousand_memories_are_not_undone(self, memory: MemoryCommand) -> None:
-        kept = memory.capture("decisions", "Before the import")
+        stored = memory.capture("decisions", "Before the import")
         records = ({"namespace": "progress", "summary": f"Step {n}"} for n in range(1_001))
         given = "\n".join(map(json.dumps, records)).encode()
         assert memory("import", given=given).code == OK
         assert_refused(memory("undo"), INVALID, "changed 1,001 memories", "at most 1,000")
-        assert self.undo(memory)["archived"] == [kept]
+        assert self.undo(memory)["archived"] == [stored]
 
     def test_forgetting_cannot_be_undone_and_the_change_before_it_can(
         self, memory: MemoryCommand
     ) -> None:
-        kept = memory.capture("decisions", "Stays known")
+        stored = memory.capture("decisions", "Stays known")
         gone = memory.capture("decisions", "Goes for good")
         memory.text("forget", gone, "--yes")
         for words in (("undo", "--dry-run"), ("undo",)):
             assert_refused(memory(*words), INVALID, "forgot 1 memory", "cannot be undone")
         self.undo(memory)  # the capture of what is forgotten: nothing is left of it
-        assert self.undo(memory)["archived"] == [kept]
+        assert self.undo(memory)["archived"] == [stored]
 
     def test_what_was_changed_since_and_what_agents_do_stays(self, memory: MemoryCommand) -> None:
         name = memory.capture("blockers", "The disk is full")

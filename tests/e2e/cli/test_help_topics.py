@@ -30,7 +30,7 @@ def test_it_lists_the_topics_without_a_daemon(quiet_home: Home) -> None:
     assert (answer.code, answer.errors) == (0, "")
     for topic in TOPICS:
         assert f"memory help {topic.name}" in answer.text
-    listed = quiet_home.run_apart("memory", "help", "--format", "json").json()
+    listed = quiet_home.run_forked("memory", "help", "--format", "json").json()
     assert [each["topic"] for each in listed] == [topic.name for topic in TOPICS]
 
 
@@ -47,23 +47,25 @@ def test_it_lists_the_topics_without_a_daemon(quiet_home: Home) -> None:
 def test_it_shows_a_topic_or_a_command(
     quiet_home: Home, words: tuple[str, ...], title: str
 ) -> None:
-    answer = quiet_home.run_apart("memory", "help", *words)
+    answer = quiet_home.run_forked("memory", "help", *words)
     assert (answer.code, answer.errors) == (0, "")
     assert answer.text.startswith(title)
 
 
 def test_the_help_of_a_command_is_that_of_its_option(quiet_home: Home) -> None:
     for program, words in (("memory", ["recall"]), ("memory-daemon", ["query", "events"])):
-        helped = quiet_home.run_apart(program, "help", *words)
+        helped = quiet_home.run_forked(program, "help", *words)
         assert helped.text == quiet_home.run(program, *words, "--help").text
     assert quiet_home.run("memory-daemon", "help").text.startswith("Usage: memory-daemon")
 
 
 def test_an_unknown_topic_says_what_there_is(quiet_home: Home) -> None:
     names = ", ".join(topic.name for topic in TOPICS)
-    assert_refused(quiet_home.run_apart("memory", "help", "zebra"), USAGE, "'zebra'", names)
-    assert_refused(quiet_home.run_apart("memory", "help", "shair"), USAGE, "did you mean 'share'?")
-    assert_refused(quiet_home.run_apart("memory", "help", "recal"), USAGE, "did you mean 'recall'?")
+    assert_refused(quiet_home.run_forked("memory", "help", "zebra"), USAGE, "'zebra'", names)
+    assert_refused(quiet_home.run_forked("memory", "help", "shair"), USAGE, "did you mean 'share'?")
+    assert_refused(
+        quiet_home.run_forked("memory", "help", "recal"), USAGE, "did you mean 'recall'?"
+    )
 
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")

@@ -47,8 +47,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as made:
-        yield made
+    with Home() as created:
+        yield created
 
 
 def at(home: Home) -> tuple[str, str]:

@@ -29,8 +29,8 @@ def programs() -> Iterator[ProgramServer]:
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as made:
-        yield made
+    with Home() as created:
+        yield created
 
 
 @pytest.fixture

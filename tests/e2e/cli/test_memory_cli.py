@@ -38,15 +38,15 @@ _letters = random.Random(11)  # generated, so that no secret scanner reports thi
 _numbers = count()
 
 
-def made_up(length: int, alphabet: str) -> str:
+def generate(length: int, alphabet: str) -> str:
     return "".join(_letters.choices(alphabet, k=length))
 
 
-AWS_KEY = "AKIA" + made_up(16, string.ascii_uppercase + "234567")
+AWS_KEY = "AKIA" + generate(16, string.ascii_uppercase + "234567")
 PRIVATE_KEY = "\n".join(
     (
         f"-----BEGIN {'RSA'} PRIVATE KEY-----",
-        *(made_up(64, string.ascii_letters + string.digits) for _ in range(12)),
+        *(generate(64, string.ascii_letters + string.digits) for _ in range(12)),
         f"-----END {'RSA'} PRIVATE KEY-----",
     )
 )
@@ -505,8 +505,8 @@ class TestRecall:
         better, worse = memory.json(*words)["results"]
         assert better["score"] > worse["score"]
         least = str((better["score"] + worse["score"]) / 2)
-        (kept,) = memory.json(*words, "--min-similarity", least)["results"]
-        assert kept["id"] == better["id"]
+        (stored,) = memory.json(*words, "--min-similarity", least)["results"]
+        assert stored["id"] == better["id"]
 
     def test_without_a_query_the_newest_come_first(self, memory: MemoryCommand) -> None:
         names = [memory.capture("progress", f"Step {number}") for number in range(12)]
@@ -915,8 +915,8 @@ class TestFailures:
     def test_a_repository_of_another_format_is_4(self, home: Home) -> None:
         folder = home.work / f"app{next(_numbers)}"
         folder.mkdir()
-        made = Repository(folder, git_repositories.build_environ(home.folder))
-        made.git("init", "--quiet", "--object-format=sha256")
+        created = Repository(folder, git_repositories.build_environ(home.folder))
+        created.git("init", "--quiet", "--object-format=sha256")
         assert_refused(MemoryCommand(home, folder)("sync"), STORAGE, "SHA-256")
 
     def test_a_remote_that_cannot_be_reached_is_5(
@@ -1005,8 +1005,8 @@ class TestReason:
         assert reasoning.recall_ids("PostgreSQL")
 
     def test_nobody_there_is_6(self, other_machine: Home) -> None:
-        made = git_repositories.make_repository(other_machine.work / "app")
-        memory = MemoryCommand(other_machine, made.folder)
+        created = git_repositories.make_repository(other_machine.work / "app")
+        memory = MemoryCommand(other_machine, created.folder)
         memory.capture("decisions", "Use PostgreSQL")
         assert_refused(memory("recall", "--reason", "PostgreSQL?"), LLM, "LLM")
 
@@ -1045,23 +1045,23 @@ class TestHelp:
 
 class TestWhereTheyBelong:
     def test_the_repository_is_otherwise_untouched(self, home: Home) -> None:
-        made = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
-        (made.folder / "file.txt").write_text("text")
-        made.git("add", "file.txt")
-        made.commit("a file")
-        before, git = made.refs(), made.folder / ".git"
+        created = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
+        (created.folder / "file.txt").write_text("text")
+        created.git("add", "file.txt")
+        created.commit("a file")
+        before, git = created.refs(), created.folder / ".git"
         files = {path: path.read_bytes() for path in git.rglob("*") if path.is_file()}
-        memory = MemoryCommand(home, made.folder)
+        memory = MemoryCommand(home, created.folder)
         name = memory.capture("decisions", "Leave no trace", "--content", "none")
         memory.text("edit", name, "--summary", "Leave no other trace")
         memory.text("capture", "learnings", "Nor here")
         memory.text("sync")
         memory.text("recall", "trace")
         memory.text("status", "--domain", "project", "--verify")
-        assert made.git("status", "--porcelain", "--untracked-files=all") == ""
-        gained = made.refs().keys() - before.keys()
+        assert created.git("status", "--porcelain", "--untracked-files=all") == ""
+        gained = created.refs().keys() - before.keys()
         assert gained == {"refs/notes/mem/decisions", "refs/notes/mem/learnings"}
-        assert before.items() <= made.refs().items()
+        assert before.items() <= created.refs().items()
         for path, data in files.items():
             assert path.read_bytes() == data, path
         new = {path for path in git.rglob("*") if path.is_file()} - files.keys()
@@ -1072,7 +1072,7 @@ class TestWhereTheyBelong:
                 or inside[-4:-2] == ("notes", "mem")
                 or (inside[-3:-1] == ("notes", "mem"))
             ), path
-        assert made.succeeds("fsck", "--strict")
+        assert created.succeeds("fsck", "--strict")
 
     def test_worktrees_and_subfolders_are_one_project(
         self, memory: MemoryCommand, home: Home, repository: Repository
@@ -1099,25 +1099,25 @@ class TestWhereTheyBelong:
         assert memory.text("sync", "--domain", "project").startswith("✓ project:plain")
         assert memory("status", "--domain", "project", "--verify").code == OK
         assert [path.name for path in folder.rglob("*")] == ["below"]
-        made = Repository(folder, git_repositories.build_environ(home.folder))
-        made.git("init", "--quiet")
+        created = Repository(folder, git_repositories.build_environ(home.folder))
+        created.git("init", "--quiet")
         assert memory.list_ids() == [name]
-        made.commit("first")
+        created.commit("first")
         assert memory.list_ids() == [name]
         memory.text("sync", "--domain", "project")
-        assert name.encode() in made.note()
+        assert name.encode() in created.note()
 
     def test_before_the_first_commit_they_wait(self, home: Home) -> None:
-        made = git_repositories.make_repository(home.work / f"app{next(_numbers)}", commits=0)
-        memory = MemoryCommand(home, made.folder)
+        created = git_repositories.make_repository(home.work / f"app{next(_numbers)}", commits=0)
+        memory = MemoryCommand(home, created.folder)
         name = memory.capture("decisions", "Before the first commit")
         memory.text("sync", "--domain", "project")
-        assert made.refs() == {}
+        assert created.refs() == {}
         assert memory.recall_ids("commit") == [name]
-        made.commit("first")
+        created.commit("first")
         told = memory.json("sync", "--domain", "project")["domains"]
         assert [each["written"] for each in told] == [1]
-        assert name.encode() in made.note()
+        assert name.encode() in created.note()
         assert memory.list_ids() == [name]
         assert memory("status", "--domain", "project", "--verify").code == OK
 
@@ -1135,9 +1135,9 @@ class TestWhereTheyBelong:
         memory.capture("decisions", "Only one repository for it")
         wait_until(lambda: set(private.glob("*")) != before, "its repository is made")
         assert len(set(private.glob("*")) - before) == 1
-        made = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
-        MemoryCommand(home, made.folder).capture("progress", "In its own repository")
-        with_note(made, "In its own repository", "progress")
+        created = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
+        MemoryCommand(home, created.folder).capture("progress", "In its own repository")
+        with_note(created, "In its own repository", "progress")
         assert len(set(private.glob("*")) - before) == 1
 
     def test_captures_at_once_are_all_kept(

@@ -310,7 +310,7 @@ class TestPassages:
     def test_another_daemon_sends_the_passage(self, home: Home) -> None:
         endpoint = f"unix:{home.status()['grpc_socket']}"
         words = ("search", "porcupine", "--kinds", "events", "--mode", "bm25")
-        far = home.run_apart("memory-daemon", "query", "-e", endpoint, *words)
+        far = home.run_forked("memory-daemon", "query", "-e", endpoint, *words)
         near = home.run("memory-daemon", "query", *words)
         assert ANSWER in far.text
         assert far.text == near.text
@@ -374,7 +374,9 @@ class TestFormats:
         endpoint = f"unix:{home.status()['grpc_socket']}"
         words = ("search", "iguana", "--kinds", "events", "--limit", "1", "--detail", "full")
         for form in ("text", "markdown"):
-            far = home.run_apart("memory-daemon", "query", "-e", endpoint, *words, "--format", form)
+            far = home.run_forked(
+                "memory-daemon", "query", "-e", endpoint, *words, "--format", form
+            )
             near = home.run("memory-daemon", "query", *words, "--format", form)
             assert "memory show memory://events/long" in far.text, far
             assert "memory show" not in near.text
@@ -561,11 +563,11 @@ class TestOptions:
         words = ("ferry pier", "--format", "json", "--limit", "50")
         scores = [each["score"] for each in found(recall(*words))["results"]]
         least = scores[len(scores) // 2] + 0.0001
-        kept = [
+        stored = [
             each["score"]
             for each in found(recall(*words, "--min-similarity", str(least)))["results"]
         ]
-        assert kept == [score for score in scores if score >= least]
+        assert stored == [score for score in scores if score >= least]
 
     def test_a_project_is_found_by_its_name(self, recall: Run) -> None:
         assert ids(recall("printer", "--project", "p\x1b[31m", "--format", "quiet")) == [
@@ -629,19 +631,21 @@ class TestQuerySearch:
         endpoint = f"http://127.0.0.1:{home.status()['grpc_port']}"
         asked = ("search", *words, "--mode", "bm25", "--format", style)
         here = home.run("memory-daemon", "query", *asked)
-        there = home.run_apart("memory-daemon", "query", "-e", endpoint, *asked)
+        there = home.run_forked("memory-daemon", "query", "-e", endpoint, *asked)
         assert shown(there) == shown(here)
 
     def test_over_grpc_what_is_wrong_is_refused_alike(self, home: Home) -> None:
         endpoint = f"http://127.0.0.1:{home.status()['grpc_port']}"
         for words in (("x", "--since", "someday"), ("x" * 10_001,)):
             assert_refused(
-                home.run_apart("memory-daemon", "query", "-e", endpoint, "search", *words),
+                home.run_forked("memory-daemon", "query", "-e", endpoint, "search", *words),
                 INVALID,
             )
 
     def test_where_nobody_listens_it_is_said(self, home: Home) -> None:
-        answer = home.run_apart("memory-daemon", "query", "-e", "http://127.0.0.1:1", "search", "x")
+        answer = home.run_forked(
+            "memory-daemon", "query", "-e", "http://127.0.0.1:1", "search", "x"
+        )
         assert answer.code not in (OK, USAGE)
         assert "error: " in answer.errors
         assert "Traceback" not in answer.errors

@@ -45,7 +45,7 @@ class TestWithoutADaemon:
     )
     def test_no_command_starts_one(self, quiet: Home, arguments: tuple[str, ...]) -> None:
         # The launcher knows `config`, and `config set`. The others take the same ways.
-        run = quiet.run if arguments[0] in ("path", "set") else quiet.run_apart
+        run = quiet.run if arguments[0] in ("path", "set") else quiet.run_forked
         answer = run("memory", "config", *arguments)
 
         assert answer.code == 0, answer
@@ -58,9 +58,9 @@ class TestWithoutADaemon:
             program.write_text("#!/bin/sh\nexit 1\n")
             program.chmod(stat.S_IRWXU)
             home.serve()
-            assert home.run_apart("kontekst", "stop").code == 0
+            assert home.run_forked("kontekst", "stop").code == 0
 
-            done = home.run_apart("memory", "config", "set", "llama.server", str(program))
+            done = home.run_forked("memory", "config", "set", "llama.server", str(program))
 
             assert "It takes effect at the next start of the daemon.\n" in done.text
             assert home.pid() is None
@@ -84,26 +84,26 @@ class TestWithoutADaemon:
 
     def test_a_variable_that_tightens_it_is_named(self, quiet: Home) -> None:
         off = {"MEMORY_CLI__COLOR": "false"}
-        answer = quiet.run_apart("memory", "config", "set", "cli.color", "true", env=off)
+        answer = quiet.run_forked("memory", "config", "set", "cli.color", "true", env=off)
 
         assert (
             answer.errors == "note: MEMORY_CLI__COLOR is set here, and counts instead of the file\n"
         )
 
     def test_a_file_that_does_not_exist_is_noted(self, quiet: Home) -> None:
-        answer = quiet.run_apart("memory", "config", "set", "llama.server", "/no/such/program")
+        answer = quiet.run_forked("memory", "config", "set", "llama.server", "/no/such/program")
 
         assert (answer.code, answer.errors) == (0, "note: there is no file /no/such/program\n")
 
 
 class TestBrokenSettings:
     def test_a_wrong_tls_path_stops_the_daemon_but_not_config_set(self, quiet: Home) -> None:
-        quiet.run_apart("memory", "config", "set", "http.tls_cert", "/wrong.pem")
+        quiet.run_forked("memory", "config", "set", "http.tls_cert", "/wrong.pem")
         refused = quiet.run("memory", "status")
         assert refused.code == CONFIG
         assert "http.tls_cert" in refused.errors
 
-        assert quiet.run_apart("memory", "config", "set", "http.tls_cert", "").code == 0
+        assert quiet.run_forked("memory", "config", "set", "http.tls_cert", "").code == 0
 
         assert quiet.run("memory", "status").code == 0
 
@@ -124,12 +124,12 @@ class TestBrokenSettings:
     def test_any_is_mended(self, quiet: Home, text: str, mending: tuple[str, ...]) -> None:
         quiet.configure(f"# kept\n{text}\n[cli]\ncolor = false  # kept too\n")
         asked = ("memory", "config", "get", "cli.color")
-        assert quiet.run_apart(*asked).code == CONFIG
+        assert quiet.run_forked(*asked).code == CONFIG
 
-        mended = quiet.run_apart("memory", "config", *mending)
+        mended = quiet.run_forked("memory", "config", *mending)
 
         assert mended.code == 0, mended
-        assert quiet.run_apart(*asked).text == "false\n"
+        assert quiet.run_forked(*asked).text == "false\n"
         assert "# kept\n" in quiet.config_file.read_text()
         assert "color = false  # kept too\n" in quiet.config_file.read_text()
 
@@ -137,13 +137,13 @@ class TestBrokenSettings:
         quiet.configure("nonsense\n[cli]\ncolor = false\n")
         words = ("memory", "config", "set", "cli.pager", "off")
 
-        refused = quiet.run_apart(*words)
+        refused = quiet.run_forked(*words)
 
         assert refused.code == CONFIG
         assert "is not valid TOML" in refused.errors
         assert "--mend" in refused.errors
         assert quiet.config_file.read_text() == "nonsense\n[cli]\ncolor = false\n"
-        mended = quiet.run_apart(*words, "--mend")
+        mended = quiet.run_forked(*words, "--mend")
         assert mended.errors == "note: commented out line 1, not valid TOML\n"
         expected = "# nonsense\n[cli]\ncolor = false\npager = false\n"
         assert quiet.config_file.read_text() == expected
@@ -162,13 +162,13 @@ class TestUnset:
     def test_the_default_applies_again(self, quiet: Home) -> None:
         quiet.configure("# mine\n[toc]\nmax_tokens = 5  # few\ntime_gap_ms = 9\n")
 
-        answer = quiet.run_apart("memory", "config", "unset", "toc.max_tokens")
+        answer = quiet.run_forked("memory", "config", "unset", "toc.max_tokens")
 
         assert answer.text.startswith("Removed toc.max_tokens; its default is 4096  (")
         assert quiet.read_config() == "# mine\n[toc]\ntime_gap_ms = 9\n"
 
     def test_what_is_not_set_stays_so(self, quiet: Home) -> None:
-        answer = quiet.run_apart("memory", "config", "unset", "toc.max_tokens")
+        answer = quiet.run_forked("memory", "config", "unset", "toc.max_tokens")
 
         assert (answer.code, answer.text) == (
             0,
@@ -177,7 +177,7 @@ class TestUnset:
         assert quiet.read_config() == ""
 
     def test_an_unknown_name_is_refused_with_the_nearest(self, quiet: Home) -> None:
-        answer = quiet.run_apart("memory", "config", "unset", "grpc.prt")
+        answer = quiet.run_forked("memory", "config", "unset", "grpc.prt")
 
         assert answer.code == CONFIG
         assert "did you mean 'grpc.port'?" in answer.errors
@@ -185,7 +185,7 @@ class TestUnset:
     def test_an_agent_may_not_lift_a_limit_of_its_user(self, quiet: Home) -> None:
         quiet.configure('[hooks]\nexclude = ["/secret"]\n')
         for name in ("hooks.exclude", "hooks"):
-            answer = quiet.run_apart("memory", "config", "unset", name, env={"CLAUDECODE": "1"})
+            answer = quiet.run_forked("memory", "config", "unset", name, env={"CLAUDECODE": "1"})
             assert "only you can" in answer.errors
         assert "/secret" in quiet.config_file.read_text()
 
@@ -194,11 +194,11 @@ class TestWithADaemon:
     def test_in_a_pipe_it_names_the_command_that_applies_the_change(self, running: Home) -> None:
         before = running.pid()
 
-        answer = running.run_apart("memory", "config", "set", "toc.max_tokens", "5000")
+        answer = running.run_forked("memory", "config", "set", "toc.max_tokens", "5000")
 
         assert "It takes effect when the daemon restarts: `memory-daemon restart`\n" in answer.text
         assert running.pid() == before
-        as_json = running.run_apart(
+        as_json = running.run_forked(
             "memory", "config", "set", "toc.max_tokens", "5000", "--format", "json"
         )
         assert as_json.json() == {
@@ -209,11 +209,11 @@ class TestWithADaemon:
         }
 
     def test_a_live_setting_applies_at_once(self, running: Home) -> None:
-        answer = running.run_apart("memory", "config", "set", "cli.default_format", "json")
+        answer = running.run_forked("memory", "config", "set", "cli.default_format", "json")
 
         assert answer.json()["restart_needed"] is False
         listed = running.run("memory", "list")
-        running.run_apart("memory", "config", "unset", "cli.default_format")
+        running.run_forked("memory", "config", "unset", "cli.default_format")
         assert listed.json() == {"memories": [], "total": 0}
 
     def test_on_a_terminal_it_offers_the_restart(self, running: Home) -> None:
@@ -238,19 +238,19 @@ class TestWithADaemon:
 
     def test_a_restart_that_would_fail_stops_nothing(self, running: Home) -> None:
         before = running.pid()
-        running.run_apart("memory", "config", "set", "http.tls_cert", "/wrong.pem")
+        running.run_forked("memory", "config", "set", "http.tls_cert", "/wrong.pem")
 
-        answer = running.run_apart("memory-daemon", "restart")
+        answer = running.run_forked("memory-daemon", "restart")
 
         assert answer.code == CONFIG
         assert "http.tls_cert" in answer.errors
         assert running.pid() == before
-        running.run_apart("memory", "config", "unset", "http.tls_cert")
+        running.run_forked("memory", "config", "unset", "http.tls_cert")
 
     def test_a_daemon_with_another_file_is_not_restarted(self, running: Home) -> None:
         other = running.folder / "other.toml"
 
-        answer = running.run_apart(
+        answer = running.run_forked(
             "memory", "-c", str(other), "config", "set", "toc.max_tokens", "9"
         )
 
@@ -267,8 +267,8 @@ def test_restart_starts_a_daemon_if_none_runs(quiet: Home) -> None:
 def test_a_daemon_in_the_foreground_is_left_to_its_terminal(quiet: Home) -> None:
     pid = quiet.serve()
 
-    told = quiet.run_apart("memory", "config", "set", "toc.max_tokens", "9")
-    refused = quiet.run_apart("memory-daemon", "restart")
+    told = quiet.run_forked("memory", "config", "set", "toc.max_tokens", "9")
+    refused = quiet.run_forked("memory-daemon", "restart")
 
     assert f"(PID {pid}) restarts: it runs in a terminal" in told.text
     assert refused.code != 0

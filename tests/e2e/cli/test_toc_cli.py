@@ -56,7 +56,7 @@ def home() -> Iterator[Home]:
 def run(home: Home) -> Run:
     def call(*words: str) -> Answer:
         if "-e" in words:  # for which there must be no daemon
-            return home.run_apart("memory-daemon", *words)
+            return home.run_forked("memory-daemon", *words)
         return home.run("memory-daemon", *words)
 
     return call
@@ -338,12 +338,12 @@ class TestVersions:
             rf"(  v\d+  {MOMENT}  \d+ bullets?  .+\n)+",
             shown(run("query", "node", segment.node_id, "--history")),
         )
-        kept = run("query", "node", segment.node_id, "--history", "--format", "json").json()
-        assert kept["versions"][0]["version"] == segment.version
-        assert all(each["created_at_ms"] > 0 for each in kept["versions"])
+        stored = run("query", "node", segment.node_id, "--history", "--format", "json").json()
+        assert stored["versions"][0]["version"] == segment.version
+        assert all(each["created_at_ms"] > 0 for each in stored["versions"])
         version = ("query", "node", segment.node_id, "--version", str(segment.version))
         assert shown(run(*version)) == shown(run("query", "node", segment.node_id))
-        assert run(*version, "--format", "json").json() == kept["versions"][0]
+        assert run(*version, "--format", "json").json() == stored["versions"][0]
 
     def test_a_version_that_was_not_kept_is_not_found(self, run: Run) -> None:
         for number in ("0", "999", "-1"):
@@ -363,8 +363,8 @@ class TestVersions:
             (after,) = toc.segments()
         assert after.version == before.version + 1
         words = ("memory-daemon", "query", "node", before.node_id)
-        kept = empty.run(*words, "--history", "--format", "json").json()["versions"]
-        assert [each["version"] for each in kept] == [after.version, before.version]
+        stored = empty.run(*words, "--history", "--format", "json").json()["versions"]
+        assert [each["version"] for each in stored] == [after.version, before.version]
         old = empty.run(*words, "--version", str(before.version), "--format", "json").json()
         assert old["bullets"] == [
             {"text": bullet.text, "grip_ids": list(bullet.grip_ids), "kind": bullet.kind}

@@ -278,9 +278,9 @@ class TestFormats:
     def test_starting_and_stopping_is_told_in_json(self) -> None:
         with Home() as other:
             for program in ("memory-daemon", "kontekst"):
-                started = other.run_apart(program, "start", "--format", "json")
+                started = other.run_forked(program, "start", "--format", "json")
                 assert started.json()["message"].startswith("Daemon started (PID ")
-                stopped = other.run_apart(program, "stop", "--format", "json")
+                stopped = other.run_forked(program, "stop", "--format", "json")
                 assert stopped.json() == {"message": "Daemon stopped", "exit_code": 0}
 
     def test_import_writes_the_format(self, memory: MemoryCommand) -> None:

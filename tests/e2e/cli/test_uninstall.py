@@ -34,7 +34,7 @@ class Machine:
         ):
             answer = home.run("memory", *words, cwd=cwd)
             assert answer.code == 0, answer
-        assert home.run_apart("memory-daemon", "service", "install").code == 0
+        assert home.run_forked("memory-daemon", "service", "install").code == 0
 
     def list_paths(self) -> set[str]:
         """Return everything of the user, without data, cache, sockets and the inside of git."""
@@ -58,10 +58,10 @@ def test_in_a_pipe_it_needs_yes_and_deletes_data_only_with_a_flag_of_its_own(
     home = machine.home
     installed, pid = machine.list_paths(), home.pid()
     for words in (PURGE, (*PURGE, "--delete-data")):
-        refused = home.run_apart(*words)
+        refused = home.run_forked(*words)
         assert refused.code == USAGE
         assert "--yes" in refused.errors
-    shown = home.run_apart(*PURGE, "--dry-run")
+    shown = home.run_forked(*PURGE, "--dry-run")
     assert f"Would stop the daemon (PID {pid})\n" in shown.text
     assert f"Would ask twice before it deletes {home.data}" in shown.text
     assert f"Would remove the completion in {home.folder / '.bashrc'}" in shown.text
@@ -77,7 +77,7 @@ def test_in_a_pipe_it_needs_yes_and_deletes_data_only_with_a_flag_of_its_own(
     assert f"Kept {home.data}" in done.text
     assert (home.data / DATABASE).is_dir()
 
-    gone = home.run_apart(*PURGE, "--yes", "--delete-data", "--format", "json")
+    gone = home.run_forked(*PURGE, "--yes", "--delete-data", "--format", "json")
 
     assert str(home.data) in gone.json()["deleted"]
     assert not home.data.exists()
@@ -134,7 +134,7 @@ class TestWithoutADaemon:
     def test_broken_settings_do_not_matter(self, quiet: Home) -> None:
         quiet.configure("nonsense")
 
-        answer = quiet.run_apart("memory", "uninstall", "codex")
+        answer = quiet.run_forked("memory", "uninstall", "codex")
 
         assert answer.code == 0, answer
         quiet.config_file.unlink()
@@ -152,13 +152,13 @@ class TestWithoutADaemon:
     def test_options_that_contradict_each_other_are_refused(
         self, quiet: Home, words: tuple[str, ...], said: str
     ) -> None:
-        answer = quiet.run_apart("memory", "uninstall", *words)
+        answer = quiet.run_forked("memory", "uninstall", *words)
 
         assert answer.code == USAGE
         assert said in answer.errors
 
     def test_an_agent_may_not_remove_everything(self, quiet: Home) -> None:
-        answer = quiet.run_apart(*PURGE, "--yes", "--delete-data", env={"CLAUDECODE": "1"})
+        answer = quiet.run_forked(*PURGE, "--yes", "--delete-data", env={"CLAUDECODE": "1"})
 
         assert answer.code == INVALID
         assert "only you can remove everything" in answer.errors
@@ -168,7 +168,7 @@ class TestWithoutADaemon:
         backups.mkdir(parents=True)
         quiet.configure(f'[backup]\npath = "{backups}"\n')
 
-        answer = quiet.run_apart(*PURGE, "--yes", "--delete-data")
+        answer = quiet.run_forked(*PURGE, "--yes", "--delete-data")
 
         assert answer.code == INVALID
         assert f"your backups in {backups} would be deleted too" in answer.errors
@@ -178,8 +178,8 @@ class TestWithoutADaemon:
         address = "postgresql://ada:sesame@db.example/memory"
         quiet.configure(f'[storage]\nurl = "{address}"\ntenant = "night"\n')
 
-        shown = quiet.run_apart(*PURGE, "--dry-run")
-        done = quiet.run_apart(*PURGE, "--yes", "--delete-data")
+        shown = quiet.run_forked(*PURGE, "--dry-run")
+        done = quiet.run_forked(*PURGE, "--yes", "--delete-data")
 
         for answer in (shown, done):
             stays = "The memory in postgresql://db.example/memory (tenant night) stays there\n"
@@ -196,7 +196,7 @@ class TestWithoutADaemon:
         (tmp_path / ".local/share/agent-memory").mkdir(parents=True)  # and not that of `quiet`
 
         env = {"HOME": str(tmp_path)}
-        answer = quiet.run_apart(*PURGE, "--yes", "--delete-data", env=env)
+        answer = quiet.run_forked(*PURGE, "--yes", "--delete-data", env=env)
 
         assert answer.code == 0, answer
         assert not link.is_symlink()

@@ -17,9 +17,9 @@ from tests.command_runner import Home, Running, wait_until
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as made:
-        del made.settings["grpc.port"], made.settings["http.port"]
-        yield made
+    with Home() as created:
+        del created.settings["grpc.port"], created.settings["http.port"]
+        yield created
 
 
 @pytest.fixture

@@ -22,32 +22,32 @@ def home() -> Iterator[Home]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 8 * CROWD:
         pytest.skip("this system allows no crowd")
-    with Home() as made:
-        answer = made.run_shell(f"ulimit -S -n {FILES}; exec $RUN_daemon start")
+    with Home() as created:
+        answer = created.run_shell(f"ulimit -S -n {FILES}; exec $RUN_daemon start")
         assert answer.code == 0, answer
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         try:
-            yield made
+            yield created
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture
-def crowd() -> Iterator[ExitStack]:
+def connections() -> Iterator[ExitStack]:
     with ExitStack() as held:
         yield held
 
 
-def test_keeps_no_one_out(home: Home, crowd: ExitStack) -> None:
+def test_keeps_no_one_out(home: Home, connections: ExitStack) -> None:
     status = home.status()
     http, grpc = status["http_port"], status["grpc_port"]
     request = b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
     hello = b"PRI * HTTP/2.0\r\n"
     for _ in range(CROWD):
-        _slow(crowd, ("127.0.0.1", http), request)
-        _slow(crowd, ("127.0.0.1", grpc), hello)
+        _slow(connections, ("127.0.0.1", http), request)
+        _slow(connections, ("127.0.0.1", grpc), hello)
     for _ in range(CROWD):
-        _slow(crowd, Path(status["socket"]), b"H")
+        _slow(connections, Path(status["socket"]), b"H")
     wait_until(lambda: _open_files(home) > 2 * CROWD, "the daemon has them")
 
     for _ in range(3):

@@ -21,7 +21,7 @@ def home() -> Iterator[Home]:
 
 def examined(home: Home, **variables: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
     """The exit code, and what was found by subject."""
-    answer = home.run_apart("memory", "doctor", "--format", "json", env=variables)
+    answer = home.run_forked("memory", "doctor", "--format", "json", env=variables)
     told = json.loads(answer.out)
     assert told["healthy"] == (answer.code == 0)
     found: dict[str, list[dict[str, Any]]] = {}

@@ -36,16 +36,16 @@ sys.exit(daemon.run(daemon.DaemonOptions(flags={})))
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as made:
-        yield made
+    with Home() as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Home]:
     """A home whose daemon runs, for tests that leave it running."""
-    with Home() as made:
-        made.serve()
-        yield made
+    with Home() as created:
+        created.serve()
+        yield created
 
 
 def _works(home: Home, **kwargs: object) -> bool:
@@ -134,7 +134,7 @@ def test_status_tells_of_a_daemon_that_does_not_serve_yet_or_any_more(home: Home
         lock.flush()
 
         answer = home.run("memory-daemon", "status")
-        as_json = home.run_apart("memory-daemon", "status", "--format", "json")
+        as_json = home.run_forked("memory-daemon", "status", "--format", "json")
 
     assert answer == Answer(
         1, b"Daemon Status: Not running\n  starting or stopping (PID 123)\n", b""
@@ -146,7 +146,7 @@ def test_status_tells_why_the_last_start_failed(home: Home) -> None:
     home.data.mkdir(parents=True)
     (home.data / "start-failed").write_text("5 4\nerror: something\n")
 
-    answer = home.run_apart("memory-daemon", "status")
+    answer = home.run_forked("memory-daemon", "status")
 
     assert answer.code == 1
     assert re.fullmatch(
@@ -160,7 +160,7 @@ def test_kontekst_stops_it_too(home: Home) -> None:
     home.serve()
 
     assert home.run("kontekst", "stop") == Answer(0, b"Daemon stopped\n", b"")
-    assert home.run_apart("kontekst", "stop") == Answer(0, b"No daemon is running\n", b"")
+    assert home.run_forked("kontekst", "stop") == Answer(0, b"No daemon is running\n", b"")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -246,7 +246,7 @@ def test_a_command_with_a_config_file_starts_the_daemon_with_it(home: Home) -> N
 def test_the_version_starts_no_daemon(home: Home) -> None:
     assert home.run("memory", "-V") == Answer(0, f"memory {__version__}\n".encode(), b"")
     for program in ("memory-daemon", "kontekst"):
-        answer = home.run_apart(program, "-V")
+        answer = home.run_forked(program, "-V")
         assert answer == Answer(0, f"{program} {__version__}\n".encode(), b"")
 
     assert home.pid() is None
@@ -696,8 +696,8 @@ def test_a_broken_config_file_stops_the_daemon_and_not_the_help(home: Home) -> N
     _assert_names_the_line(home.run(*STATS), home.config_file)
     _assert_names_the_line(home.run("memory-daemon", "start"), home.config_file)
     assert home.run("memory-daemon", "--help").code == 0
-    assert home.run_apart("memory-daemon", "-V").code == 0
-    answer = home.run_apart("memory", "config", "path")
+    assert home.run_forked("memory-daemon", "-V").code == 0
+    answer = home.run_forked("memory", "config", "path")
     assert answer == Answer(0, f"{home.config_file}\n".encode(), b"")
     assert home.pid() is None
 

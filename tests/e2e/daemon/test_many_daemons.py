@@ -87,11 +87,11 @@ def test_a_memory_that_one_changes_is_the_same_in_the_other(homes: tuple[Home, H
 
 def test_a_key_that_one_revokes_opens_no_other(homes: tuple[Home, Home]) -> None:
     one, two = homes
-    made = one.run("memory-daemon", "token", "create", "ci", "--format", "json").json()
+    created = one.run("memory-daemon", "token", "create", "ci", "--format", "json").json()
     web = Web(two)
 
     def ask() -> int:
-        with web.client(key=made["token"]) as client:
+        with web.client(key=created["token"]) as client:
             return client.get("/api/v1/status/").status_code
 
     wait_until(lambda: ask() == 200, "the other daemon knows the key")

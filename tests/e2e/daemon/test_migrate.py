@@ -59,7 +59,7 @@ def with_password(server: PostgresServer) -> str:
 
 
 def migrate(home: Home, source: str | Path, target: str | Path, *words: str) -> Answer:
-    return home.run_apart(
+    return home.run_forked(
         "memory-daemon", "admin", "migrate", "--from", str(source), "--to", str(target), *words
     )
 

@@ -15,8 +15,8 @@ from tests.command_runner import SECONDS, Home
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as made:
-        yield made
+    with Home() as created:
+        yield created
 
 
 def _replaced(path: Path) -> Path:

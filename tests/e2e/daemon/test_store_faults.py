@@ -130,7 +130,7 @@ class TestFull:
         assert "agent_memory_store_writable 0.0" in asked(home, "/metrics").text
 
     def test_doctor_says_so(self, home: Home) -> None:
-        answer = home.run_apart("memory", "doctor", "--format", "json")
+        answer = home.run_forked("memory", "doctor", "--format", "json")
         assert answer.code != 0
         problems = [each for each in answer.json()["findings"] if each["health"] == "problem"]
         assert any("cannot be written" in each["said"] for each in problems)

@@ -134,7 +134,7 @@ def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_m
             assert newer.run(home, "memory", "recall", "RocksDB", "--domain", "user").code == 0
             home.stop()
             latest = json.loads((home.data / "backup.json").read_text())["before_upgrade"]
-            home.run_apart("memory-daemon", "admin", "restore", latest, "--force")
+            home.run_forked("memory-daemon", "admin", "restore", latest, "--force")
         assert len(os.listdir(home.data / "upgrades")) == 2  # noqa: PTH208
 
 

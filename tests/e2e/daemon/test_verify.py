@@ -39,9 +39,9 @@ def socket(home: Home) -> str:
 
 
 def event(number: int) -> pb.Event:
-    made = message(f"verify-{number:04}", FIRST_MS + 1000 * number)
-    made.text = f"{number} {os.urandom(150).hex()}"
-    return made
+    created = message(f"verify-{number:04}", FIRST_MS + 1000 * number)
+    created.text = f"{number} {os.urandom(150).hex()}"
+    return created
 
 
 def kill(home: Home) -> None:
@@ -93,7 +93,7 @@ def test_a_damaged_log_is_told_at_the_start_in_status_in_doctor_and_in_the_log(h
     assert Path(found["kept"]).is_dir()
     year = time.strftime("%Y-%m-%d", time.gmtime(FIRST_MS / 1000))
     assert f"from {year}" in home.run("memory-daemon", "status").text
-    doctor = home.run_apart("memory", "doctor", "--format", "json")
+    doctor = home.run_forked("memory", "doctor", "--format", "json")
     assert doctor.code != 0
     assert "write-ahead log" in doctor.text
     assert "store.damaged" in (home.data / "logs/daemon.log").read_text()
@@ -149,8 +149,8 @@ def test_a_log_that_was_cut_is_told_everywhere_until_it_is_dismissed(home: Home)
     for words in (("memory-daemon", "status"), ("memory", "doctor")):
         assert "ends before what was acknowledged" in home.run(*words).text
 
-    (kept,) = home.data.glob("db.damaged-*")
-    shutil.rmtree(kept)
+    (stored,) = home.data.glob("db.damaged-*")
+    shutil.rmtree(stored)
     assert home.run("memory-daemon", "admin", "verify").code == 0
 
 

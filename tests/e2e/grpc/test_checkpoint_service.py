@@ -38,7 +38,7 @@ def raw(shared_daemon: Daemon) -> Iterator[Raw]:
     opened.close()
 
 
-def made(name: str, **more: object) -> bytes:
+def encode_put(name: str, **more: object) -> bytes:
     fields = {"thread_id": name, "checkpoint_id": "c1", "metadata": "{}", "type": "x", **more}
     return pb.PutCheckpointRequest(
         checkpoint=pb.GraphCheckpoint(**fields)  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ def made(name: str, **more: object) -> bytes:
 
 
 def test_any_client_may_put_and_get(raw: Raw, name: str) -> None:
-    raw.send("PutCheckpoint", made(name, blob=b"\0\xff"), pb.PutCheckpointResponse)
+    raw.send("PutCheckpoint", encode_put(name, blob=b"\0\xff"), pb.PutCheckpointResponse)
     wanted = pb.GetCheckpointRequest(thread_id=name).SerializeToString()
     answer = raw.send("GetCheckpoint", wanted, pb.GetCheckpointResponse)
     assert answer.snapshot.checkpoint.blob == b"\0\xff"
@@ -59,9 +59,9 @@ def test_any_client_may_put_and_get(raw: Raw, name: str) -> None:
 WRONG = [
     ("PutCheckpoint", b"", "checkpoint is required"),
     ("PutCheckpoint", b"\xff", "not a memory.PutCheckpointRequest"),
-    ("PutCheckpoint", made("t", blob=bytes(15 * MIB + 1)), "the limit is 15 MiB"),
-    ("PutCheckpoint", made("t", metadata="[]"), "metadata must be a JSON object"),
-    ("PutCheckpoint", made("t\n"), "thread_id has unprintable characters"),
+    ("PutCheckpoint", encode_put("t", blob=bytes(15 * MIB + 1)), "the limit is 15 MiB"),
+    ("PutCheckpoint", encode_put("t", metadata="[]"), "metadata must be a JSON object"),
+    ("PutCheckpoint", encode_put("t\n"), "thread_id has unprintable characters"),
     ("PutWrites", b"", "thread_id is required"),
     ("GetCheckpoint", b"", "thread_id is required"),
     ("GetWrites", b"", "thread_id is required"),

@@ -266,9 +266,9 @@ class TestFilters:
     def test_what_scores_less_than_asked_is_left_out(self, search: Search) -> None:
         every = search("lantern storm", limit=100).hits
         least = every[len(every) // 2].score
-        kept = search("lantern storm", limit=100, min_score=least).hits
-        assert 0 < len(kept) < len(every)
-        assert [hit.id for hit in kept] == [hit.id for hit in every if hit.score >= least]
+        stored = search("lantern storm", limit=100, min_score=least).hits
+        assert 0 < len(stored) < len(every)
+        assert [hit.id for hit in stored] == [hit.id for hit in every if hit.score >= least]
 
 
 class TestPages:

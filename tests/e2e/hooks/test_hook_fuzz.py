@@ -282,6 +282,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    with Home() as made:
-        made.serve()
-        yield made
+    with Home() as created:
+        created.serve()
+        yield created

@@ -269,5 +269,5 @@ def _parent(pid: int) -> int:
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as made:
-        yield made
+    with Home() as created:
+        yield created

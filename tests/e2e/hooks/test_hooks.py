@@ -660,9 +660,9 @@ class TestWithoutADaemon:
             assert S_IMODE(spool.stat().st_mode) == 0o700
             files = sorted(spool.iterdir())
             assert [S_IMODE(each.stat().st_mode) for each in files] == [0o600] * 2
-            kept = b"".join(each.read_bytes() for each in files)
-            assert b"The key is " in kept
-            assert TOKEN.encode() not in kept
+            stored = b"".join(each.read_bytes() for each in files)
+            assert b"The key is " in stored
+            assert TOKEN.encode() not in stored
             with (spool / "large").open("wb") as file:
                 file.truncate(256 << 20)
             full = session.run(encode_input(SIMPLE["UserPromptSubmit"], prompt="No room."))
@@ -718,8 +718,8 @@ class TestWithoutADaemon:
             home.serve()
             session.memory.capture("decisions", "Burn oil in the lamp")
             assert "Burn oil" in begin()
-            kept = home.data / "last-contexts"
-            wait_until(lambda: kept.exists() and any(kept.glob("*.json")), "it is kept")
+            stored = home.data / "last-contexts"
+            wait_until(lambda: stored.exists() and any(stored.glob("*.json")), "it is kept")
             home.stop(signal.SIGKILL)
             (home.data / "start-failed").write_text("5 4\nerror: the last start has failed\n")
 

@@ -79,7 +79,7 @@ def agent(home: Home, patient: Path) -> Agent:
 class TestInjections:
     def test_every_hook_that_gives_something_is_listed(self, agent: Agent) -> None:
         memory, folder = agent.memory, agent.folder
-        kept = memory.capture("decisions", "Payment retries are capped at five")
+        stored = memory.capture("decisions", "Payment retries are capped at five")
         start = agent.hook("SessionStart")
         prompt = agent.hook(
             "UserPromptSubmit", prompt="[decision] Invoices are sent on Mondays", env=CAPTURING
@@ -108,7 +108,7 @@ class TestInjections:
                 assert f'uri="{item["uri"]}"' in given
                 assert item["title"] in given
             assert given.count("uri=") == len(each["items"])
-        assert found[-1]["items"][0]["uri"].endswith(kept.replace("decisions:", "decisions/"))
+        assert found[-1]["items"][0]["uri"].endswith(stored.replace("decisions:", "decisions/"))
 
         assert agent.list("--session", later) == found[:2]
         assert agent.list("-n", "1") == found[:1]
@@ -117,14 +117,14 @@ class TestInjections:
 
     def test_as_text_in_a_pipe(self, agent: Agent) -> None:
         project = agent.folder.name
-        kept = agent.memory.capture("decisions", "Payment retries are capped at five")
+        stored = agent.memory.capture("decisions", "Payment retries are capped at five")
         agent.hook("SessionStart")
         text = agent.memory.text("injections", "--project", project)
         head, session, item = text.splitlines()
         assert head.split()[2:6] == ["UTC", "session-start", "claude-code", project]
         assert head.endswith(" tokens")
         assert session == f"  session {agent.session}"
-        assert item == f"  {kept}  Payment retries are capped at five"
+        assert item == f"  {stored}  Payment retries are capped at five"
         assert "\x1b" not in text
 
     def test_mistakes_are_explained(self, agent: Agent) -> None:
@@ -153,7 +153,7 @@ class TestInjections:
         assert "Injected: today " in agent.memory.text("status")
 
     def test_over_rest(self, home: Home, agent: Agent) -> None:
-        kept = agent.memory.capture("decisions", "Payment retries are capped at five")
+        stored = agent.memory.capture("decisions", "Payment retries are capped at five")
         agent.hook("SessionStart")
         agent.hook("SessionStart", session=f"{agent.session}-later")
         shown = agent.list()
@@ -171,7 +171,7 @@ class TestInjections:
             assert second["continuation_token"] is None
             assert ask(session_id=agent.session)["injections"] == shown[1:]
             uri = shown[0]["items"][0]["uri"]
-            assert kept.split(":")[1] in uri
+            assert stored.split(":")[1] in uri
             assert ask(item=uri)["injections"] == shown
             assert ask(item="memory://grips/none")["injections"] == []
             for wrong in (
@@ -238,11 +238,11 @@ class TestWhy:
         assert "\x1b" not in text
 
     def test_what_was_never_given(self, agent: Agent) -> None:
-        kept = agent.memory.capture("decisions", "Payment retries are capped at five")
-        text = agent.memory.text("why", kept)
+        stored = agent.memory.capture("decisions", "Payment retries are capped at five")
+        text = agent.memory.text("why", stored)
         assert "Given: never" in text
         assert "`memory context`" in text
-        assert agent.memory.json("why", kept)["given"] == {
+        assert agent.memory.json("why", stored)["given"] == {
             "count": 0,
             "last_ms": None,
             "injections": [],
@@ -259,7 +259,7 @@ def test_it_outlives_the_daemon_and_is_forgotten(patient: Path) -> None:
         agent = Agent(MemoryCommand(home, folder), patient, "visit-1")
         memory = agent.memory
         gone = memory.capture("decisions", "Payment retries are capped at five")
-        kept = memory.capture("decisions", "Orders are shipped on Mondays")
+        stored = memory.capture("decisions", "Orders are shipped on Mondays")
         agent.hook("SessionStart")
         home.stop()  # at once: what is queued is written
         home.serve()
@@ -273,4 +273,4 @@ def test_it_outlives_the_daemon_and_is_forgotten(patient: Path) -> None:
         ] * 2
         memory.text("forget", "--session", "visit-1", "--yes")
         assert [each["session_id"] for each in agent.list()] == ["visit-2"]
-        assert memory.json("why", kept)["given"]["count"] == 1
+        assert memory.json("why", stored)["given"]["count"] == 1

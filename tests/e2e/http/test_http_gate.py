@@ -99,9 +99,9 @@ def test_the_right_one_does(web: Web) -> None:
 
 
 def test_a_key_opens_from_when_it_is_made_until_it_is_revoked(web: Web) -> None:
-    made = web.home.run("memory-daemon", "token", "create", "passing", "--format", "json")
-    assert made.code == 0, made
-    key = next(word for word in made.text.replace('"', " ").split() if word.startswith("am_"))
+    created = web.home.run("memory-daemon", "token", "create", "passing", "--format", "json")
+    assert created.code == 0, created
+    key = next(word for word in created.text.replace('"', " ").split() if word.startswith("am_"))
     with web.client(key=key) as client:
         assert client.get(STATUS).status_code == 200
         assert web.home.run("memory-daemon", "token", "revoke", "passing").code == 0

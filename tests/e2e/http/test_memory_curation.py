@@ -220,12 +220,12 @@ class TestDuplicates:
         assert any(each["kept"]["uri"] == new for each in again["merges"])
 
     def test_what_cannot_be_merged_is_skipped(self, web: Web, api: httpx.Client) -> None:
-        kept = capture(api, "Keep this one")
+        stored = capture(api, "Keep this one")
         gone = capture(api, "This one is archived")
         api.patch(to_path(gone), json={"status": "archived"})
         pending = note(web, "Wait for me")
-        for other, reason in ((kept, "itself"), (gone, "archived"), (pending, "awaits review")):
-            body = {"merges": [{"kept": kept, "superseded": [other]}]}
+        for other, reason in ((stored, "itself"), (gone, "archived"), (pending, "awaits review")):
+            body = {"merges": [{"kept": stored, "superseded": [other]}]}
             answer = api.post(f"{MEMORIES}merges/", json=body).json()
             assert answer["superseded"] == []
             assert reason in answer["skipped"][0]
@@ -261,8 +261,8 @@ class TestUndo:
     def test_it_reaches_what_is_older_than_a_forgetting(
         self, web: Web, api: httpx.Client, page: httpx.Client
     ) -> None:
-        kept = capture(page, "Older than a forgetting")
-        done = page.patch(to_path(kept), json={"status": "resolved"}).json()
+        stored = capture(page, "Older than a forgetting")
+        done = page.patch(to_path(stored), json={"status": "resolved"}).json()
         body = {"ids": [capture(api, "Forgotten by a program")], "confirm": True}
         api.post(f"{MEMORIES}batch-forget/", json=body)
         dry = web.home.run("memory", "undo", "--dry-run", "--format", "json").json()
@@ -272,7 +272,7 @@ class TestUndo:
         assert web.home.run("memory", "undo", "--dry-run").code != 0
         assert page.get(UNDO).json()["change"] == done["change"]
         undone = page.post(UNDO, json={"change": done["change"]}).json()
-        assert undone["restored"] == [to_id(kept)]
+        assert undone["restored"] == [to_id(stored)]
 
 
 class TestPerson:

@@ -56,7 +56,7 @@ def scope() -> str:
     return f"project:{uuid4().hex}"
 
 
-def made(api: httpx.Client, path: str, **fields: Any) -> dict[str, Any]:
+def create(api: httpx.Client, path: str, **fields: Any) -> dict[str, Any]:
     answer = api.post(path, json=fields)
     assert answer.status_code == 201, answer.text
     found: dict[str, Any] = answer.json()
@@ -72,7 +72,7 @@ def record(web: Web, events: list[Event]) -> None:
 
 class TestFacts:
     def test_a_fact_has_the_fields_of_the_reference(self, api: httpx.Client, scope: str) -> None:
-        fact = made(
+        fact = create(
             api,
             FACTS,
             scope=scope,
@@ -96,12 +96,12 @@ class TestFacts:
     def test_the_same_again_confirms_it_and_another_value_is_history(
         self, api: httpx.Client, scope: str
     ) -> None:
-        first = made(api, FACTS, scope=scope, key="test", value="make test")
-        again = made(api, FACTS, scope=scope, key="test", value="make test")
+        first = create(api, FACTS, scope=scope, key="test", value="make test")
+        again = create(api, FACTS, scope=scope, key="test", value="make test")
         assert again["id"] == first["id"]
         assert again["times_confirmed"] == 2
         assert again["confidence"] > first["confidence"]
-        other = made(api, FACTS, scope=scope, key="test", value="make check")
+        other = create(api, FACTS, scope=scope, key="test", value="make check")
         assert (other["times_confirmed"], other["confidence"]) == (1, first["confidence"])
         history = api.get(f"{FACTS}{first['id']}/history/").json()
         assert history["total"] == 1
@@ -109,7 +109,7 @@ class TestFacts:
         assert history["items"][0]["times_confirmed"] == 2
 
     def test_reading_one_is_counted_and_listing_is_not(self, api: httpx.Client, scope: str) -> None:
-        fact = made(api, FACTS, scope=scope, key="k", value="v")
+        fact = create(api, FACTS, scope=scope, key="k", value="v")
         for count in (1, 2):
             assert api.get(f"{FACTS}{fact['id']}/").json()["access_count"] == count
         wait_until(
@@ -118,20 +118,20 @@ class TestFacts:
         )
 
     def test_each_of_many_at_once_is_counted(self, api: httpx.Client, scope: str) -> None:
-        fact = made(api, FACTS, scope=scope, key="k", value="v")
+        fact = create(api, FACTS, scope=scope, key="k", value="v")
         with ThreadPoolExecutor(10) as readers:
             list(readers.map(lambda _: api.get(f"{FACTS}{fact['id']}/"), range(50)))
         assert api.get(f"{FACTS}{fact['id']}/").json()["access_count"] == 51
 
     def test_confirmed_without_its_type_it_keeps_it(self, api: httpx.Client, scope: str) -> None:
-        made(api, FACTS, scope=scope, key="k", value="v", fact_type="preference")
+        create(api, FACTS, scope=scope, key="k", value="v", fact_type="preference")
         for value in ("v", "w"):
-            again = made(api, FACTS, scope=scope, key="k", value=value)
+            again = create(api, FACTS, scope=scope, key="k", value=value)
             assert again["fact_type"] == "preference"
 
     def test_being_recalled_is_counted(self, api: httpx.Client, scope: str) -> None:
         word = uuid4().hex
-        made(api, FACTS, scope=scope, key="codename", value=f"the codename is {word}")
+        create(api, FACTS, scope=scope, key="codename", value=f"the codename is {word}")
         found = api.get("/api/v1/search/", params={"query": word, "kinds": "fact"}).json()
         assert [hit["key"] for hit in found["results"]] == ["codename"]
         assert word in found["results"][0]["text"]
@@ -141,7 +141,7 @@ class TestFacts:
         )
 
     def test_a_correction(self, api: httpx.Client, scope: str) -> None:
-        fact = made(api, FACTS, scope=scope, key="k", value="v")
+        fact = create(api, FACTS, scope=scope, key="k", value="v")
         surer = api.patch(f"{FACTS}{fact['id']}/", json={"confidence": 1.0, "fact_type": "rule"})
         assert surer.status_code == 200
         assert (surer.json()["confidence"], surer.json()["fact_type"]) == (1.0, "rule")
@@ -152,7 +152,7 @@ class TestFacts:
     def test_filters_and_pages(self, api: httpx.Client, scope: str) -> None:
         for number in range(7):
             kind = "odd" if number % 2 else "even"
-            made(api, FACTS, scope=scope, key=f"k{number}", value="v", fact_type=kind)
+            create(api, FACTS, scope=scope, key=f"k{number}", value="v", fact_type=kind)
         pages = [
             api.get(FACTS, params={"scope": scope, "limit": 3, "offset": offset}).json()
             for offset in (0, 3, 6, 9)
@@ -165,7 +165,7 @@ class TestFacts:
 
     def test_no_secret_is_kept(self, api: httpx.Client, scope: str, web: Web) -> None:
         secret = f"ghp_{'a1B2' * 9}"
-        fact = made(api, FACTS, scope=scope, key="token", value=f"it is {secret}")
+        fact = create(api, FACTS, scope=scope, key="token", value=f"it is {secret}")
         assert secret not in json.dumps(fact)
         assert "REDACTED" in fact["value"]
         assert secret not in web.home.log()
@@ -174,7 +174,7 @@ class TestFacts:
 class TestEpisodesProceduresAndUsers:
     def test_an_episode_has_the_fields_of_the_reference(self, api: httpx.Client) -> None:
         agent = uuid4().hex
-        episode = made(
+        episode = create(
             api,
             EPISODES,
             agent_id=agent,
@@ -199,7 +199,7 @@ class TestEpisodesProceduresAndUsers:
 
     def test_one_that_is_said_to_have_succeeded_has_no_error(self, api: httpx.Client) -> None:
         times = KINDS[EPISODES]
-        failed = made(api, EPISODES, success=False, error_code="timeout", **times)
+        failed = create(api, EPISODES, success=False, error_code="timeout", **times)
         path = f"{EPISODES}{failed['id']}/"
         assert api.patch(path, json={"success": True}).json()["error_code"] is None
         assert api.patch(path, json={"error_code": "late"}).json()["success"] is False
@@ -208,7 +208,7 @@ class TestEpisodesProceduresAndUsers:
 
     def test_a_procedure_has_the_fields_of_the_reference(self, api: httpx.Client) -> None:
         agent = uuid4().hex
-        procedure = made(api, PROCEDURES, agent_id=agent, name="order_lookup")
+        procedure = create(api, PROCEDURES, agent_id=agent, name="order_lookup")
         assert list(procedure)[:11] == [
             *("id", "agent_id", "name", "description", "procedure_type", "times_used"),
             *("times_succeeded", "times_failed", "success_rate", "is_active", "created_at"),
@@ -222,7 +222,7 @@ class TestEpisodesProceduresAndUsers:
 
     def test_a_user_has_the_fields_of_the_reference(self, api: httpx.Client) -> None:
         number = uuid4().hex
-        user = made(api, USERS, canonical_id=f"telegram:{number}", display_name="John Doe")
+        user = create(api, USERS, canonical_id=f"telegram:{number}", display_name="John Doe")
         assert list(user) == [
             *("id", "canonical_id", "display_name", "telegram_id", "email"),
             *("total_conversations", "last_seen_at", "created_at"),
@@ -232,7 +232,7 @@ class TestEpisodesProceduresAndUsers:
             None,
             0,
         )
-        known = made(api, USERS, canonical_id=f"telegram:{number}", email="john@example.org")
+        known = create(api, USERS, canonical_id=f"telegram:{number}", email="john@example.org")
         assert (known["id"], known["display_name"]) == (user["id"], "John Doe")
         assert known["email"] == "john@example.org"
 
@@ -320,7 +320,7 @@ class TestCheckpoints:
 @pytest.mark.parametrize("path", KINDS)
 class TestAllKinds:
     def test_one_is_read_deleted_and_gone(self, api: httpx.Client, path: str) -> None:
-        one = made(api, path, **KINDS[path])
+        one = create(api, path, **KINDS[path])
         assert api.get(f"{path}{one['id']}/").json()["id"] == one["id"]
         gone = api.post(f"{path}batch-delete/", json={"ids": [one["id"], UNKNOWN, "x"]})
         assert (gone.status_code, gone.content) == (204, b"")

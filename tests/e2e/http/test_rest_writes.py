@@ -124,9 +124,9 @@ class TestEvents:
 
 class TestProcedures:
     def test_uses_are_counted(self, api: httpx.Client) -> None:
-        made = api.post(PROCEDURES, json={"name": "deploy", "times_succeeded": 2}).json()
-        assert (made["times_used"], made["success_rate"]) == (2, 1.0)
-        uses = f"{PROCEDURES}{made['id']}/uses/"
+        created = api.post(PROCEDURES, json={"name": "deploy", "times_succeeded": 2}).json()
+        assert (created["times_used"], created["success_rate"]) == (2, 1.0)
+        uses = f"{PROCEDURES}{created['id']}/uses/"
         assert api.post(uses, json={"success": True}).status_code == 201
         counted = api.post(uses, json={"success": False}).json()
         assert (counted["times_used"], counted["times_succeeded"]) == (4, 3)

@@ -73,13 +73,13 @@ def test_what_is_subscribed_to_is_told_until_it_is_no_more(
         "id": "a",
     }
     served.capture(f"not of it {name}", namespace="learnings")
-    made = served.capture(f"first {name}")
+    created = served.capture(f"first {name}")
     change = receive(ws)
     assert change.keys() == {"type", "uri", "memory"}
-    assert (change["type"], change["uri"]) == ("change", made)
+    assert (change["type"], change["uri"]) == ("change", created)
     assert change["memory"]["summary"] == f"first {name}"
 
-    served.home.run("memory", "archive", made)
+    served.home.run("memory", "archive", created)
     assert receive(ws)["memory"]["status"] == "archived"
 
     assert answered(ws, operation="unsubscribe", uri=uri)["type"] == "unsubscribed"

@@ -34,8 +34,8 @@ def own_errands() -> Iterator[ProgramServer]:
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    with Home() as made:
-        yield made
+    with Home() as created:
+        yield created
 
 
 def waiting(server: ProgramServer) -> str:

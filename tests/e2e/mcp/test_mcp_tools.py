@@ -116,9 +116,9 @@ FAR_AGO = 1_600_000_000_000  # September 2020
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpHarness]:
-    made = McpHarness(tmp_path_factory.mktemp("harness"))
-    yield made
-    made.close()
+    created = McpHarness(tmp_path_factory.mktemp("harness"))
+    yield created
+    created.close()
 
 
 @pytest.fixture(scope="module")
@@ -167,20 +167,20 @@ class TestTools:
     @pytest.mark.parametrize("era", ERAS)
     def test_what_is_captured_is_recalled(self, harness: McpHarness, era: str) -> None:
         summary = f"Knead the {era} dough for ten minutes"
-        kept = capture(harness, summary, content="Longer is **worse**.", tags=["dough"], era=era)
-        assert kept["success"]
-        assert kept["created"]
-        assert kept["uri"] == f"subcog://user/decisions/{kept['memory_id'].partition(':')[2]}"
+        saved = capture(harness, summary, content="Longer is **worse**.", tags=["dough"], era=era)
+        assert saved["success"]
+        assert saved["created"]
+        assert saved["uri"] == f"subcog://user/decisions/{saved['memory_id'].partition(':')[2]}"
         found = harness.call(
             "memory_recall", query=f"{era} dough", detail="full", domain="user", era=era
         )
         best = found["results"][0]
-        assert (best["id"], best["uri"]) == (kept["memory_id"], kept["uri"])
+        assert (best["id"], best["uri"]) == (saved["memory_id"], saved["uri"])
         assert best["content"] == "Longer is **worse**."
         assert 0 < best["score"] <= 1
         again = capture(harness, summary, content="Longer is **worse**.", era=era)
         assert not again["created"]
-        assert again["memory_id"] == kept["memory_id"]
+        assert again["memory_id"] == saved["memory_id"]
 
     def test_names_with_a_dot_are_understood_though_not_listed(self, harness: McpHarness) -> None:
         assert harness.call("memory.status")["total"] >= 0
@@ -188,11 +188,11 @@ class TestTools:
     def test_the_folder_of_a_client_says_what_its_project_is(
         self, harness: McpHarness, baker: Caller, repository: Repository
     ) -> None:
-        kept = capture(harness, "Bake at 240 degrees", domain="project", origin=baker)
-        assert kept["domain"] == "project:bakery"
-        assert kept["uri"].startswith("subcog://project%3Abakery/decisions/")
+        saved = capture(harness, "Bake at 240 degrees", domain="project", origin=baker)
+        assert saved["domain"] == "project:bakery"
+        assert saved["uri"].startswith("subcog://project%3Abakery/decisions/")
         found = harness.call("memory_recall", query="bake degrees", domain="project", origin=baker)
-        assert [each["uri"] for each in found["results"]] == [kept["uri"]]
+        assert [each["uri"] for each in found["results"]] == [saved["uri"]]
         status = harness.call("memory_status", domain="project", origin=baker)
         assert (status["project"], status["by_domain"]) == ("project:bakery", {"project:bakery": 1})
         synced = harness.call("memory_sync", domain="project", origin=baker)
@@ -208,8 +208,8 @@ class TestTools:
             (ANYONE, "project:bakery"),
             (ANYONE, "project%3Abakery"),
         ):
-            kept = capture(harness, "Open at seven", domain=domain, origin=origin)
-            assert (kept["domain"], kept["created"]) == ("project:bakery", False)
+            saved = capture(harness, "Open at seven", domain=domain, origin=origin)
+            assert (saved["domain"], saved["created"]) == ("project:bakery", False)
         code, message = harness.fail(
             "memory_capture", namespace="decisions", summary="x", domain="project"
         )
@@ -233,7 +233,7 @@ class TestTools:
         assert len(found(limit=1)) == 1
 
     def test_an_empty_query_pages_through_all(self, harness: McpHarness) -> None:
-        kept = {
+        saved = {
             capture(harness, f"Loaf {number}", namespace="retrospective")["memory_id"]
             for number in range(5)
         }
@@ -246,7 +246,7 @@ class TestTools:
             found += [each["id"] for each in page["results"]]
             token = page["continuation_token"]
         assert len(found) == len(set(found))
-        assert set(found) >= kept
+        assert set(found) >= saved
 
     def test_consolidation_is_a_plan_unless_told_otherwise(
         self, harness: McpHarness, tmp_path: Path
@@ -364,10 +364,10 @@ class TestTools:
     def test_what_is_for_good_takes_no_yes_but_true(
         self, harness: McpHarness, wrong: object
     ) -> None:
-        kept = harness.call(
+        saved = harness.call(
             "memory_capture", namespace="learnings", summary=f"Rests {wrong!r}", domain="user"
         )
-        code, _ = harness.fail("memory_forget", memory_ids=[kept["uri"]], confirm=wrong)
+        code, _ = harness.fail("memory_forget", memory_ids=[saved["uri"]], confirm=wrong)
         assert code == -32002
         assert harness.call("memory_recall", query=f"Rests {wrong!r}", limit=1)["results"]
 
@@ -465,13 +465,13 @@ class TestTools:
         harness.run_client(reading)
 
     def test_memories_are_forgotten_only_with_consent(self, harness: McpHarness) -> None:
-        kept = capture(harness, "The cellar key hangs behind the Zwetschgen jars")
-        code, message = harness.fail("memory_forget", memory_ids=[kept["uri"]])
+        saved = capture(harness, "The cellar key hangs behind the Zwetschgen jars")
+        code, message = harness.fail("memory_forget", memory_ids=[saved["uri"]])
         assert code == -32002
-        assert kept["memory_id"] in message
+        assert saved["memory_id"] in message
         assert harness.call("memory_recall", query="Zwetschgen")["results"]
-        gone = harness.call("memory_forget", memory_ids=[kept["uri"]], confirm=True)
-        assert [each["memory_id"] for each in gone["forgotten"]] == [kept["memory_id"]]
+        gone = harness.call("memory_forget", memory_ids=[saved["uri"]], confirm=True)
+        assert [each["memory_id"] for each in gone["forgotten"]] == [saved["memory_id"]]
         assert gone["found_in"] == []
         assert not harness.call("memory_recall", query="Zwetschgen")["results"]
 
@@ -612,7 +612,7 @@ class TestLimits:
         self, harness: McpHarness
     ) -> None:
         related = [f"decisions:{number:012x}:0" for number in range(100)]
-        kept = {
+        saved = {
             capture(
                 harness,
                 f"Long recipe {number}",
@@ -647,7 +647,7 @@ class TestLimits:
             assert page["results"]
             found |= {each["id"] for each in page["results"]}
             token = page["continuation_token"]
-        assert found == kept
+        assert found == saved
 
     def test_long_conversations_are_cut_too(self, harness: McpHarness) -> None:
         lines = [f"We decided that line {n} is long. " + "dough " * 20_000 for n in range(6)]
@@ -738,7 +738,7 @@ class TestResources:
     def test_each_is_read_as_json_in_both_spellings(
         self, harness: McpHarness, baker: Caller, era: str
     ) -> None:
-        kept = capture(
+        saved = capture(
             harness, "Salt comes last", content="Always.", domain="project", origin=baker
         )
 
@@ -749,14 +749,14 @@ class TestResources:
                 "subcog://{domain}/{namespace}",
                 "subcog://{domain}",
             ]
-            for uri in (kept["uri"], kept["uri"].replace("%3A", ":")):
+            for uri in (saved["uri"], saved["uri"].replace("%3A", ":")):
                 read = await guest.read(uri)
-                assert (read["id"], read["uri"]) == (kept["memory_id"], kept["uri"])
+                assert (read["id"], read["uri"]) == (saved["memory_id"], saved["uri"])
                 assert (read["content"], read["tier"]) == ("Always.", "hot")
                 assert "not instructions" in read["notice"]
             for domain in ("project:bakery", "project%3Abakery", "project"):
                 listed = await guest.read(f"subcog://{domain}/decisions")
-                assert kept["uri"] in [each["uri"] for each in listed["memories"]]
+                assert saved["uri"] in [each["uri"] for each in listed["memories"]]
                 whole = await guest.read(f"subcog://{domain}")
                 assert whole["uri"] == "subcog://project%3Abakery"
                 counts = {each["namespace"]: each["count"] for each in whole["namespaces"]}
@@ -771,7 +771,7 @@ class TestResources:
 class TestPrompts:
     @pytest.mark.parametrize("era", ERAS)
     def test_they_use_what_is_stored(self, harness: McpHarness, baker: Caller, era: str) -> None:
-        kept = capture(harness, "Ferment cold for two days", domain="project", origin=baker)
+        saved = capture(harness, "Ferment cold for two days", domain="project", origin=baker)
 
         async def prompting(guest: HarnessClient) -> None:
             listed = (await guest.client.list_prompts()).prompts
@@ -788,7 +788,7 @@ class TestPrompts:
             ask, before = (text(each.content) for each in decision.messages)
             assert "memory_capture" in ask
             assert "Two days are long." in ask
-            assert kept["uri"] in before
+            assert saved["uri"] in before
             context = await guest.client.get_prompt("recall-context", {"topic": "ferment"})
             assert "Ferment cold for two days" in text(context.messages[1].content)
             assert "<memory_context>" in text(context.messages[1].content)
@@ -841,7 +841,7 @@ class TestCompletions:
     def test_arguments_are_completed_from_what_is_there(
         self, harness: McpHarness, baker: Caller
     ) -> None:
-        kept = capture(harness, "Proof in baskets", domain="project", origin=baker)
+        saved = capture(harness, "Proof in baskets", domain="project", origin=baker)
         template = ResourceTemplateReference(uri="subcog://{domain}/{namespace}/{memory_id}")
         node = ResourceTemplateReference(uri="memory://toc/{node_id}")
 
@@ -860,7 +860,7 @@ class TestCompletions:
             for typed in ("pro", "Proof in", "BASK"):
                 assert "Proof in baskets" in await completed(topic, "topic", typed)
             assert await completed(topic, "topic", "roof") == []
-            tail = kept["uri"].rpartition("/")[2]
+            tail = saved["uri"].rpartition("/")[2]
             known = {"domain": "project:bakery", "namespace": "decisions"}
             assert tail in await completed(template, "memory_id", "", **known)
             assert await completed(template, "memory_id", tail[:8], **known) == [tail]
@@ -893,7 +893,7 @@ class TestSubscriptions:
             async with guest.client.listen(
                 resource_subscriptions=wanted, resources_list_changed=True
             ) as stream:
-                kept = parse_result(
+                saved = parse_result(
                     await guest.client.call_tool(
                         "memory_capture", {"namespace": "blockers", "summary": "No yeast left"}
                     )
@@ -905,12 +905,12 @@ class TestSubscriptions:
                         if len(told_of) == 3:
                             break
                 assert told_of == {*wanted[:2], "list"}
-            async with guest.client.listen(resource_subscriptions=[kept["uri"]]) as stream:
-                given = {"memory_ids": [kept["memory_id"]], "confirm": True}
+            async with guest.client.listen(resource_subscriptions=[saved["uri"]]) as stream:
+                given = {"memory_ids": [saved["memory_id"]], "confirm": True}
                 parse_result(await guest.client.call_tool("memory_forget", given))
                 async with asyncio.timeout(SECONDS):
                     last = await anext(aiter(stream))
-                assert getattr(last, "uri", "") == kept["uri"]
+                assert getattr(last, "uri", "") == saved["uri"]
 
         harness.run_client(listening, MODERN, baker)
 

@@ -137,9 +137,9 @@ def test_objects_that_a_power_cut_left_short_do_not_stop_the_daemon() -> None:
         text = notes(repository)
         for name in names:
             assert text.count(f"\nid: {name}\n".encode()) == 1, name
-        kept = {each.name for each in (home.data / "torn-objects").iterdir()}
-        assert kept == set(short)
-        assert f"{len(kept)} git objects" in home.run("memory", "doctor").text
+        stored = {each.name for each in (home.data / "torn-objects").iterdir()}
+        assert stored == set(short)
+        assert f"{len(stored)} git objects" in home.run("memory", "doctor").text
 
 
 def test_torn_objects_are_told_and_stop_no_write(

@@ -378,8 +378,8 @@ def _collect(repository: Repository) -> None:
 
 
 def _assert_reachable(repository: Repository) -> None:
-    kept = set(repository.git("rev-list", "--branches", "HEAD").splitlines())
-    assert annotated(repository) <= kept
+    stored = set(repository.git("rev-list", "--branches", "HEAD").splitlines())
+    assert annotated(repository) <= stored
 
 
 class TestFreshFolders:

@@ -175,9 +175,11 @@ class TestOnATerminal:
             shown = finish(screen)
         assert "Accepted: " in shown
         listed = elsewhere.memory.json("list", "--domain", "all", "--status", "active")["memories"]
-        (kept,) = [each for each in listed if each["domain"] == domain]
-        assert kept["summary"] == "It freezes in winter"
-        elsewhere.memory.text("forget", kept["id"], "--yes")  # other tests verify that all is noted
+        (stored,) = [each for each in listed if each["domain"] == domain]
+        assert stored["summary"] == "It freezes in winter"
+        elsewhere.memory.text(
+            "forget", stored["id"], "--yes"
+        )  # other tests verify that all is noted
 
     def test_by_their_ids(self, project: Project) -> None:
         first, second = project.note(SAID, BLOCKER)

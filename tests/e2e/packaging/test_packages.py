@@ -116,8 +116,8 @@ def test_the_sdist_has_the_sources_and_nothing_that_is_made_of_them(packages: Pa
     with tarfile.open(packages.sdist) as sdist:
         names = [name.partition("/")[2] for name in sdist.getnames()]
     assert {"LICENSE", "Makefile", "pyproject.toml", "src/agent_memory/__init__.py"} <= {*names}
-    made = re.compile(r"^(\.venv|build|dist|\.demo|\.git)/|__pycache__|\.egg-info")
-    assert [name for name in names if made.search(name)] == []
+    created = re.compile(r"^(\.venv|build|dist|\.demo|\.git)/|__pycache__|\.egg-info")
+    assert [name for name in names if created.search(name)] == []
 
 
 @pytest.mark.soak  # uv installs the same wheel, pipx and pip those of the docs

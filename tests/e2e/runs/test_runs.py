@@ -94,9 +94,9 @@ def stage(running: Stage) -> Stage:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "work"
-    made.mkdir()
-    return made
+    created = tmp_path / "work"
+    created.mkdir()
+    return created
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -173,9 +173,9 @@ def test_a_plain_answer(stage: Stage) -> None:
     names = {each["function"]["name"] for each in stage.model.received[0].payload["tools"]}
     assert "recall" in names
     assert "read_file" not in names, "there is no working folder"
-    kept = events_of(stage.daemon, started.session_id)
-    assert [each.text for each in kept[:2]] == ["How is it?", "All is well."]
-    assert all(each.metadata["run_id"] == started.run_id for each in kept)
+    stored = events_of(stage.daemon, started.session_id)
+    assert [each.text for each in stored[:2]] == ["How is it?", "All is well."]
+    assert all(each.metadata["run_id"] == started.run_id for each in stored)
 
 
 def test_tokens_come_as_the_model_gives_them(stage: Stage) -> None:
@@ -800,5 +800,5 @@ def test_without_a_model_all_else_works_and_a_run_says_what_is_missing(tmp_path:
         status = found.status()
         assert not status.llama_server_healthy
         assert not status.llama_server_running
-        kept = events_of(daemon, events[0].started.session_id)
-        assert kept[0].text == "Hello"
+        stored = events_of(daemon, events[0].started.session_id)
+        assert stored[0].text == "Hello"

@@ -224,7 +224,7 @@ def _memory(
     summary: str = "Kept", content: str = "", spec: str = "", **fields: Any
 ) -> ArchiveRecord:
     content = content or str(_random.random())
-    made = memories.Memory(
+    created = memories.Memory(
         digest=memories.compute_digest("decisions", summary, content, spec),
         namespace="decisions",
         domain=USER,
@@ -235,7 +235,7 @@ def _memory(
         updated_ms=Millis(AT),
         **fields,
     )
-    return MemoryRecord(memory=made, use=MemoryUse())
+    return MemoryRecord(memory=created, use=MemoryUse())
 
 
 def _fact(**fields: Any) -> ArchiveRecord:
@@ -265,8 +265,8 @@ def _chain(**fields: Any) -> ArchiveRecord:
 
 def _session(kind: type[Any] = Session, **fields: Any) -> ArchiveRecord:
     known = {"id": _new_id(), "session_id": "s", "last_event_id": "e"}
-    made: ArchiveRecord = kind(**{**known, "started_ms": AT, "last_ms": AT, **fields})
-    return made
+    created: ArchiveRecord = kind(**{**known, "started_ms": AT, "last_ms": AT, **fields})
+    return created
 
 
 def _run_session(**fields: Any) -> ArchiveRecord:
@@ -356,7 +356,7 @@ SECRETS = {name: token() for name in WAYS}
 
 
 @pytest.fixture(scope="module")
-def kept() -> Iterator[dict[str, bytes]]:
+def stored_bytes() -> Iterator[dict[str, bytes]]:
     """All bytes that a daemon keeps that was told every secret, by where they are."""
     with Home() as home:
         home.serve()
@@ -391,13 +391,13 @@ def _rows(store: OrderedStore) -> Iterator[tuple[str, bytes]]:
                 yield f"{family} {row[0]!r}", b"\0".join(row)
 
 
-def test_what_is_kept_is_searched(kept: dict[str, bytes]) -> None:
-    assert any(CONTROL.encode() in data for data in kept.values())
-    assert any(b"[REDACTED:github-token]" in data for data in kept.values())
+def test_what_is_kept_is_searched(stored_bytes: dict[str, bytes]) -> None:
+    assert any(CONTROL.encode() in data for data in stored_bytes.values())
+    assert any(b"[REDACTED:github-token]" in data for data in stored_bytes.values())
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_no_secret_is_kept(kept: dict[str, bytes], name: str) -> None:
+def test_no_secret_is_kept(stored_bytes: dict[str, bytes], name: str) -> None:
     body = SECRETS[name].removeprefix("ghp_")
     wanted = (body.encode(), body.lower().encode(), body[:16].encode())
-    assert [at for at, data in kept.items() if any(each in data for each in wanted)] == []
+    assert [at for at, data in stored_bytes.items() if any(each in data for each in wanted)] == []

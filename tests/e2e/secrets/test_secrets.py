@@ -14,16 +14,16 @@ from tests.memory_client import END_OF_TIME, Client
 _letters = random.Random(7)  # made here, so that no scanner trips over this file
 
 
-def made_up(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:
+def generate(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:
     return "".join(_letters.choices(alphabet, k=length))
 
 
-TOKEN = "ghp_" + made_up(36)
-PASSWORD = made_up(20)
+TOKEN = "ghp_" + generate(36)
+PASSWORD = generate(20)
 KEY = "\n".join(
     (
         f"-----BEGIN {'RSA'} PRIVATE KEY-----",
-        *(made_up(64) for _ in range(12)),
+        *(generate(64) for _ in range(12)),
         f"-----END {'RSA'} PRIVATE KEY-----",
     )
 )
@@ -95,20 +95,20 @@ def test_a_long_text_is_cleaned_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "kept"), [("warn", True), ("off", True), ("redact", False), ("block", None)]
+    ("mode", "saved"), [("warn", True), ("off", True), ("redact", False), ("block", None)]
 )
-def test_what_the_setting_says_is_done(tmp_path: Path, mode: str, kept: bool | None) -> None:
+def test_what_the_setting_says_is_done(tmp_path: Path, mode: str, saved: bool | None) -> None:
     folder = tmp_path / ".config/agent-memory"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f'[security]\nsecrets = "{mode}"\n')
     with Daemon(tmp_path) as daemon, daemon.client() as client:
-        if kept is None:
+        if saved is None:
             with pytest.raises(grpc.RpcError, match="FAILED_PRECONDITION"):
                 client.ingest(event("a", f"token {TOKEN}"))
             assert texts(client) == {}
         else:
             client.ingest(event("a", f"token {TOKEN}"))
-            assert (TOKEN in texts(client)["a"]) is kept
+            assert (TOKEN in texts(client)["a"]) is saved
 
 
 def test_what_is_allowed_stays(tmp_path: Path) -> None:

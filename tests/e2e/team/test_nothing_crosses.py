@@ -86,8 +86,8 @@ def record(world: World, writer: Caller, project: str, readers: tuple[str, ...])
     }
     world.memories.append(json.loads(writer.rest("POST", "/api/v1/memories/", json=memory))["uri"])
     fact = {"scope": f"project:{project}", "key": f"colour-{number}", "value": world.mark(*readers)}
-    made = json.loads(writer.rest("POST", "/api/v1/memories/facts/", json=fact))
-    world.facts.append(made["id"])
+    created = json.loads(writer.rest("POST", "/api/v1/memories/facts/", json=fact))
+    world.facts.append(created["id"])
 
 
 def record_private(world: World, writer: Caller) -> None:

@@ -116,8 +116,8 @@ class TestKeys:
         assert answer.code != 0
         assert "--person" in answer.errors
         words = ("token", "create", "eva", "--person", "eva", "--project", "shop")
-        made = server.home.run("memory-daemon", *words, "--format", "json").json()
-        assert (made["person"], made["role"], made["projects"]) == ("eva", "reader", ["shop"])
+        built = server.home.run("memory-daemon", *words, "--format", "json").json()
+        assert (built["person"], built["role"], built["projects"]) == ("eva", "reader", ["shop"])
         assert not (server.home.data / "key").exists()
 
     @pytest.mark.usefixtures("ada")
@@ -187,11 +187,11 @@ class TestKeys:
             assert client.get("/api/v1/status/").status_code == 200
 
     def test_an_admin_manages_keys_over_rest(self, server: TeamServer, root: Caller) -> None:
-        made = root.rest(
+        built = root.rest(
             "POST", "/api/v1/keys/", json={"name": "new", "person": "new", "projects": ["shop"]}
         )
         assert root.status == CREATED
-        new = server.caller("new", json.loads(made)["token"])
+        new = server.caller("new", json.loads(built)["token"])
         new.get("/api/v1/search/", query="x")
         assert new.status == 200
         assert '"new"' in root.get("/api/v1/keys/")
@@ -365,7 +365,7 @@ class TestProjects:
     ) -> None:
         ann = server.create("ann", "--role", "writer")
         place = {"thread_id": "chat-1", "checkpoint_ns": "", "checkpoint_id": "c-1"}
-        made = graphs.GraphCheckpoint(**place, metadata="{}", type="msgpack", blob=b"secret plans")
+        built = graphs.GraphCheckpoint(**place, metadata="{}", type="msgpack", blob=b"secret plans")
 
         def call(caller: Caller, method: str, request: Message, answer: type[Message]) -> str:
             return caller.rpc(f"memory.CheckpointService/{method}", request, answer)
@@ -374,7 +374,7 @@ class TestProjects:
             asked = graphs.GetCheckpointRequest(thread_id="chat-1")
             return call(caller, "GetCheckpoint", asked, graphs.GetCheckpointResponse)
 
-        put = graphs.PutCheckpointRequest(checkpoint=made)
+        put = graphs.PutCheckpointRequest(checkpoint=built)
         assert call(ann, "PutCheckpoint", put, graphs.PutCheckpointResponse) == "{}"
         whole = read(ann)
         assert json.loads(whole)["snapshot"]["checkpoint"]["threadId"] == "chat-1"
@@ -404,9 +404,9 @@ class TestPrivate:
     @pytest.fixture(scope="class")
     @classmethod
     def urn(cls, ada: Caller) -> str:
-        made = json.loads(capture(ada, "I prefer narwhal mode in my editor", "user"))
-        assert made["uri"].startswith("subcog://user:ada/")
-        return str(made["uri"])
+        built = json.loads(capture(ada, "I prefer narwhal mode in my editor", "user"))
+        assert built["uri"].startswith("subcog://user:ada/")
+        return str(built["uri"])
 
     def test_only_the_person_sees_it(
         self, server: TeamServer, ada: Caller, bob: Caller, eve: Caller, root: Caller, urn: str
@@ -455,7 +455,7 @@ class TestPrivate:
     def test_what_waits_to_be_erased_is_in_no_answer(
         self, server: TeamServer, root: Caller
     ) -> None:
-        made = json.loads(capture(root, "The pangolin gate needs two keys", "user"))
+        built = json.loads(capture(root, "The pangolin gate needs two keys", "user"))
         record(root, "waits", "Who opens the pangolin gate at night?", "shop")
         listing = {"domain": "user", "limit": 1}
 
@@ -475,7 +475,7 @@ class TestPrivate:
 
         assert list(map(is_found, ask())) == [True] * 7
         total = json.loads(root.get("/api/v1/memories/", **listing))["total"]
-        _, namespace, name = made["uri"].removeprefix("subcog://").split("/")
+        _, namespace, name = built["uri"].removeprefix("subcog://").split("/")
         for place in (
             f"/api/v1/memories/{namespace}/{name}/?domain=user:root&confirm=true",
             "/api/v1/events/e-waits@root?confirm=true",
@@ -483,7 +483,7 @@ class TestPrivate:
             assert "waits_until_ms" in root.rest("DELETE", place)
         assert [a for a in ask() if is_found(a)] == []
         assert json.loads(root.get("/api/v1/memories/", **listing))["total"] == total - 1
-        names = made["uri"], "e-waits@root"
+        names = built["uri"], "e-waits@root"
         waiting = server.home.run("memory", "team", "waiting").text
         assert all(name in waiting for name in names)
         with server.over_socket() as owner:  # who is to see what there is to keep
@@ -494,8 +494,8 @@ class TestPrivate:
     def test_a_writer_forgets_only_their_own_of_a_project(
         self, server: TeamServer, ada: Caller, root: Caller
     ) -> None:
-        made = json.loads(capture(ada, "Use axolotl caching in the shop", "project:shop"))
-        _, namespace, name = made["uri"].removeprefix("subcog://").split("/")
+        built = json.loads(capture(ada, "Use axolotl caching in the shop", "project:shop"))
+        _, namespace, name = built["uri"].removeprefix("subcog://").split("/")
         place = f"/api/v1/memories/{namespace}/{name}/?domain=project:shop&confirm=true"
         carol = server.create("carol", "--role", "writer", "--project", "shop")
         assert "captured by another" in carol.rest("DELETE", place)

@@ -159,8 +159,8 @@ class TestWriting:
             ("summarizer.command", 'claude -p --tools ""'),
             ("summarizer.provider", "command"),
         ):
-            assert home.run_apart("memory", "config", "set", *words).code == 0
-        assert home.run_apart(
+            assert home.run_forked("memory", "config", "set", *words).code == 0
+        assert home.run_forked(
             "memory", "config", "get", "summarizer.command", "--format", "json"
         ).json() == ["claude", "-p", "--tools", ""]
 

@@ -52,11 +52,11 @@ def chat() -> Iterator[LeasedChat]:
         args=("--threads", "1", "--poll", "0", "--n-gpu-layers", "0", "--device", "none"),
     )
     server = LlamaServer(setup, os.environ)
-    made = LeasedChat(server)
+    created = LeasedChat(server)
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()
         server.close()
 
 

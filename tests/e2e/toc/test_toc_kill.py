@@ -282,14 +282,14 @@ def _check_versions(store: OrderedStore, toc: StoredToc) -> None:
         else:
             assert not toc_codec.decode_pointer(pointers[key])[1]
     for key, value in pointers.items():
-        version, kept = toc_codec.decode_pointer(value)
+        version, saved = toc_codec.decode_pointer(value)
         (present,) = toc.get_nodes([NodeId(key.decode())])
         assert present is not None
         assert present.version == version
         history = [node.version for node in toc.list_versions(present.node_id, limit=NUMBERS)]
         assert history == sorted(set(history), reverse=True)
         assert max([*history, version]) == version
-        assert (version in history) == kept
+        assert (version in history) == saved
         for grip_id in present.grip_ids():
             grip = toc.get_grips([grip_id])[0]
             assert grip is not None

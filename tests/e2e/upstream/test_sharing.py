@@ -170,23 +170,23 @@ def test_names_of_earlier_settings_share_nothing_and_are_told(team: Team) -> Non
 
 def test_another_repository_in_the_folder_of_a_shared_one_is_not_shared(team: Team) -> None:
     server, ada, _ = team
-    made = git_repositories.make_repository(ada.home.work / "barge")
-    memory = MemoryCommand(ada.home, made.folder)
+    created = git_repositories.make_repository(ada.home.work / "barge")
+    memory = MemoryCommand(ada.home, created.folder)
     memory.capture("decisions", "The barge carries coal")
     assert memory("remote", "add", "--project", ".", "--conversations", "--yes").code == OK
     ada.sync()
     assert "carries coal" in read_server(server)
-    made.folder.rename(ada.home.work / "barge.aside")
-    git_repositories.make_repository(made.folder, commits=0).commit("begin another")
+    created.folder.rename(ada.home.work / "barge.aside")
+    git_repositories.make_repository(created.folder, commits=0).commit("begin another")
     memory.capture("decisions", "The client smuggles ermine")
     ada.sync()
     assert "ermine" not in read_server(server)
     # So is the path alone, as earlier versions wrote it.
     settings = ada.home.config_file
     settings.write_text(re.sub(r'(/barge)#[^"]*', r"\1", settings.read_text()))
-    assert ada.sync()["unconfirmed"] == [str(made.folder)]
+    assert ada.sync()["unconfirmed"] == [str(created.folder)]
     assert "ermine" not in read_server(server)
-    assert memory("remote", "remove", "--project", str(made.folder)).code == OK
+    assert memory("remote", "remove", "--project", str(created.folder)).code == OK
 
 
 def test_a_conversation_leaves_by_its_own_switch_once_it_is_reviewed(team: Team) -> None:

@@ -226,7 +226,7 @@ def test_a_hostile_server_touches_nothing_that_was_not_shared_with_it() -> None:
         shared = laptop.state_fact("project:work", "a", "b")
         laptop.record("sent-1", "this is shared", "work")
         laptop.record("diary-1", "of the same session, and private", "diary")
-        kept = laptop.memory.capture("decisions", "Keep this", "--domain", "user")
+        saved = laptop.memory.capture("decisions", "Keep this", "--domain", "user")
         gone = laptop.memory.capture("decisions", "Keep that", "--domain", "project:work")
         assert laptop.memory("remote", "add", hostile.url).code == OK
         laptop.log_in("am_key")
@@ -260,7 +260,7 @@ def test_a_hostile_server_touches_nothing_that_was_not_shared_with_it() -> None:
         assert [(laptop.find_fact(f["id"]) or {}).get("value") for f in private] == ["b", "b"]
         assert laptop.has_event("diary-1")
         assert laptop.has_event("diary-2")
-        assert laptop.memory.show(kept)["summary"] == "Keep this"
+        assert laptop.memory.show(saved)["summary"] == "Keep this"
         assert_refused(laptop.memory("show", gone), MISSING)
 
 

@@ -59,7 +59,7 @@ class ForgettingMachine(RuleBasedStateMachine):
 
     @rule(given=st.lists(sayings, min_size=1, max_size=5))
     def ingest(self, given: list[Saying]) -> None:
-        made = []
+        created = []
         for number, (session, at_ms, kind, text) in zip(self.numbers, given, strict=False):
             event = Event(
                 event_id=EventId(f"{number * 7 % 10}-{number}"),
@@ -71,9 +71,9 @@ class ForgettingMachine(RuleBasedStateMachine):
                 text=f"{text} Ask about {_mark(number)} again." if text else "",
                 metadata={"speaker": f"{_mark(number)}s", "tool_name": f"{_mark(number)}t"},
             )
-            made.append(event)
+            created.append(event)
             self.events[event.event_id] = event
-        assert all(self.keeping.parts.log.append(made).result(TIMEOUT))
+        assert all(self.keeping.parts.log.append(created).result(TIMEOUT))
 
     @rule()
     def take_in(self) -> None:

@@ -33,9 +33,9 @@ _json = st.recursive(
 @contextmanager
 def folders() -> Iterator[tuple[ImportHarness, Path]]:
     store = CommittedStore(MemoryEngine(), unexpected)
-    with tempfile.TemporaryDirectory() as made:
-        (Path(made) / "in").mkdir()
-        yield ImportHarness(store, Path(made) / "data"), Path(made) / "in"
+    with tempfile.TemporaryDirectory() as created:
+        (Path(created) / "in").mkdir()
+        yield ImportHarness(store, Path(created) / "data"), Path(created) / "in"
     store.close()
 
 

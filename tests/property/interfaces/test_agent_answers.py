@@ -32,9 +32,9 @@ def test_what_is_cut_fits_and_keeps_its_fields(row: dict[str, Any], most: int) -
 def test_rows_that_are_kept_fit_together_and_one_always_does(
     rows: list[dict[str, Any]], most: int
 ) -> None:
-    kept = agent_answers.take_fitting(rows, most)
-    assert sum(map(agent_answers.size, kept)) <= most
-    assert bool(kept) == bool(rows)
+    stored = agent_answers.take_fitting(rows, most)
+    assert sum(map(agent_answers.size, stored)) <= most
+    assert bool(stored) == bool(rows)
 
 
 @given(st.lists(st.fixed_dictionaries({"text": st.text(max_size=2_000)}), min_size=1, max_size=9))

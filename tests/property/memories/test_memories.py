@@ -30,12 +30,16 @@ class TestNames:
         assert memories.parse_reference(urn) == parsed
 
     @given(records())
-    def test_a_memory_is_known_by_its_id_its_urn_and_its_first_digits(self, made: Memory) -> None:
-        start = made.digest[:HEX_CHARS]
-        assert memories.parse_reference(made.id) == Reference(None, made.namespace, start, 0)
-        assert memories.parse_urn(made.urn) == Reference(made.domain, made.namespace, start, 0)
-        assert memories.parse_reference(made.digest[:6]).hex == made.digest[:6]
-        end = made.urn.rpartition("/")[2]
+    def test_a_memory_is_known_by_its_id_its_urn_and_its_first_digits(
+        self, created: Memory
+    ) -> None:
+        start = created.digest[:HEX_CHARS]
+        assert memories.parse_reference(created.id) == Reference(None, created.namespace, start, 0)
+        assert memories.parse_urn(created.urn) == Reference(
+            created.domain, created.namespace, start, 0
+        )
+        assert memories.parse_reference(created.digest[:6]).hex == created.digest[:6]
+        end = created.urn.rpartition("/")[2]
         assert memories.parse_reference(end) == Reference(None, None, start, 0)
 
     @given(st.text(max_size=200))
@@ -66,8 +70,8 @@ class TestNames:
 
 @st.composite
 def three(draw: st.DrawFn) -> list[Memory]:
-    made = draw(records().filter(lambda each: each.status is not MemoryStatus.TOMBSTONE))
-    return [draw(copies(made)) for _ in range(3)]
+    created = draw(records().filter(lambda each: each.status is not MemoryStatus.TOMBSTONE))
+    return [draw(copies(created)) for _ in range(3)]
 
 
 def expect_names(of: list[Memory], get: Callable[[Memory], NameSet]) -> frozenset[str]:
@@ -144,12 +148,12 @@ class TestMerging:
         assert len(merge(low, high).tags) == memories.MAX_TAGS
 
     def test_a_full_memory_takes_other_tags_and_forgets_its_oldest_removals(self) -> None:
-        made = memory(tags=frozenset(f"a{n:02}" for n in range(memories.MAX_TAGS)))
+        created = memory(tags=frozenset(f"a{n:02}" for n in range(memories.MAX_TAGS)))
         for n in range(60):
-            gone, new = min(made.tags), f"b{n:02}"
-            made = memories.update_fields(made, Millis(5), tags=made.tags - {gone} | {new})
-        assert len(made.tags) == memories.MAX_TAGS
-        fewer = memories.update_fields(made, Millis(5), tags=frozenset({"b59"}))
+            gone, new = min(created.tags), f"b{n:02}"
+            created = memories.update_fields(created, Millis(5), tags=created.tags - {gone} | {new})
+        assert len(created.tags) == memories.MAX_TAGS
+        fewer = memories.update_fields(created, Millis(5), tags=frozenset({"b59"}))
         assert len(fewer.tag_changes) == memories.MAX_TAGS - 1
 
     def test_two_memories_do_not_merge(self) -> None:
@@ -159,29 +163,32 @@ class TestMerging:
 
 class TestChanging:
     @given(records(), st.sampled_from(MemoryStatus))
-    def test_only_what_is_forgotten_is_final(self, made: Memory, status: MemoryStatus) -> None:
-        if made.status is MemoryStatus.TOMBSTONE and status is not MemoryStatus.TOMBSTONE:
+    def test_only_what_is_forgotten_is_final(self, created: Memory, status: MemoryStatus) -> None:
+        if created.status is MemoryStatus.TOMBSTONE and status is not MemoryStatus.TOMBSTONE:
             with pytest.raises(InvalidInput, match="cannot become"):
-                memories.change_status(made, status, made.updated_ms)
-        elif made.is_pending and status is not MemoryStatus.PENDING:
+                memories.change_status(created, status, created.updated_ms)
+        elif created.is_pending and status is not MemoryStatus.PENDING:
             with pytest.raises(InvalidInput, match="awaits review"):
-                memories.change_status(made, status, made.updated_ms)
-            accepted = memories.accept(made, made.created_ms)
+                memories.change_status(created, status, created.updated_ms)
+            accepted = memories.accept(created, created.created_ms)
             assert accepted.status is MemoryStatus.ACTIVE
-            assert memories.merge_copies(made, accepted) == accepted
+            assert memories.merge_copies(created, accepted) == accepted
         elif status not in (MemoryStatus.TOMBSTONE, MemoryStatus.PENDING):
-            moved = memories.change_status(made, status, made.created_ms)
+            moved = memories.change_status(created, status, created.created_ms)
             assert moved.status is status
             assert (
-                memories.merge_copies(made, moved) == moved or made.created_ms != moved.created_ms
+                memories.merge_copies(created, moved) == moved
+                or created.created_ms != moved.created_ms
             )
 
     @given(records())
-    def test_a_change_wins_over_what_it_changes_whatever_the_clock_says(self, made: Memory) -> None:
-        if made.status is MemoryStatus.TOMBSTONE:
+    def test_a_change_wins_over_what_it_changes_whatever_the_clock_says(
+        self, created: Memory
+    ) -> None:
+        if created.status is MemoryStatus.TOMBSTONE:
             return
-        later = memories.update_fields(made, Millis(0), superseded_by="decisions:00ff00ff00ff:0")
-        assert memories.merge_copies(made, later) == later
+        later = memories.update_fields(created, Millis(0), superseded_by="decisions:00ff00ff00ff:0")
+        assert memories.merge_copies(created, later) == later
 
 
 @pytest.mark.parametrize(

@@ -67,24 +67,24 @@ lines = (
 
 class TestText:
     @given(any_memories())
-    def test_what_is_written_is_read_again(self, made: Memory) -> None:
-        (part,) = parsed(records.render(made), made)
+    def test_what_is_written_is_read_again(self, created: Memory) -> None:
+        (part,) = parsed(records.render(created), created)
         assert isinstance(part, NoteRecord)
-        assert part.memory == made
+        assert part.memory == created
 
     @given(any_memories(), st.text(max_size=60))
-    def test_a_name_is_refused_or_comes_back(self, made: Memory, name: str) -> None:
+    def test_a_name_is_refused_or_comes_back(self, created: Memory, name: str) -> None:
         try:
-            odd = replace(made, event_id=name, session_id=name)
+            odd = replace(created, event_id=name, session_id=name)
         except InvalidInput:
             return
-        (read,) = found(records.render(odd), made.domain, made.namespace)
-        told = "" if made.status is MemoryStatus.TOMBSTONE else name  # a tombstone has no text
-        assert (read.digest, read.event_id, read.session_id) == (made.digest, told, told)
+        (read,) = found(records.render(odd), created.domain, created.namespace)
+        told = "" if created.status is MemoryStatus.TOMBSTONE else name  # a tombstone has no text
+        assert (read.digest, read.event_id, read.session_id) == (created.digest, told, told)
 
     @given(any_memories())
-    def test_no_clone_tells_its_own_name_for_the_project(self, made: Memory) -> None:
-        here, there = replace(made, domain=PROJECT), replace(made, domain=ELSEWHERE)
+    def test_no_clone_tells_its_own_name_for_the_project(self, created: Memory) -> None:
+        here, there = replace(created, domain=PROJECT), replace(created, domain=ELSEWHERE)
         assert records.render(here) == records.render(there)
 
     @given(notes)
@@ -99,8 +99,8 @@ class TestText:
     def test_records_are_found_among_whatever_people_write(
         self, pairs: list[tuple[bytes, Memory]], last: bytes
     ) -> None:
-        data = b"".join(text + records.render(made) for text, made in pairs) + last
-        assert found(data) == [made for _, made in pairs]
+        data = b"".join(text + records.render(created) for text, created in pairs) + last
+        assert found(data) == [created for _, created in pairs]
 
     @given(st.lists(decisions, min_size=1, max_size=3), lines)
     def test_a_record_in_the_content_of_another_is_content(
@@ -112,26 +112,26 @@ class TestText:
 
     @given(decisions, st.data())
     def test_a_damaged_record_never_says_something_else(
-        self, made: Memory, data: st.DataObject
+        self, created: Memory, data: st.DataObject
     ) -> None:
-        text = bytearray(records.render(made))
+        text = bytearray(records.render(created))
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
         for each in found(bytes(text)):
-            assert (each.summary, each.content) == (made.summary, made.content)
+            assert (each.summary, each.content) == (created.summary, created.content)
 
     @given(decisions, st.data())
     def test_a_shortened_record_is_kept_as_it_is_and_hides_none_after_it(
-        self, made: Memory, data: st.DataObject
+        self, created: Memory, data: st.DataObject
     ) -> None:
-        text = records.render(made)
+        text = records.render(created)
         cut = text[: data.draw(st.integers(1, len(text) - 1))]
         whole = memory("whole", "after it")
         assert whole in found(cut + b"\n" + records.render(whole))
 
     def test_front_matter_is_in_one_order_without_what_is_empty(self) -> None:
-        made = memory("Use: it", "body", tags=frozenset({"b", "a"}), commit="c" * 40)
-        assert records.render(made).decode() == (
-            f"---\nid: {made.id}\nnamespace: decisions\ndomain: project\nsummary: 'Use: it'\n"
+        created = memory("Use: it", "body", tags=frozenset({"b", "a"}), commit="c" * 40)
+        assert records.render(created).decode() == (
+            f"---\nid: {created.id}\nnamespace: decisions\ndomain: project\nsummary: 'Use: it'\n"
             "timestamp: '2023-11-14T22:13:20.000Z'\nupdated_at: '2023-11-14T22:13:20.000Z'\n"
             f"tags:\n- a\n- b\nstatus: active\ncommit: {'c' * 40}\nlength: 4\n---\nbody\n"
         )
@@ -203,8 +203,8 @@ class Clone:
             else:
                 self.index.remove(path)
 
-    def keep(self, made: Memory, commit: str) -> None:
-        self.change(lambda edit: edit.keep(made, commit))
+    def keep(self, created: Memory, commit: str) -> None:
+        self.change(lambda edit: edit.keep(created, commit))
 
     def unite(self, other: "Clone") -> None:
         def take(edit: NoteEdit) -> None:
@@ -286,9 +286,9 @@ class TestPages:
             clone.change(keep)
             if data.draw(st.booleans()):
                 clone.append(b"by hand\n", COMMITS[0])
-        kept = clone.everything()
-        assert len(kept) == len(everything)
-        assert set(kept) == set(everything)
+        stored = clone.everything()
+        assert len(stored) == len(everything)
+        assert set(stored) == set(everything)
         assert all(len(found(text)) <= note_edits.MAX_RECORDS for text in clone.texts())
         newest = clone.blobs[clone.index.blobs[clone.index.notes[COMMITS[0]]]]
         assert everything[-1] in found(newest)
@@ -366,10 +366,12 @@ class TestClones:
         texts: set[bytes] = set()
         for step in script:
             match step:
-                case (int(here), Memory() as made, str(commit)):
-                    clones[here].keep(made, commit)
-                    known = expected.get(made.digest)
-                    expected[made.digest] = memories.merge_copies(known, made) if known else made
+                case (int(here), Memory() as created, str(commit)):
+                    clones[here].keep(created, commit)
+                    known = expected.get(created.digest)
+                    expected[created.digest] = (
+                        memories.merge_copies(known, created) if known else created
+                    )
                 case (int(here), int(there)):
                     clones[here].unite(clones[there])
                 case (int(here), bytes(text), str(commit)):
@@ -379,9 +381,9 @@ class TestClones:
             for there in range(3):
                 clones[here].unite(clones[there])
         for clone in clones:
-            kept = clone.everything()
-            assert len(kept) == len(expected)
-            assert {each.digest: each for each in kept} == expected
+            stored = clone.everything()
+            assert len(stored) == len(expected)
+            assert {each.digest: each for each in stored} == expected
             assert all(any(text in note for note in clone.texts()) for text in texts)
             assert agrees(clone)
         before = [list(clone.index.blobs.values()) for clone in clones]

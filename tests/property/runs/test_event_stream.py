@@ -132,7 +132,7 @@ WORD = st.text(st.sampled_from("abc_9"), min_size=1, max_size=8)
 CALLS = st.lists(st.tuples(WORD, ARGUMENTS), min_size=1, max_size=4)
 
 
-def made(deltas: Iterable[dict[str, Any]], taken: Sequence[str] = ()) -> tuple[ToolCall, ...]:
+def assemble(deltas: Iterable[dict[str, Any]], taken: Sequence[str] = ()) -> tuple[ToolCall, ...]:
     calls = CallAssembler()
     for each in deltas:
         calls.add(msgspec.json.decode(json.dumps(each), type=CallDelta))
@@ -181,7 +181,7 @@ def test_calls_are_the_same_in_whatever_pieces_they_come(
     manner: tuple[list[tuple[str, Any]], list[dict[str, Any]]],
 ) -> None:
     calls, deltas = manner
-    found = made(deltas)
+    found = assemble(deltas)
     assert told(found) == calls
     ids = [call.call_id for call in found]
     assert len(set(ids)) == len(ids)
@@ -203,27 +203,27 @@ def test_calls_that_come_interleaved_are_told_apart_by_their_index(
     deltas = [queue.pop(0) for queue in queues]
     while waiting := [queue for queue in queues if queue]:
         deltas.append(random.choice(waiting).pop(0))
-    assert told(made(deltas)) == calls
+    assert told(assemble(deltas)) == calls
 
 
 @pytest.mark.parametrize("given_id", [None, "", "has a line\nend", "x" * 129, "wörd", "taken"])
 def test_an_id_that_cannot_be_used_is_replaced(given_id: str | None) -> None:
-    (call,) = made([{"id": given_id, "function": {"name": "f"}}], taken=["taken"])
+    (call,) = assemble([{"id": given_id, "function": {"name": "f"}}], taken=["taken"])
     assert call == ToolCall(call_id=CallId("new-0"), name="f", arguments="{}")
 
 
 def test_ids_that_a_server_repeats_are_told_apart() -> None:
     deltas = [{"index": at, "id": "same", "function": {"name": "f"}} for at in range(3)]
-    assert [call.call_id for call in made(deltas)] == ["same", "new-0", "new-1"]
+    assert [call.call_id for call in assemble(deltas)] == ["same", "new-0", "new-1"]
 
 
 def test_arguments_may_be_an_object_instead_of_its_text() -> None:
-    (call,) = made([{"function": {"name": "f", "arguments": {"a": [1, None]}}}])
+    (call,) = assemble([{"function": {"name": "f", "arguments": {"a": [1, None]}}}])
     assert told([call]) == [("f", {"a": [1, None]})]
 
 
 def test_arguments_that_are_no_json_are_left_as_they_are() -> None:
-    (call,) = made([{"function": {"name": "f", "arguments": "{'a': "}}])
+    (call,) = assemble([{"function": {"name": "f", "arguments": "{'a': "}}])
     assert call.arguments == "{'a': "
 
 
@@ -231,7 +231,7 @@ def test_arguments_that_are_no_json_are_left_as_they_are() -> None:
     "delta", [{}, {"id": "x"}, {"function": {}}, {"index": 3, "type": "function"}]
 )
 def test_a_call_of_nothing_is_none(delta: dict[str, Any]) -> None:
-    assert made([delta]) == ()
+    assert assemble([delta]) == ()
 
 
 @pytest.mark.parametrize("index", ["own", "none"])
@@ -241,6 +241,6 @@ def test_calls_without_an_end_are_given_up(index: str) -> None:
     ]
     if index == "own":
         deltas = [{"index": number, **each} for number, each in enumerate(deltas)]
-    assert len(made(deltas[:-1])) == MAX_CALLS
+    assert len(assemble(deltas[:-1])) == MAX_CALLS
     with pytest.raises(TooManyCalls):
-        made(deltas)
+        assemble(deltas)

@@ -98,16 +98,16 @@ def inputs(draw: st.DrawFn, phase: Phase) -> Input:
 
 @st.composite
 def what_is_kept(draw: st.DrawFn) -> Sequence[Recorded]:
-    state, kept = State(), list[Recorded]()
+    state, stored = State(), list[Recorded]()
     ready = Ready(session_id="s", agent_name="default", prompt=draw(WORDS), max_turns=4)
     given: Input = Begin(RunId("r"), Start(prompt="x"))
     for number in range(draw(st.integers(2, 40))):
         state, outputs = machine.step(state, given)
-        kept += [each for each in outputs if isinstance(each, Recorded)]
+        stored += [each for each in outputs if isinstance(each, Recorded)]
         given = ready if number == 0 else draw(inputs(state.phase))
         if state.phase is Phase.ENDED:
             break
-    return kept
+    return stored
 
 
 class Stopped:
@@ -115,13 +115,13 @@ class Stopped:
         return Millis(START)
 
 
-def settled(kept: Sequence[Recorded]) -> list[Message]:
+def settled(stored: Sequence[Recorded]) -> list[Message]:
     """What the run had, as far as anything came of it: what is proposed and not yet done is not
     kept, nor an answer without words."""
-    used = [id(each.call) for each in kept if isinstance(each, ToolUsed)]
+    used = [id(each.call) for each in stored if isinstance(each, ToolUsed)]
     messages = [
         replace(each, calls=tuple(one for one in each.calls if id(one) in used))
-        for each in build_chat(kept)
+        for each in build_chat(stored)
     ]
     return [
         each
@@ -141,17 +141,17 @@ def test_any_run_is_read_back_as_it_was(some: Sequence[Sequence[Recorded]]) -> N
         knowledge=StoredKnowledge(store),
         clock=Stopped(),  # so that only the ids tell what came first
     )
-    for number, kept in enumerate(some):
+    for number, stored in enumerate(some):
         diary = remembered.open_recorder(make_about(run=f"r{number}"))
-        for each in kept:
+        for each in stored:
             diary.record(each)
         diary.flush()
     found = remembered.history(SessionId("s"))
     store.close()
     check_chat([each for exchange in found for each in exchange])
     assert len(found) == len(some)
-    for exchange, kept in zip(found, some, strict=True):
-        expected = [replace(each, content=replace_hidden(each.content)) for each in settled(kept)]
+    for exchange, stored in zip(found, some, strict=True):
+        expected = [replace(each, content=replace_hidden(each.content)) for each in settled(stored)]
         assert list(exchange[: len(expected)]) == expected
         added = exchange[len(expected) :]
         assert len(added) == (0 if expected[-1].role is MessageRole.ASSISTANT else 1)

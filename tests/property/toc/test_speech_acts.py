@@ -26,6 +26,6 @@ def test_every_text_that_a_cue_matches_has_one_of_its_literals(text: str) -> Non
 
 
 @given(matching)
-def test_so_has_a_text_that_is_made_from_its_pattern(made: tuple[Cue, str]) -> None:
-    cue, text = made
+def test_so_has_a_text_that_is_made_from_its_pattern(created: tuple[Cue, str]) -> None:
+    cue, text = created
     assert cue.is_in(text, text.lower()), cue.literals

@@ -151,7 +151,7 @@ def place(event: Event) -> tuple[int, bytes]:
     return event.at_ms, event.event_id.encode()
 
 
-def order(at: Position) -> tuple[int, bytes]:
+def sort_key(at: Position) -> tuple[int, bytes]:
     return at.at_ms, at.event_id.encode()
 
 
@@ -187,7 +187,7 @@ class TocMachine(RuleBasedStateMachine):
         self.take_in_all()
 
     def _ingest(self, given: list[Saying]) -> None:
-        made = [
+        created = [
             # Ids that do not sort in order of creation: within a millisecond the order is by id.
             Event(
                 event_id=EventId(f"{number * 7 % 10}-{number}"),
@@ -199,8 +199,8 @@ class TocMachine(RuleBasedStateMachine):
             )
             for number, (session, at_ms, kind, text) in zip(self.numbers, given, strict=False)
         ]
-        self.parts.append(made)
-        self.events += made
+        self.parts.append(created)
+        self.events += created
 
     @rule(most=st.integers(1, 4))
     def take_in_some(self, most: int) -> None:
@@ -278,7 +278,7 @@ class TocMachine(RuleBasedStateMachine):
             found = self.parts.toc.list_segments(name, BEGINNING, limit=ALL)
             assert found == segments.cut(held, RULES)
             inside = [
-                [e for e in held if order(each.first) <= place(e) <= order(each.last)]
+                [e for e in held if sort_key(each.first) <= place(e) <= sort_key(each.last)]
                 for each in found
             ]
             assert list(chain.from_iterable(inside)) == held
@@ -330,7 +330,7 @@ class TocMachine(RuleBasedStateMachine):
                     assert grip.at_ms == event.at_ms
                     leaf = leaves[grip.node_id]
                     assert leaf.session_id == event.session_id
-                    assert order(leaf.first) <= place(event) <= order(leaf.last)
+                    assert sort_key(leaf.first) <= place(event) <= sort_key(leaf.last)
 
     def _check_marks(self) -> None:
         for level in Level:

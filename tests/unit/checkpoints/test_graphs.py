@@ -100,16 +100,16 @@ class TestPruning:
         assert sorted(gone) == sorted(place(checkpoint=c, ns=n) for n in ("", "n") for c in "ab")
 
     def test_what_the_latest_is_a_difference_of_stays(self) -> None:
-        def made(name: str, parent: str | None, **counters: list[int]) -> rules.CheckpointInfo:
+        def build(name: str, parent: str | None, **counters: list[int]) -> rules.CheckpointInfo:
             known: dict[str, Any] = {"counters_since_delta_snapshot": counters} if counters else {}
             return checkpoint(checkpoint=name, parent=parent, **known).info
 
         history = [
-            made("1", None, x=[1, 1], y=[1, 1]),
-            made("2", "1", y=[2, 2]),  # a snapshot of x
-            made("3", "2", x=[1, 1]),  # a snapshot of y
-            made("3 forked", "2"),
-            made("4", "3", x=[2, 2], y=[0, 1]),
+            build("1", None, x=[1, 1], y=[1, 1]),
+            build("2", "1", y=[2, 2]),  # a snapshot of x
+            build("3", "2", x=[1, 1]),  # a snapshot of y
+            build("3 forked", "2"),
+            build("4", "3", x=[2, 2], y=[0, 1]),
         ]
         gone = rules.find_superfluous(history)
         assert gone == [place(checkpoint="1"), place(checkpoint="3 forked")]

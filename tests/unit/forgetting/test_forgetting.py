@@ -178,11 +178,11 @@ class TestAnEvent:
         self, keeping: ForgettingHarness, folder: Path
     ) -> None:
         keeping.take_in(*HARBOUR)
-        kept = folder / "last-contexts"
-        kept.mkdir()
-        (kept / "0123abcd.json").write_text(f'{{"text": "{WORDS.decode()}"}}')
+        saved = folder / "last-contexts"
+        saved.mkdir()
+        (saved / "0123abcd.json").write_text(f'{{"text": "{WORDS.decode()}"}}')
         assert keeping.forget(event_id=DOOMED.event_id).proof.found_in == ()
-        assert list(kept.iterdir()) == []
+        assert list(saved.iterdir()) == []
 
     def test_its_term_vector_is_in_no_file(self, keeping: ForgettingHarness, folder: Path) -> None:
         (document,) = documents.from_event(DOOMED)

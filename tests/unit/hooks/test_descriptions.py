@@ -161,14 +161,14 @@ class TestCodex:
     def test_a_compaction_is_stored_once_however_it_is_written(self) -> None:
         message = {"type": "message", "content": [{"type": "output_text", "text": SUMMARY}]}
         written = self.line("response_item", role="assistant", **message)
-        kept = self.line("compacted", message=f"{CODEX_PREFIX}\n{SUMMARY}", window_number=1)
+        stored = self.line("compacted", message=f"{CODEX_PREFIX}\n{SUMMARY}", window_number=1)
         told = self.line(
             "response_item",
             type="message",
             role="user",
             content=[{"type": "input_text", "text": f"{CODEX_PREFIX}\n{SUMMARY}"}],
         )
-        lines = [{**written, "metadata": {"compaction_output": True}}, kept, told]
+        lines = [{**written, "metadata": {"compaction_output": True}}, stored, told]
         expected = (self.SESSION, "compaction", SUMMARY)
         assert self.read(*lines) == [expected] * 3
         found = read(CodexTranscript("file"), [*rollout(), *lines])

@@ -207,13 +207,13 @@ class TestAnswers:
         )
         reply = handling.handle(call, CALLER, LISTING)
         finish(handling)
-        ((kept, epoch),) = parts.kept
-        assert (kept.text, kept.folder, kept.agent) == (
+        ((stored, epoch),) = parts.kept
+        assert (stored.text, stored.folder, stored.agent) == (
             reply.context,
             "/home/ada/code/lantern",
             "codex",
         )
-        assert (kept.simple, epoch) == (True, 7)
+        assert (stored.simple, epoch) == (True, 7)
 
     def test_one_that_could_not_be_given_again_is_not_kept(
         self, handling: HookHandling, parts: FakeParts

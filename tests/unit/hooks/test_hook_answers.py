@@ -239,17 +239,17 @@ class TestSuggested:
 
 class TestCaptured:
     def test_as_it_is_specified(self) -> None:
-        kept = memory("Use JWT")
-        said = notices.render_captured([kept], "auto-saved before context compaction")
+        stored = memory("Use JWT")
+        said = notices.render_captured([stored], "auto-saved before context compaction")
         assert said.splitlines() == [
             "<auto_captured>",
-            f'  <memory uri="{kept.urn}">',
+            f'  <memory uri="{stored.urn}">',
             "    <summary>Use JWT</summary>",
             "    <captured>auto-saved before context compaction</captured>",
             "  </memory>",
             "</auto_captured>",
         ]
-        waiting = notices.render_captured([replace(kept, status=MemoryStatus.PENDING)], "saved")
+        waiting = notices.render_captured([replace(stored, status=MemoryStatus.PENDING)], "saved")
         assert "<captured>saved; it awaits the user's review</captured>" in waiting
 
     def test_none_is_nothing(self) -> None:

@@ -459,12 +459,12 @@ class TestFolders:
     ) -> None:
         before = user.folders()
         user.install(agent, scope, mcp=True)
-        made = user.folders() - before
+        created = user.folders() - before
 
         done = user.uninstall(agent, scope)
 
         assert user.folders() == before
-        assert set(map(Path, done.folders)) == made
+        assert set(map(Path, done.folders)) == created
 
     @agents
     def test_those_that_were_there_stay_even_if_they_are_empty(

@@ -74,11 +74,11 @@ class TestPlaces:
     def test_each_part_stands_in_its_range_of_the_text(
         self, said: list[str], blank: str, tool: str, kind: DocumentKind
     ) -> None:
-        made = document(blank.join(said), tool=tool, kind=kind, title="of the title")
-        title = made.title.split() if kind is DocumentKind.MEMORY else []
-        for number, part in enumerate(embeddings.split_parts(made)):
-            start, end = embeddings.locate_part(made, number)
-            assert made.text[start:end].split() == part.split()[0 if number else len(title) :]
+        created = document(blank.join(said), tool=tool, kind=kind, title="of the title")
+        title = created.title.split() if kind is DocumentKind.MEMORY else []
+        for number, part in enumerate(embeddings.split_parts(created)):
+            start, end = embeddings.locate_part(created, number)
+            assert created.text[start:end].split() == part.split()[0 if number else len(title) :]
 
     @given(st.text(max_size=20_000), st.integers(0, 10))
     def test_any_number_gives_a_range_in_the_text(self, text: str, number: int) -> None:

@@ -140,15 +140,15 @@ def test_a_connection_shows_both_ends_and_whether_it_is_open(
 
     async def accept() -> tuple[CallOrigin, tuple[str, int], bool, bool]:
         loop = asyncio.get_running_loop()
-        made: asyncio.Future[CallOrigin] = loop.create_future()
+        created: asyncio.Future[CallOrigin] = loop.create_future()
 
         class Accepting(asyncio.Protocol):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                made.set_result(CallOrigin.of_transport(transport))
+                created.set_result(CallOrigin.of_transport(transport))
 
         server = await loop.create_server(Accepting, host, 0)
         with socket.create_connection(server.sockets[0].getsockname()[:2]) as client:
-            origin = await made
+            origin = await created
             client_end = client.getsockname()[:2]
             before = origin.is_established()
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -167,17 +167,17 @@ def test_a_connection_shows_both_ends_and_whether_it_is_open(
 def test_the_unix_socket_is_known(tmp_path: Path) -> None:
     async def accept() -> CallOrigin:
         loop = asyncio.get_running_loop()
-        made: asyncio.Future[CallOrigin] = loop.create_future()
+        created: asyncio.Future[CallOrigin] = loop.create_future()
 
         class Accepting(asyncio.Protocol):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                made.set_result(CallOrigin.of_transport(transport))
+                created.set_result(CallOrigin.of_transport(transport))
 
         path = str(tmp_path / "s")
         server = await loop.create_unix_server(Accepting, path)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(path)
-            origin = await made
+            origin = await created
         server.close()
         return origin
 

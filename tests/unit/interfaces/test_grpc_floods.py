@@ -50,9 +50,9 @@ POST = b"\x83\x86\x84"  # a POST to /, by the numbers that these headers have in
 
 @pytest.fixture
 def methods() -> Iterator[Methods]:
-    made = Methods()
-    yield made
-    made.may_go_on.set()
+    created = Methods()
+    yield created
+    created.may_go_on.set()
 
 
 @pytest.fixture

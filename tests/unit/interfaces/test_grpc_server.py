@@ -101,9 +101,9 @@ class Methods:
 
 @pytest.fixture
 def methods() -> Iterator[Methods]:
-    made = Methods()
-    yield made
-    made.may_go_on.set()
+    created = Methods()
+    yield created
+    created.may_go_on.set()
 
 
 @pytest.fixture
@@ -115,8 +115,8 @@ def server(methods: Methods) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def channel(server: RunningServer) -> Iterator[grpc.Channel]:
-    with grpc.insecure_channel(server.target, options=OPTIONS) as made:
-        yield made
+    with grpc.insecure_channel(server.target, options=OPTIONS) as created:
+        yield created
 
 
 @pytest.fixture

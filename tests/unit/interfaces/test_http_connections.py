@@ -100,7 +100,7 @@ def _unexpected(reason: BaseException | None) -> None:
     raise AssertionError("the server has ended") from reason
 
 
-async def said(address: Address, *pieces: bytes) -> bytes:
+async def ask_raw(address: Address, *pieces: bytes) -> bytes:
     """Read until the end of the connection."""
     reader, writer = await asyncio.open_connection(*address)
     found = b""
@@ -118,7 +118,7 @@ async def said(address: Address, *pieces: bytes) -> bytes:
 def test_requests_on_one_connection_are_answered_in_order() -> None:
     async def client(address: Address) -> None:
         body = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s"
-        found = await said(
+        found = await ask_raw(
             address,
             *(body % (size, b"x" * size) for size in range(1, 60)),
             b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
@@ -151,7 +151,7 @@ def test_requests_on_one_connection_are_answered_in_order() -> None:
 )
 def test_what_is_too_large_or_no_http_is_told_and_hung_up_on(request_: bytes, status: int) -> None:
     async def client(address: Address) -> None:
-        found = await said(address, request_)
+        found = await ask_raw(address, request_)
         head, _, body = found.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 %d " % status)
         assert json.loads(body)["detail"]
@@ -170,7 +170,7 @@ def test_what_is_too_large_or_no_http_is_told_and_hung_up_on(request_: bytes, st
 )
 def test_what_has_no_end_ends(request_: bytes) -> None:
     async def client(address: Address) -> None:
-        assert len(await said(address, request_)) < len(request_)
+        assert len(await ask_raw(address, request_)) < len(request_)
 
     served(client)
 
@@ -179,7 +179,7 @@ def test_a_body_that_grows_too_large_is_answered_while_it_is_still_sent() -> Non
     async def client(address: Address) -> None:
         piece = b"%x\r\n%s\r\n" % (1 << 16, b"x" * (1 << 16))
         head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-        found = await said(address, head, *[piece] * 100, b"0\r\n\r\n")
+        found = await ask_raw(address, head, *[piece] * 100, b"0\r\n\r\n")
         assert found.startswith(b"HTTP/1.1 413 ")
         assert b"connection: close" in found
         assert found.count(b"HTTP/1.1") == 1
@@ -190,7 +190,7 @@ def test_a_body_that_grows_too_large_is_answered_while_it_is_still_sent() -> Non
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost"])
 def test_who_does_not_finish_asking_is_not_waited_for(begun: bytes) -> None:
     async def client(address: Address) -> None:
-        assert await said(address, begun) == b""
+        assert await ask_raw(address, begun) == b""
 
     served(client, bounds=Bounds(head_seconds=0.05))
 
@@ -247,7 +247,7 @@ def test_slow_bodies_keep_no_places(bounds: Bounds) -> None:
             b"HTTP/1.1 408 Request Timeout"
         }
         close = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        while not (await said(address, close)).startswith(b"HTTP/1.1 200 "):
+        while not (await ask_raw(address, close)).startswith(b"HTTP/1.1 200 "):
             pass
 
     served(client, application=admitted, bounds=bounds)
@@ -320,11 +320,11 @@ def test_the_one_too_many_is_told_so_and_room_is_made_again() -> None:
         for reader, writer in held:  # each is in when it is answered
             writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n0")
-        assert (await said(address)).startswith(b"HTTP/1.1 503 ")
+        assert (await ask_raw(address)).startswith(b"HTTP/1.1 503 ")
         for _, writer in held:
             writer.close()
         close = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        while not (await said(address, close)).startswith(b"HTTP/1.1 200 "):
+        while not (await ask_raw(address, close)).startswith(b"HTTP/1.1 200 "):
             pass
 
     served(client, application=admitted, bounds=Bounds(connections=3))
@@ -340,7 +340,7 @@ def test_the_oldest_without_a_key_makes_room_for_a_new_one() -> None:
         for _, writer in slow:
             writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
         for number in range(3):
-            found = await said(address, ask % b"Connection: close\r\n")
+            found = await ask_raw(address, ask % b"Connection: close\r\n")
             assert found.startswith(b"HTTP/1.1 200 "), (number, found)
         assert await slow[0][0].read() == b""
         owner[1].write(ask % b"")  # no key with this one: it was shown before

@@ -115,9 +115,9 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_tls_is_of_a_certificate_and_its_key(certified: tuple[Path, Path]) -> None:
-    made = listening.load_tls(*map(str, certified))
-    assert made is not None
-    assert made.minimum_version == ssl.TLSVersion.TLSv1_2
+    created = listening.load_tls(*map(str, certified))
+    assert created is not None
+    assert created.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
 def test_without_either_there_is_none() -> None:

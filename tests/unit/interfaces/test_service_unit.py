@@ -74,11 +74,11 @@ class TestSystemd:
         assert found["Unit", "Description"]
 
     def test_it_is_activated_by_name(self) -> None:
-        made = unit("linux")
-        assert made.activate == (
+        created = unit("linux")
+        assert created.activate == (
             "systemctl", "--user", "enable", "--now", "agent-memory.service",
         )  # fmt: skip
-        assert made.deactivate[2] == "disable"
+        assert created.deactivate[2] == "disable"
 
     def test_it_has_nothing_of_the_environment(self) -> None:
         text = unit("linux", XDG_DATA_HOME="/d", XDG_SESSION_ID="7", MEMORY_X="hush").text
@@ -116,10 +116,12 @@ class TestSystemd:
 
 class TestLaunchd:
     def test_it_goes_where_launchd_looks(self) -> None:
-        made = unit("darwin")
-        assert made.path == Path("/home/someone/Library/LaunchAgents/dev.agent-memory.daemon.plist")
-        assert made.activate == ("launchctl", "load", "-w", str(made.path))
-        assert made.deactivate == ("launchctl", "unload", "-w", str(made.path))
+        created = unit("darwin")
+        assert created.path == Path(
+            "/home/someone/Library/LaunchAgents/dev.agent-memory.daemon.plist"
+        )
+        assert created.activate == ("launchctl", "load", "-w", str(created.path))
+        assert created.deactivate == ("launchctl", "unload", "-w", str(created.path))
 
     def test_it_starts_the_daemon_at_login_and_again_after_a_crash(self) -> None:
         found = plistlib.loads(unit("darwin").text.encode())
@@ -153,16 +155,16 @@ class TestLaunchd:
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 class TestWriting:
     def test_it_is_written_with_the_folders_it_needs(self, platform: str, tmp_path: Path) -> None:
-        made = unit(platform, tmp_path)
-        made.write()
-        assert made.path.read_text() == made.text
+        created = unit(platform, tmp_path)
+        created.write()
+        assert created.path.read_text() == created.text
 
     def test_it_is_removed_once(self, platform: str, tmp_path: Path) -> None:
-        made = unit(platform, tmp_path)
-        made.write()
-        assert made.remove()
-        assert not made.path.exists()
-        assert not made.remove()
+        created = unit(platform, tmp_path)
+        created.write()
+        assert created.remove()
+        assert not created.path.exists()
+        assert not created.remove()
 
 
 def settings_of(text: str) -> dict[tuple[str, str], list[str]]:

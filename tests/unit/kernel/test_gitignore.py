@@ -30,15 +30,15 @@ def filled(repository: Path, rules: dict[str, str], paths: list[str]) -> list[st
         place = repository / folder
         place.mkdir(parents=True, exist_ok=True)
         (place / gitignore.NAME).write_bytes(text.encode())
-    made = []
+    created = []
     for path in paths:
         target = repository / path
         if target.exists() or any(each.is_file() for each in target.parents):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
-        made.append(path)
-    return made
+        created.append(path)
+    return created
 
 
 def git_leaves_out(repository: Path, paths: list[str]) -> set[str]:
@@ -67,7 +67,7 @@ def left_out(rules: dict[str, str], parts: list[str]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("rules", "out", "kept"),
+    ("rules", "out", "stored"),
     [
         ("*.log", ["a.log", "d/b.log"], ["log", "a.log.txt"]),
         ("build", ["build", "d/build"], ["builds"]),
@@ -92,9 +92,9 @@ def left_out(rules: dict[str, str], parts: list[str]) -> bool:
         ("a\x0cb", ["a\x0cb"], ["a", "b"]),
     ],
 )
-def test_rules_are_git_s(repository: Path, rules: str, out: list[str], kept: list[str]) -> None:
-    paths = filled(repository, {"": rules}, [*out, *kept])
-    assert paths == [*out, *kept]
+def test_rules_are_git_s(repository: Path, rules: str, out: list[str], stored: list[str]) -> None:
+    paths = filled(repository, {"": rules}, [*out, *stored])
+    assert paths == [*out, *stored]
     assert git_leaves_out(repository, paths) == set(out)
     assert we_leave_out({"": rules}, paths) == set(out)
 
@@ -117,8 +117,8 @@ RULES = st.lists(
 def test_files_within_files_are_git_s_too(
     repository: Path, rules: dict[str, str], paths: list[str]
 ) -> None:
-    made = filled(repository, rules, paths)
-    assert we_leave_out(rules, made) == git_leaves_out(repository, made)
+    created = filled(repository, rules, paths)
+    assert we_leave_out(rules, created) == git_leaves_out(repository, created)
 
 
 @given(st.text(), st.lists(st.text(min_size=1), min_size=1), st.booleans())

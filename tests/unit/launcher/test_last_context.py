@@ -254,8 +254,8 @@ class TestAnswers:
             assert last_context.render_answer(place, text) == expected
 
     def test_only_contracts_that_it_can_answer_are_kept(self) -> None:
-        kept = {each for each in Contract if outputs.get_format(each).is_kept}
-        assert kept == {Contract.SIMPLE, Contract.AGENT, Contract.COPILOT}
+        stored = {each for each in Contract if outputs.get_format(each).is_kept}
+        assert stored == {Contract.SIMPLE, Contract.AGENT, Contract.COPILOT}
 
     @pytest.mark.parametrize(
         ("age_ms", "words"),
@@ -295,13 +295,13 @@ class TestAnswers:
         place = SessionPlace(str(repository), "codex", simple=False)
         folder = repository.parent / ".local/share/agent-memory" / last_context.FOLDER
         folder.mkdir(parents=True)
-        kept = {
+        stored = {
             "key": place.build_key(),
             "marks": place.read_marks(os.environ),
             "text": CONTEXT,
         }
         target = folder / place.name_file()
-        target.write_text(json.dumps(kept))
+        target.write_text(json.dumps(stored))
         assert last_context.read_answer(place, 1) is not None
         (folder.parent / last_context.PAUSE_FILE).touch()
         assert last_context.read_answer(place, 1) is None

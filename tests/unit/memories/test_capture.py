@@ -217,8 +217,8 @@ class TestSecrets:
 
     def test_what_stands_for_a_secret_may_be_longer_than_it(self, parts: Parts) -> None:
         summary = f"{'x' * 50} {TOKEN}"[: memories.MAX_SUMMARY_CHARS]
-        kept = parts.capture.capture(draft(summary), PLACE).memory
-        assert len(kept.summary) <= memories.MAX_SUMMARY_CHARS
+        saved = parts.capture.capture(draft(summary), PLACE).memory
+        assert len(saved.summary) <= memories.MAX_SUMMARY_CHARS
 
 
 class TestRelations:

@@ -280,10 +280,10 @@ class TestMeaning:
         (vector,) = HashingEmbedder().embed(["what both mean"])
 
         def keep(words: str) -> Memory:
-            kept = parts.keep(words)
-            (document,) = memory_documents.from_memory(kept)
+            saved = parts.keep(words)
+            (document,) = memory_documents.from_memory(saved)
             vectors.replace({document.owner: [(document, [vector])]})
-            return kept
+            return saved
 
         old = keep("Store the orders in the PostgreSQL database")
         put_away = keep("Store orders on the PostgreSQL server")
@@ -580,11 +580,11 @@ class TestWithAModel:
         with parts.with_model(written("One for both", "all")) as (modelled, _):
             plan = modelled.run()
         assert plan.merges[0].written == MergedMemory(summary="One for both", content="all")
-        (made,) = [each for each in parts.editor.list_all() if each.summary == "One for both"]
-        assert made.tags == {"old", "new"}
-        assert {parts.stored(each.key).superseded_by for each in alike} == {made.id}
+        (created,) = [each for each in parts.editor.list_all() if each.summary == "One for both"]
+        assert created.tags == {"old", "new"}
+        assert {parts.stored(each.key).superseded_by for each in alike} == {created.id}
         parts.service.undo(parts.here)
-        assert parts.stored(made.key).status is MemoryStatus.ARCHIVED
+        assert parts.stored(created.key).status is MemoryStatus.ARCHIVED
         assert {parts.stored(each.key).status for each in alike} == {MemoryStatus.ACTIVE}
 
     @pytest.mark.usefixtures("alike")
@@ -593,12 +593,12 @@ class TestWithAModel:
         with parts.with_model(*replies) as (modelled, _):
             for _ in range(2):
                 modelled.run()
-                (made,) = [
+                (created,) = [
                     each for each in parts.editor.list_all() if each.summary == "One for both"
                 ]
-                assert made.status is MemoryStatus.ACTIVE
+                assert created.status is MemoryStatus.ACTIVE
                 assert parts.service.undo(parts.here) == (2, 0)
-                assert parts.stored(made.key).status is MemoryStatus.ARCHIVED
+                assert parts.stored(created.key).status is MemoryStatus.ARCHIVED
 
     def test_words_of_one_of_them_keep_that_one(
         self, parts: Parts, alike: tuple[Memory, Memory]

@@ -50,8 +50,8 @@ def test_what_is_superseded_keeps_a_fifth() -> None:
     ],
 )
 def test_the_score_decides_the_tier(days: int, fields: dict[str, object], tier: Tier) -> None:
-    made = memory(at=NOW - days * DAY, **fields)  # type: ignore[arg-type]
-    assert tiers.assign_tier(made, MemoryUse(), NOW) is tier
+    created = memory(at=NOW - days * DAY, **fields)  # type: ignore[arg-type]
+    assert tiers.assign_tier(created, MemoryUse(), NOW) is tier
 
 
 def test_a_time_in_the_future_is_now() -> None:

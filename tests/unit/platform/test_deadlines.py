@@ -44,10 +44,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
 @pytest.fixture
 def store(server: Silent) -> Iterator[TransactedStore]:
     database = MemoryDatabase(MemoryServer(), server)
-    made = open_transacted(database, unexpected, holder="test", label="a test")
-    yield made
+    created = open_transacted(database, unexpected, holder="test", label="a test")
+    yield created
     server.speaks.set()
-    made.close()
+    created.close()
 
 
 def put(name: bytes) -> Batch:

@@ -30,10 +30,10 @@ def test_a_password_is_left_out(url: str) -> None:
     assert conninfo.conninfo_to_dict(shown) == conninfo.conninfo_to_dict(SHOWN[url])
     assert shown == SHOWN[url] or "password" in url
     assert not re.search("ses(ame|%40me|@me)", shown)
-    kept = conninfo.conninfo_to_dict(url)
+    stored = conninfo.conninfo_to_dict(url)
     for name in ("password", "sslpassword"):
-        kept.pop(name, None)
-    assert conninfo.conninfo_to_dict(shown) == kept
+        stored.pop(name, None)
+    assert conninfo.conninfo_to_dict(shown) == stored
 
 
 def test_what_is_no_address_is_refused_without_repeating_it() -> None:

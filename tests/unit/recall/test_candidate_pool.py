@@ -37,8 +37,8 @@ HALF = 2e-3  # more than the loss of a cosine in 16 bits
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[RecallHarness]:
-    with open_recall(tmp_path) as made:
-        yield made
+    with open_recall(tmp_path) as created:
+        yield created
 
 
 def hit(event: Event) -> IndexHit:
@@ -75,20 +75,21 @@ class TestTurns:
 
     def test_only_what_an_index_found_is_found(self, parts: RecallHarness) -> None:
         parts.take_in(*TALK)
-        made = make_pool(parts, [TALK[4]])
+        created = make_pool(parts, [TALK[4]])
         found = {
-            text: made.is_found(each.key) for text, each in by_text(parts, made.build(None)).items()
+            text: created.is_found(each.key)
+            for text, each in by_text(parts, created.build(None)).items()
         }
         assert [text for text, is_found in found.items() if is_found] == [TALK[4].text]
 
     def test_found_twice_it_is_one_candidate(self, parts: RecallHarness) -> None:
         parts.take_in(*TALK)
-        made = make_pool(parts, [TALK[4], TALK[5]], [TALK[5]])
-        made.add([[hit(TALK[5])]])
-        pool = made.build(None)
+        created = make_pool(parts, [TALK[4], TALK[5]], [TALK[5]])
+        created.add([[hit(TALK[5])]])
+        pool = created.build(None)
         keys = [each.hit.key for each in pool]
         assert len(keys) == len(set(keys)) == 8
-        assert made.is_found(hit(TALK[5]).key)
+        assert created.is_found(hit(TALK[5]).key)
 
     def test_only_the_top_hits_bring_the_turns_around_them(self, parts: RecallHarness) -> None:
         most = candidate_pool.TOP_HITS
@@ -170,10 +171,10 @@ class TestGone:
     ) -> None:
         parts.take_in(*TALK)
         parts.forget(TALK[4])
-        made = make_pool(parts, [TALK[4]])
-        pool = made.build(None)
+        created = make_pool(parts, [TALK[4]])
+        pool = created.build(None)
         key = build_key(DocumentKind.EVENT, TALK[4].event_id)
-        assert key not in made.read([each.hit for each in pool])
+        assert key not in created.read([each.hit for each in pool])
         gone = [place for place, each in enumerate(pool) if each.hit.key == key]
         assert not any({*gone} & {*each.before, *each.after} for each in pool)
         three = next(each for each in pool if each.hit.id == TALK[3].event_id)
@@ -243,8 +244,8 @@ class TestMeaning:
         index = FlatVectors(folder, "model")
         index.replace(
             {
-                documents.event_owner(name): [(document(name), made)]
-                for name, made in vectors.items()
+                documents.event_owner(name): [(document(name), created)]
+                for name, created in vectors.items()
             }
         )
         near = NearDocuments(vector=self.EAST, index=index, unrelated=unrelated, found=[])

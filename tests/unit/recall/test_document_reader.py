@@ -35,8 +35,8 @@ BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[RecallHarness]:
-    with open_recall(tmp_path) as made:
-        yield made
+    with open_recall(tmp_path) as created:
+        yield created
 
 
 def segments(parts: RecallHarness, session: str = "talk") -> list[Segment]:

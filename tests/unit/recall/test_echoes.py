@@ -8,13 +8,13 @@ from agent_memory.features.recall.model import questions, ranking
 from tests.ranking_pools import (
     BEGIN,
     Found,
-    apart,
+    build_turn,
     conversation,
     counted,
-    order,
+    list_ranked,
     ranked,
+    separate,
     speakers,
-    turn,
 )
 from tests.recall_parts import DAY, NOW
 
@@ -37,7 +37,7 @@ def join(*pools: list[Found]) -> list[Found]:
 
 def asked_alone(text: str, *, role: str = "user", speaker: str = "") -> list[Found]:
     """A session that ends with this turn."""
-    pool = apart(turn(text, BEGIN + DAY, role=role, speaker=speaker))
+    pool = separate(build_turn(text, BEGIN + DAY, role=role, speaker=speaker))
     pool[0].ends_session = True
     return pool
 
@@ -51,25 +51,27 @@ def is_echo(question: str, pool: list[Found], text: str) -> bool:
 
 class TestSameQuestion:
     def test_asked_and_never_answered(self) -> None:
-        pool = join(asked_alone(QUESTION), apart(turn(TOLD)))
+        pool = join(asked_alone(QUESTION), separate(build_turn(TOLD)))
         assert is_echo(QUESTION, pool, QUESTION)
-        assert order(QUESTION, pool) == [TOLD, QUESTION]
+        assert list_ranked(QUESTION, pool) == [TOLD, QUESTION]
 
     @pytest.mark.parametrize("mode", SearchMode)
     def test_asked_before_it_leads_to_its_answer(self, mode: SearchMode) -> None:
-        pool = join(conversation(QUESTION, ANSWER), apart(turn("Brass is put to use.", BEGIN - 1)))
+        pool = join(
+            conversation(QUESTION, ANSWER), separate(build_turn("Brass is put to use.", BEGIN - 1))
+        )
         for each, meaning in zip(pool, (1.0, 0.4, 0.3), strict=True):
             each.meaning = meaning
-        found = order(QUESTION, pool, mode)
+        found = list_ranked(QUESTION, pool, mode)
         assert found[0] == ANSWER
         assert found[-1] == QUESTION
 
     def test_asked_often_the_answer_still_comes_first(self) -> None:
-        again = [apart(turn(QUESTION, BEGIN + n * DAY, name=f"{n}")) for n in range(1, 20)]
+        again = [separate(build_turn(QUESTION, BEGIN + n * DAY, name=f"{n}")) for n in range(1, 20)]
         for (each,) in again:
             each.ends_session = True
         pool = join(*again, conversation(QUESTION, ANSWER))
-        assert order(QUESTION, pool)[0] == ANSWER
+        assert list_ranked(QUESTION, pool)[0] == ANSWER
 
     @pytest.mark.parametrize(
         "again",
@@ -100,15 +102,17 @@ class TestExcerpts:
         pool = asked_alone(QUESTION)
         at = pool[0].hit.at_ms
         for kind in (DocumentKind.GRIP, DocumentKind.SEGMENT, DocumentKind.MEMORY):
-            pool += apart(turn(QUESTION, at, name=kind, role="", kind=kind))
+            pool += separate(build_turn(QUESTION, at, name=kind, role="", kind=kind))
         assert self.echoes(pool) == {DocumentKind.EVENT, DocumentKind.GRIP, DocumentKind.SEGMENT}
 
     def test_the_segment_of_a_question_and_its_answer_stays(self) -> None:
         pool = conversation(QUESTION, ANSWER)
         at = pool[0].hit.at_ms
         for kind in (DocumentKind.GRIP, DocumentKind.SEGMENT):
-            pool += apart(turn(f"{QUESTION} {ANSWER}", at, name=kind, role="", kind=kind))
-        pool += apart(turn(QUESTION, at + 1, name="later", role="", kind=DocumentKind.FACT))
+            pool += separate(build_turn(f"{QUESTION} {ANSWER}", at, name=kind, role="", kind=kind))
+        pool += separate(
+            build_turn(QUESTION, at + 1, name="later", role="", kind=DocumentKind.FACT)
+        )
         assert self.echoes(pool) == {DocumentKind.EVENT, DocumentKind.GRIP}
 
 
@@ -123,7 +127,7 @@ class TestOtherTurns:
         pool = asked_alone(other)
         if follower:
             pool = conversation(other, "", follower)
-            pool = apart(*(each.document for each in pool if each.document.text))
+            pool = separate(*(each.document for each in pool if each.document.text))
             pool[0].after, pool[1].before = (1,), (0,)
         assert is_echo(QUESTION, pool, other)
 
@@ -134,7 +138,7 @@ class TestOtherTurns:
 
     def test_a_statement_in_the_middle_of_an_unknown_session_is_none(self) -> None:
         told = "The brass lantern is in the attic."
-        assert not is_echo(told, apart(turn(told)), told)
+        assert not is_echo(told, separate(build_turn(told)), told)
 
     def test_a_note_that_nobody_answered_is_found_by_its_words(self) -> None:
         """Only the same text again is a repeated prompt."""
@@ -142,7 +146,7 @@ class TestOtherTurns:
         pool = asked_alone(told)
         assert not is_echo("brass lantern attic", pool, told)
         assert not is_echo("Where in the attic is the brass lantern?", pool, told)
-        followed = apart(turn(told), turn("Let us eat.", BEGIN + 1))
+        followed = separate(build_turn(told), build_turn("Let us eat.", BEGIN + 1))
         followed[0].after, followed[1].before = (1,), (0,)
         assert not is_echo("brass lantern attic", followed, told)
 

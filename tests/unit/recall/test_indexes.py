@@ -45,8 +45,8 @@ TALK = make_dialogue(
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[RecallHarness]:
-    with open_recall(tmp_path, FlakyEmbedder(HashingEmbedder())) as made:
-        yield made
+    with open_recall(tmp_path, FlakyEmbedder(HashingEmbedder())) as created:
+        yield created
 
 
 def many(count: int, *, first: int = 0) -> list[Event]:
@@ -223,10 +223,10 @@ class TestKeepingUp:
         self, parts: RecallHarness, live: bool
     ) -> None:
         parts.keep_up()
-        kept, removed = (
+        saved, removed = (
             make_event(text, NOW - (1 if live else DAY), name=text) for text in ("kept", "removed")
         )
-        parts.keep(kept, removed)
+        parts.keep(saved, removed)
         parts.indexing.step()
         inner = embedder(parts).embed
 
@@ -237,7 +237,7 @@ class TestKeepingUp:
         embedder(parts).embed = remove_meanwhile  # type: ignore[method-assign]
         assert parts.indexes.embedding is not None
         assert parts.indexes.embedding.step(live=live) == 2
-        assert set(by_meaning(parts)) == {f"event:{kept.event_id}"}
+        assert set(by_meaning(parts)) == {f"event:{saved.event_id}"}
 
     def test_what_was_said_is_embedded_before_what_tools_gave(self, parts: RecallHarness) -> None:
         parts.keep(

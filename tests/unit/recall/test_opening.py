@@ -177,10 +177,10 @@ class TestEvents:
         assert open_event(parts, "note").event.text == "note"
 
     def test_a_forgotten_one_is_not_found(self, parts: Parts) -> None:
-        gone, kept = make_event("gone", name="turn-1"), make_event("kept", name="turn-2")
-        parts.recall.keep(gone, kept)
+        gone, stored = make_event("gone", name="turn-1"), make_event("kept", name="turn-2")
+        parts.recall.keep(gone, stored)
         StoredEventLog(parts.recall.store).remove([SessionPosition(gone.session_id, gone.position)])
-        assert open_event(parts, "turn").event == kept
+        assert open_event(parts, "turn").event == stored
         with pytest.raises(NotFound):
             parts.open("turn-1")
 

@@ -70,12 +70,12 @@ LATER = say(
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[RecallHarness]:
-    with open_recall(tmp_path) as made:
-        made.keep(*WORK, *MORNING, *LATER)
-        made.cut()
-        build_rollup(made.store, made.clock).run(lambda _: None)
-        made.keep_up()
-        yield made
+    with open_recall(tmp_path) as created:
+        created.keep(*WORK, *MORNING, *LATER)
+        created.cut()
+        build_rollup(created.store, created.clock).run(lambda _: None)
+        created.keep_up()
+        yield created
 
 
 def ask_in(parts: RecallHarness, zone: str, text: str, scope: SearchScope) -> RecallResult:

@@ -206,8 +206,8 @@ class TestSpelling:
 class TestSpellingOfWhatIsStored:
     @pytest.fixture
     def parts(self, tmp_path: Path) -> Iterator[RecallHarness]:
-        with open_recall(tmp_path) as made:
-            yield made
+        with open_recall(tmp_path) as created:
+            yield created
 
     @pytest.mark.parametrize("wrong", ["migratoin", "migrtion", "migrattion", "Migrasion"])
     def test_a_misspelled_word_is_found_before_and_after_indexing(

@@ -10,51 +10,58 @@ from agent_memory.features.recall.model import questions, ranking
 from tests.ranking_pools import (
     BEGIN,
     Found,
-    apart,
+    build_turn,
     conversation,
     counted,
-    order,
+    list_ranked,
     ranked,
+    separate,
     speakers,
-    turn,
 )
 from tests.recall_parts import DAY, MINUTE, NOW, parse_time
 
 
 class TestWords:
     def test_what_has_the_words_comes_first(self) -> None:
-        pool = apart(turn("The weather is fine."), turn("The lantern is in the attic.", BEGIN + 1))
-        assert order("lantern", pool)[0] == "The lantern is in the attic."
+        pool = separate(
+            build_turn("The weather is fine."),
+            build_turn("The lantern is in the attic.", BEGIN + 1),
+        )
+        assert list_ranked("lantern", pool)[0] == "The lantern is in the attic."
 
     def test_what_meets_more_of_the_question_is_better(self) -> None:
-        pool = apart(
-            turn("lantern lantern lantern", BEGIN + 1), turn("the lantern, in some attic", BEGIN)
+        pool = separate(
+            build_turn("lantern lantern lantern", BEGIN + 1),
+            build_turn("the lantern, in some attic", BEGIN),
         )
-        assert order("lantern attic", pool)[0] == "the lantern, in some attic"
+        assert list_ranked("lantern attic", pool)[0] == "the lantern, in some attic"
 
     def test_a_rare_word_weighs_more_than_a_common_one(self) -> None:
-        pool = apart(
-            turn("an attic here"),
-            turn("a lantern here", BEGIN - 1),
-            *(turn(f"attic {number}", BEGIN - number) for number in range(2, 9)),
+        pool = separate(
+            build_turn("an attic here"),
+            build_turn("a lantern here", BEGIN - 1),
+            *(build_turn(f"attic {number}", BEGIN - number) for number in range(2, 9)),
         )
-        assert order("lantern attic", pool)[0] == "a lantern here"
+        assert list_ranked("lantern attic", pool)[0] == "a lantern here"
 
     def test_a_short_text_with_the_word_is_better_than_a_long_one(self) -> None:
         short, long = "the lantern hangs here", "the lantern " + "and more " * 60
-        assert order("lantern", apart(turn(long, BEGIN + 1), turn(short)))[0] == short
+        assert (
+            list_ranked("lantern", separate(build_turn(long, BEGIN + 1), build_turn(short)))[0]
+            == short
+        )
 
     def test_an_essay_that_has_every_word_does_not_beat_the_sentence_that_answers(self) -> None:
         """Also where all else is long: the usual length is no average of what is stored."""
         essay = "the lantern and the attic and the ladder " + "and so much more of it " * 200
         answer = "The lantern hangs in the attic."
-        others = [turn("nothing of it " * 500, BEGIN - n, name=f"{n}") for n in range(20)]
-        pool = apart(turn(essay, BEGIN + 1), turn(answer), *others)
-        assert order("Is there a ladder to the lantern in the attic?", pool)[0] == answer
+        others = [build_turn("nothing of it " * 500, BEGIN - n, name=f"{n}") for n in range(20)]
+        pool = separate(build_turn(essay, BEGIN + 1), build_turn(answer), *others)
+        assert list_ranked("Is there a ladder to the lantern in the attic?", pool)[0] == answer
 
     def test_a_title_is_part_of_what_is_said(self) -> None:
-        titled = replace(turn("In the attic."), title="Where the lantern is")
-        found = ranked("lantern", apart(titled, turn("Somewhere else.", BEGIN + 1)))
+        titled = replace(build_turn("In the attic."), title="Where the lantern is")
+        found = ranked("lantern", separate(titled, build_turn("Somewhere else.", BEGIN + 1)))
         assert found["In the attic."].parts["words"] > 0
         assert "words" not in found["Somewhere else."].parts
 
@@ -74,7 +81,9 @@ class TestWords:
         ],
     )
     def test_another_form_of_the_word_counts_like_the_word(self, question: str, text: str) -> None:
-        found = ranked(question, apart(turn(text), turn("Nothing of it.", BEGIN + 1)))
+        found = ranked(
+            question, separate(build_turn(text), build_turn("Nothing of it.", BEGIN + 1))
+        )
         assert next(iter(found)) == text
         assert found[text].parts["words"] > 0
 
@@ -122,7 +131,7 @@ class TestNeighbours:
 
     def test_its_own_words_count_in_full_however_long_the_turns_around_are(self) -> None:
         pool = conversation("so it goes on " * 200, "The lantern.", "and on " * 200)
-        alone = apart(*(each.document for each in pool))
+        alone = separate(*(each.document for each in pool))
         together, apart_ = ranked("lantern", pool), ranked("lantern", alone)
         assert together["The lantern."].evidence == pytest.approx(apart_["The lantern."].evidence)
 
@@ -141,12 +150,12 @@ class TestSpeakers:
     QUESTION = "What did Caroline say about pottery?"
 
     def test_the_turns_of_the_one_who_is_named_are_better(self) -> None:
-        pool = apart(
-            turn("I love pottery, truly.", BEGIN + 1, name="a", speaker="Melanie"),
-            turn("I like pottery, truly.", BEGIN, name="b", speaker="Caroline"),
+        pool = separate(
+            build_turn("I love pottery, truly.", BEGIN + 1, name="a", speaker="Melanie"),
+            build_turn("I like pottery, truly.", BEGIN, name="b", speaker="Caroline"),
         )
         question = questions.parse_question(self.QUESTION, NOW)
-        assert order(question, pool)[0] == "I love pottery, truly."
+        assert list_ranked(question, pool)[0] == "I love pottery, truly."
         named = questions.resolve_speakers(question, speakers("Caroline"))
         found = ranked(named, pool)
         assert next(iter(found)) == "I like pottery, truly."
@@ -154,11 +163,11 @@ class TestSpeakers:
         assert "speaker" not in found["I love pottery, truly."].parts
 
     def test_only_turns_have_a_speaker(self) -> None:
-        grip = turn("pottery", name="g", speaker="Caroline", kind=DocumentKind.GRIP)
+        grip = build_turn("pottery", name="g", speaker="Caroline", kind=DocumentKind.GRIP)
         named = questions.resolve_speakers(
             questions.parse_question(self.QUESTION, NOW), speakers("Caroline")
         )
-        assert "speaker" not in ranked(named, apart(grip))["pottery"].parts
+        assert "speaker" not in ranked(named, separate(grip))["pottery"].parts
 
 
 class TestFirstPerson:
@@ -166,7 +175,7 @@ class TestFirstPerson:
 
     def pool(self) -> list[Found]:
         mine, yours = self.POOL
-        return apart(turn(mine), turn(yours, BEGIN + 1, role="assistant"))
+        return separate(build_turn(mine), build_turn(yours, BEGIN + 1, role="assistant"))
 
     @pytest.mark.parametrize(
         "question", ["Where do I keep the lantern?", "my lantern", "Tell me about the lantern"]
@@ -184,13 +193,13 @@ class TestFirstPerson:
 
     def test_a_name_comes_before_the_first_person(self) -> None:
         """ "What did Ada tell me" asks for the words of Ada."""
-        ada = turn("The lantern is up here.", BEGIN, speaker="Ada", role="user")
-        mine = turn("The lantern is up there.", BEGIN + 1)
+        ada = build_turn("The lantern is up here.", BEGIN, speaker="Ada", role="user")
+        mine = build_turn("The lantern is up there.", BEGIN + 1)
         question = questions.resolve_speakers(
             questions.parse_question("What did Ada tell me about the lantern?", NOW),
             speakers("Ada"),
         )
-        found = ranked(question, apart(ada, mine))
+        found = ranked(question, separate(ada, mine))
         assert next(iter(found)) == ada.text
         assert "speaker" not in found[mine.text].parts
 
@@ -198,10 +207,13 @@ class TestFirstPerson:
 class TestKinds:
     TEXT = "The lantern hangs in the attic."
 
-    def order(self, *kinds: DocumentKind) -> list[DocumentKind]:
+    def list_ranked(self, *kinds: DocumentKind) -> list[DocumentKind]:
         """The first is the oldest, so that time alone would put it last."""
-        pool = apart(
-            *(turn(self.TEXT, BEGIN + n, name=f"{n}", kind=kind) for n, kind in enumerate(kinds))
+        pool = separate(
+            *(
+                build_turn(self.TEXT, BEGIN + n, name=f"{n}", kind=kind)
+                for n, kind in enumerate(kinds)
+            )
         )
         question = questions.parse_question("lantern attic", NOW)
         found = ranking.rank(question, pool, counted(pool, question), SearchMode.BM25)
@@ -209,16 +221,16 @@ class TestKinds:
 
     def test_what_was_decided_comes_before_what_was_said_and_that_before_its_summary(self) -> None:
         wanted = [DocumentKind.MEMORY, DocumentKind.EVENT, DocumentKind.SEGMENT]
-        assert self.order(*wanted) == wanted
+        assert self.list_ranked(*wanted) == wanted
 
     def test_a_fact_and_a_grip_are_as_good_as_an_event(self) -> None:
         kinds = [DocumentKind.EVENT, DocumentKind.FACT, DocumentKind.GRIP]
-        assert self.order(*kinds) == kinds[::-1]
+        assert self.list_ranked(*kinds) == kinds[::-1]
 
     def test_a_memory_that_answers_less_stays_behind(self) -> None:
-        said = turn("The lantern hangs in the attic.")
-        decided = turn("Mind the attic.", BEGIN + 1, kind=DocumentKind.MEMORY)
-        assert order("lantern attic", apart(decided, said))[0] == said.text
+        said = build_turn("The lantern hangs in the attic.")
+        decided = build_turn("Mind the attic.", BEGIN + 1, kind=DocumentKind.MEMORY)
+        assert list_ranked("lantern attic", separate(decided, said))[0] == said.text
 
 
 class TestTime:
@@ -234,9 +246,9 @@ class TestTime:
         ],
     )
     def test_what_happened_then_is_better(self, expression: str, within: str, outside: str) -> None:
-        pool = apart(
-            turn("we changed the deploy script", parse_time(within), name="within"),
-            turn("we changed a deploy script", parse_time(outside), name="outside"),
+        pool = separate(
+            build_turn("we changed the deploy script", parse_time(within), name="within"),
+            build_turn("we changed a deploy script", parse_time(outside), name="outside"),
         )
         question = questions.parse_question(f"the deploy script {expression}", NOW)
         statistics = counted(pool, question)
@@ -247,13 +259,17 @@ class TestTime:
 
     def test_things_are_told_some_days_after_they_happened(self) -> None:
         days = {"soon": "2026-05-12", "late": "2026-06-07", "before": "2026-04-25"}
-        pool = apart(*(turn(name, parse_time(day), name=name) for name, day in days.items()))
+        pool = separate(
+            *(build_turn(name, parse_time(day), name=name) for name, day in days.items())
+        )
         found = ranked("the deploy on 10 May 2026", pool)
         times = {text: each.parts.get("time", 0.0) for text, each in found.items()}
         assert times["soon"] > times["late"] >= times["before"] == 0.0
 
     def test_a_question_without_a_time_prefers_none(self) -> None:
-        pool = apart(turn("deploy", NOW - 400 * DAY, name="a"), turn("deploy", NOW, name="b"))
+        pool = separate(
+            build_turn("deploy", NOW - 400 * DAY, name="a"), build_turn("deploy", NOW, name="b")
+        )
         question = questions.parse_question("deploy", NOW)
         for each in ranking.rank(question, pool, counted(pool, question), SearchMode.BM25):
             assert "time" not in each.parts
@@ -261,7 +277,7 @@ class TestTime:
 
 class TestModes:
     def pool(self) -> list[Found]:
-        pool = apart(turn("the lantern", BEGIN), turn("the old lamp", BEGIN + 1))
+        pool = separate(build_turn("the lantern", BEGIN), build_turn("the old lamp", BEGIN + 1))
         pool[0].meaning, pool[1].meaning = 0.2, 0.7
         return pool
 
@@ -280,9 +296,9 @@ class TestModes:
         assert set(found["the lantern"].parts) == {"words", "meaning"}
 
     def test_what_is_not_embedded_yet_is_taken_to_be_as_near_as_most(self) -> None:
-        pool = apart(turn("near"), turn("far"), turn("unknown"))
+        pool = separate(build_turn("near"), build_turn("far"), build_turn("unknown"))
         pool[0].meaning, pool[1].meaning = 0.9, 0.1
-        assert order("?", pool, SearchMode.VECTOR) == ["near", "unknown", "far"]
+        assert list_ranked("?", pool, SearchMode.VECTOR) == ["near", "unknown", "far"]
 
     @pytest.mark.parametrize("mode", SearchMode)
     def test_the_parts_add_up_to_the_score(self, mode: SearchMode) -> None:
@@ -310,16 +326,18 @@ class TestModes:
 class TestTies:
     @pytest.mark.parametrize("mode", SearchMode)
     def test_of_equals_the_newer_comes_first(self, mode: SearchMode) -> None:
-        pool = apart(*(turn("the lantern", BEGIN + n * DAY, name=f"{n}") for n in (1, 3, 0, 2)))
+        pool = separate(
+            *(build_turn("the lantern", BEGIN + n * DAY, name=f"{n}") for n in (1, 3, 0, 2))
+        )
         question = questions.parse_question("lantern", NOW)
         found = ranking.rank(question, pool, counted(pool, question), mode)
         assert [pool[each.place].document.id for each in found] == ["3", "2", "1", "0"]
 
     def test_of_the_same_moment_the_order_is_that_of_kind_and_id(self) -> None:
-        pool = apart(
-            turn("the lantern", name="b"),
-            turn("the lantern", name="a", kind=DocumentKind.GRIP),
-            turn("the lantern", name="a"),
+        pool = separate(
+            build_turn("the lantern", name="b"),
+            build_turn("the lantern", name="a", kind=DocumentKind.GRIP),
+            build_turn("the lantern", name="a"),
         )
         question = questions.parse_question("lantern", NOW)
         found = ranking.rank(question, pool, counted(pool, question), SearchMode.BM25)
@@ -329,23 +347,26 @@ class TestTies:
 class TestScores:
     def test_a_hit_with_a_lead_is_more_certain(self) -> None:
         question, right = "where is the brass lantern", "The brass lantern is in the attic."
-        alone = ranked(question, apart(turn(right), turn("Good morning.", BEGIN + MINUTE)))
+        alone = ranked(
+            question, separate(build_turn(right), build_turn("Good morning.", BEGIN + MINUTE))
+        )
         among = ranked(
-            question, apart(turn(right), turn("The brass lantern broke.", BEGIN + MINUTE))
+            question,
+            separate(build_turn(right), build_turn("The brass lantern broke.", BEGIN + MINUTE)),
         )
         assert alone[right].score > among[right].score
 
     def test_a_lone_hit_with_little_evidence_is_not_certain(self) -> None:
         question = "where is the brass lantern of the old harbour master"
         (found,) = ranked(
-            question, apart(turn("The harbour is closed.")), SearchMode.HYBRID
+            question, separate(build_turn("The harbour is closed.")), SearchMode.HYBRID
         ).values()
         assert found.score < ranking.CERTAIN_SCORE
 
     @pytest.mark.parametrize("mode", SearchMode)
     def test_scores_have_the_order_of_the_evidence(self, mode: SearchMode) -> None:
         texts = ("A brass lantern.", "The lantern.", "It is brass.", "Good morning.")
-        pool = apart(*(turn(text, BEGIN + n * MINUTE) for n, text in enumerate(texts)))
+        pool = separate(*(build_turn(text, BEGIN + n * MINUTE) for n, text in enumerate(texts)))
         for candidate, meaning in zip(pool, (0.9, 0.6, 0.5, 0.1), strict=True):
             candidate.meaning = meaning
         found = list(ranked("brass lantern", pool, mode).values())

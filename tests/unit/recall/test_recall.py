@@ -44,15 +44,15 @@ EVENTS = SearchScope(kinds=frozenset({DocumentKind.EVENT}))
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[RecallHarness]:
-    with open_recall(tmp_path, FlakyEmbedder(HashingEmbedder())) as made:
-        yield made
+    with open_recall(tmp_path, FlakyEmbedder(HashingEmbedder())) as created:
+        yield created
 
 
 @pytest.fixture
 def wordy(tmp_path: Path) -> Iterator[RecallHarness]:
     """Without an embedder."""
-    with open_recall(tmp_path) as made:
-        yield made
+    with open_recall(tmp_path) as created:
+        yield created
 
 
 def embedder(parts: RecallHarness) -> FlakyEmbedder:
@@ -447,8 +447,8 @@ class TestWarnings:
         for each in (parts.folder / "lexical").glob(f"*.{suffix}"):
             content = each.read_bytes()
             half = len(content) // 2
-            kept = content[:half]
-            each.write_bytes(kept if damage == "cut" else kept + bytes(len(content) - half))
+            stored = content[:half]
+            each.write_bytes(stored if damage == "cut" else stored + bytes(len(content) - half))
         again = parts.reopen()
         for mode in SearchMode:
             for question in ("RocksDB", "", "the deploy last week"):

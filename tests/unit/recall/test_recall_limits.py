@@ -19,8 +19,8 @@ from tests.recall_parts import MINUTE, NOW, RecallHarness, list_ids, make_event,
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[RecallHarness]:
-    with open_recall(tmp_path, HashingEmbedder()) as made:
-        yield made
+    with open_recall(tmp_path, HashingEmbedder()) as created:
+        yield created
 
 
 class Picky:
@@ -74,9 +74,9 @@ class TestQuestions:
         text = " ".join(f"term{number}" for number in range(500))
         question = questions.parse_question(text, NOW)
         counts = {term: number for number, term in enumerate(question.terms)}
-        kept = questions.limit_terms(question, TermStatistics(documents=500, frequencies=counts))
-        assert len(kept.terms) == questions.MOST_TERMS
-        assert set(kept.terms) == set(question.terms[1 : questions.MOST_TERMS + 1])
+        stored = questions.limit_terms(question, TermStatistics(documents=500, frequencies=counts))
+        assert len(stored.terms) == questions.MOST_TERMS
+        assert set(stored.terms) == set(question.terms[1 : questions.MOST_TERMS + 1])
 
     def test_a_short_one_keeps_all(self) -> None:
         question = questions.parse_question("where is the lantern", NOW)

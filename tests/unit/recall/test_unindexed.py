@@ -24,8 +24,8 @@ from tests.recall_parts import (
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[RecallHarness]:
-    with open_recall(tmp_path) as made:
-        yield made
+    with open_recall(tmp_path) as created:
+        yield created
 
 
 def names(found: list[IndexHit]) -> list[str]:

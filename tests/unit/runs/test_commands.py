@@ -109,7 +109,7 @@ class TestTold:
             commands.format_result(CommandResult(code=None, output=""), 120)
 
 
-def kept(most: int, chunks: list[bytes]) -> HeadTailBuffer:
+def feed(most: int, chunks: list[bytes]) -> HeadTailBuffer:
     ends = HeadTailBuffer(most)
     for each in chunks:
         ends.add(each)
@@ -119,13 +119,13 @@ def kept(most: int, chunks: list[bytes]) -> HeadTailBuffer:
 class TestEnds:
     @given(st.integers(0, 60), CHUNKS)
     def test_of_a_stream_no_more_is_kept_than_may_be(self, most: int, chunks: list[bytes]) -> None:
-        ends, whole = kept(most, chunks), b"".join(chunks)
+        ends, whole = feed(most, chunks), b"".join(chunks)
         assert len(ends.head) + len(ends.tail) == min(most, len(whole))
         assert ends.left_out == max(0, len(whole) - most)
 
     @given(st.integers(0, 60), CHUNKS)
     def test_its_beginning_and_its_end_are_kept(self, most: int, chunks: list[bytes]) -> None:
-        ends, whole = kept(most, chunks), b"".join(chunks)
+        ends, whole = feed(most, chunks), b"".join(chunks)
         assert whole.startswith(ends.head)
         assert whole.endswith(ends.tail)
         if ends.left_out:
@@ -133,18 +133,18 @@ class TestEnds:
 
     @given(st.integers(0, 60), CHUNKS)
     def test_it_is_the_same_however_it_comes(self, most: int, chunks: list[bytes]) -> None:
-        assert kept(most, chunks) == kept(most, [b"".join(chunks)])
+        assert feed(most, chunks) == feed(most, [b"".join(chunks)])
 
     @given(st.lists(st.text(max_size=9), max_size=9))
     def test_what_has_room_is_told_whole(self, texts: list[str]) -> None:
         data = [each.encode("utf-8", "replace") for each in texts]
         whole = b"".join(data)
-        assert kept(len(whole), data).text() == whole.decode()
+        assert feed(len(whole), data).text() == whole.decode()
 
     @given(st.integers(0, 60), CHUNKS)
     def test_what_is_told_is_hardly_longer(self, most: int, chunks: list[bytes]) -> None:
-        assert len(kept(most, chunks).text()) <= most + 40
+        assert len(feed(most, chunks).text()) <= most + 40
 
     def test_what_is_left_out_is_told(self) -> None:
-        told = kept(10, [b"begin", b"x" * 5_000, b"close"]).text()
+        told = feed(10, [b"begin", b"x" * 5_000, b"close"]).text()
         assert told == "begin\n[5,000 bytes omitted here]\nclose"

@@ -36,7 +36,7 @@ class Ear:
         return self.heard
 
 
-def made(
+def create_runs(
     load: Callable[[], RunDependencies], *, max_runs: int = 2, start_seconds: float = LONG
 ) -> tuple[Runs, list[BaseException]]:
     crashes: list[BaseException] = []
@@ -55,7 +55,7 @@ def missing() -> RunDependencies:
 
 
 def test_one_that_is_never_started_is_ended() -> None:
-    found, _ = made(missing, start_seconds=0.0)
+    found, _ = create_runs(missing, start_seconds=0.0)
     ear = Ear()
     found.open(ear)
     assert ear.all() == [Failed(RunId(""), machine.NOT_STARTED)]
@@ -63,7 +63,7 @@ def test_one_that_is_never_started_is_ended() -> None:
 
 
 def test_what_fails_is_told_with_its_kind() -> None:
-    found, _ = made(missing)
+    found, _ = create_runs(missing)
     ear = Ear()
     found.open(ear).command(Start(prompt="Go"))
     assert ear.all() == [Failed(RunId("r1"), "there is no agent 'x'", NotFound)]
@@ -73,7 +73,7 @@ def test_a_fault_of_ours_is_told_to_the_log_and_ends_the_run() -> None:
     def broken() -> RunDependencies:
         raise ZeroDivisionError("a secret")
 
-    found, crashes = made(broken)
+    found, crashes = create_runs(broken)
     ear = Ear()
     found.open(ear).command(Start(prompt="Go"))
     (end,) = ear.all()
@@ -83,7 +83,7 @@ def test_a_fault_of_ours_is_told_to_the_log_and_ends_the_run() -> None:
 
 
 def test_there_are_only_so_many_at_once() -> None:
-    found, _ = made(missing)
+    found, _ = create_runs(missing)
     ears = [Ear(), Ear()]
     running = [found.open(each) for each in ears]
     with pytest.raises(Overloaded, match="2 runs are active"):
@@ -102,7 +102,7 @@ def test_commands_do_not_pile_up() -> None:
             held.wait(LONG)
             super().on_event(event)
 
-    found, _ = made(missing)
+    found, _ = create_runs(missing)
     ear = Stuck()
     running = found.open(ear)
     running.command(Start(prompt="Go"))
@@ -125,7 +125,7 @@ def test_at_the_end_of_the_daemon_those_that_go_on_are_told() -> None:
         waiting.wait(LONG)
         raise NotFound("too late")
 
-    found, _ = made(slow)
+    found, _ = create_runs(slow)
     ear = Ear()
     found.open(ear).command(Start(prompt="Go"))
     found.close(0.0)

@@ -80,12 +80,12 @@ KEPT = {
 @pytest.mark.parametrize("wrapping", WRAPPINGS | LINE_WRAPPINGS)
 def test_a_private_key_is_refused_in_every_wrapping(cleaner: Re2Filter, wrapping: str) -> None:
     wrap = (WRAPPINGS | LINE_WRAPPINGS)[wrapping]
-    kept = set()
+    stored = set()
     for kind, key in KEYS.items():
         with suppress(ContentBlocked):
             cleaner.clean(f"see\n{wrap(key)}\nthere")
-            kept.add((wrapping, kind))
-    assert kept <= KEPT
+            stored.add((wrapping, kind))
+    assert stored <= KEPT
 
 
 @pytest.mark.parametrize("kind", KEYS)

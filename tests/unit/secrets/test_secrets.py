@@ -28,56 +28,61 @@ def cleaner() -> Re2Filter:
     return Re2Filter(mode="redact")
 
 
-def made(alphabet: str, size: int, *, seed: int = 1) -> str:
+def generate(alphabet: str, size: int, *, seed: int = 1) -> str:
     return "".join(random.Random(seed).choices(alphabet, k=size))
 
 
 def pem(label: str, *, lines: int = 3) -> str:
-    body = "\n".join(made(ALNUM + "+/", 64, seed=n) for n in range(lines))
+    body = "\n".join(generate(ALNUM + "+/", 64, seed=n) for n in range(lines))
     return f"{PEM}BEGIN {label}{PEM}\n{body}\n{PEM}END {label}{PEM}"
 
 
 TOKENS = {
-    "aws-access-key": "AKIA" + made(UPPER, 16),
-    "gcp-api-key": "AIza" + made(URLSAFE, 35),
-    "gcp-client-secret": "GOCSPX-" + made(URLSAFE, 28),
-    "azure-client-secret": made(ALNUM, 3) + "8Q~" + made(ALNUM, 34),
-    "github-token": "ghp_" + made(ALNUM, 36),
-    "gitlab-token": "glpat-" + made(URLSAFE, 20),
-    "slack-token": "xoxb-" + made("0123456789", 12) + "-" + made(ALNUM, 24),
-    "slack-webhook": "https://hooks.slack.com/services/" + made(ALNUM, 44),
-    "stripe-key": "sk_live_" + made(ALNUM, 24),
-    "openai-key": "sk-proj-" + made(URLSAFE, 48),
-    "anthropic-key": "sk-ant-api03-" + made(URLSAFE, 93),
-    "huggingface-token": "hf_" + made(string.ascii_letters, 34),
-    "npm-token": "npm_" + made(ALNUM, 36),
-    "pypi-token": "pypi-" + "AgEIcHlwaS5vcmc" + made(URLSAFE, 70),
-    "twilio-key": "SK" + made(HEX, 32),
-    "sendgrid-key": "SG." + made(URLSAFE, 22) + "." + made(URLSAFE, 43),
-    "mailgun-key": "key-" + made(HEX, 32),
-    "discord-token": "M" + made(ALNUM, 25) + "." + made(ALNUM, 6) + "." + made(ALNUM, 38),
-    "telegram-token": "123456789:A" + made(URLSAFE[:-2], 34),
-    "digitalocean-token": "dop_v1_" + made(HEX, 64),
-    "heroku-key": "HRKU-AA" + made(ALNUM, 58),
-    "shopify-token": "shpat_" + made(HEX, 32),
-    "square-token": "sq0atp-" + made(ALNUM, 22),
-    "atlassian-token": "ATATT3" + made(ALNUM, 186),
-    "bitbucket-password": "ATBB" + made(ALNUM, 32),
-    "linear-key": "lin_api_" + made(ALNUM, 40),
-    "notion-token": "ntn_" + made("123456789", 11) + made(ALNUM, 35),
-    "vault-token": "hvs." + made(ALNUM, 90),
-    "terraform-token": made(ALNUM, 14) + ".atlasv1." + made(ALNUM, 67),
-    "doppler-token": "dp.pt." + made(ALNUM, 43),
-    "age-secret-key": "AGE-SECRET-KEY-1" + made(UPPER, 58),
-    "sentry-token": "sntryu_" + made(HEX, 64),
-    "grafana-token": "glsa_" + made(ALNUM, 32) + "_" + made(HEX, 8),
-    "newrelic-key": "NRAK-" + made(UPPER, 27),
-    "databricks-token": "dapi" + made(HEX, 32),
-    "facebook-token": "EAAC" + made(ALNUM, 120),
-    "artifactory-key": "AKCp" + made(ALNUM, 69),
-    "postman-key": "PMAK-" + made(HEX, 24) + "-" + made(HEX, 34),
-    "agent-memory-key": "am_" + made(ALNUM, 43),
-    "jwt": "eyJ" + made(ALNUM, 30) + ".eyJ" + made(ALNUM, 60) + "." + made(URLSAFE, 43),
+    "aws-access-key": "AKIA" + generate(UPPER, 16),
+    "gcp-api-key": "AIza" + generate(URLSAFE, 35),
+    "gcp-client-secret": "GOCSPX-" + generate(URLSAFE, 28),
+    "azure-client-secret": generate(ALNUM, 3) + "8Q~" + generate(ALNUM, 34),
+    "github-token": "ghp_" + generate(ALNUM, 36),
+    "gitlab-token": "glpat-" + generate(URLSAFE, 20),
+    "slack-token": "xoxb-" + generate("0123456789", 12) + "-" + generate(ALNUM, 24),
+    "slack-webhook": "https://hooks.slack.com/services/" + generate(ALNUM, 44),
+    "stripe-key": "sk_live_" + generate(ALNUM, 24),
+    "openai-key": "sk-proj-" + generate(URLSAFE, 48),
+    "anthropic-key": "sk-ant-api03-" + generate(URLSAFE, 93),
+    "huggingface-token": "hf_" + generate(string.ascii_letters, 34),
+    "npm-token": "npm_" + generate(ALNUM, 36),
+    "pypi-token": "pypi-" + "AgEIcHlwaS5vcmc" + generate(URLSAFE, 70),
+    "twilio-key": "SK" + generate(HEX, 32),
+    "sendgrid-key": "SG." + generate(URLSAFE, 22) + "." + generate(URLSAFE, 43),
+    "mailgun-key": "key-" + generate(HEX, 32),
+    "discord-token": "M"
+    + generate(ALNUM, 25)
+    + "."
+    + generate(ALNUM, 6)
+    + "."
+    + generate(ALNUM, 38),
+    "telegram-token": "123456789:A" + generate(URLSAFE[:-2], 34),
+    "digitalocean-token": "dop_v1_" + generate(HEX, 64),
+    "heroku-key": "HRKU-AA" + generate(ALNUM, 58),
+    "shopify-token": "shpat_" + generate(HEX, 32),
+    "square-token": "sq0atp-" + generate(ALNUM, 22),
+    "atlassian-token": "ATATT3" + generate(ALNUM, 186),
+    "bitbucket-password": "ATBB" + generate(ALNUM, 32),
+    "linear-key": "lin_api_" + generate(ALNUM, 40),
+    "notion-token": "ntn_" + generate("123456789", 11) + generate(ALNUM, 35),
+    "vault-token": "hvs." + generate(ALNUM, 90),
+    "terraform-token": generate(ALNUM, 14) + ".atlasv1." + generate(ALNUM, 67),
+    "doppler-token": "dp.pt." + generate(ALNUM, 43),
+    "age-secret-key": "AGE-SECRET-KEY-1" + generate(UPPER, 58),
+    "sentry-token": "sntryu_" + generate(HEX, 64),
+    "grafana-token": "glsa_" + generate(ALNUM, 32) + "_" + generate(HEX, 8),
+    "newrelic-key": "NRAK-" + generate(UPPER, 27),
+    "databricks-token": "dapi" + generate(HEX, 32),
+    "facebook-token": "EAAC" + generate(ALNUM, 120),
+    "artifactory-key": "AKCp" + generate(ALNUM, 69),
+    "postman-key": "PMAK-" + generate(HEX, 24) + "-" + generate(HEX, 34),
+    "agent-memory-key": "am_" + generate(ALNUM, 43),
+    "jwt": "eyJ" + generate(ALNUM, 30) + ".eyJ" + generate(ALNUM, 60) + "." + generate(URLSAFE, 43),
 }
 
 
@@ -92,8 +97,8 @@ def test_a_providers_token_is_redacted_wherever_it_stands(
     assert f"[REDACTED:{kind}]" in cleaned
 
 
-WORD = made(ALNUM, 14) + "7x"
-TOKEN = made(LOWER, 20) + "1k9"
+WORD = generate(ALNUM, 14) + "7x"
+TOKEN = generate(LOWER, 20) + "1k9"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +150,7 @@ def test_a_password_is_recognized_by_its_name(cleaner: Re2Filter, text: str) -> 
         f"//packages.example/:_authToken={TOKEN}",
         f"https://host/path?access_token={TOKEN}&page=2",
         f'"auth": "{TOKEN}"',
-        f"DATADOG: {made(HEX, 40)}",
+        f"DATADOG: {generate(HEX, 40)}",
     ],
 )
 def test_a_token_is_recognized_by_its_name(cleaner: Re2Filter, text: str) -> None:
@@ -173,9 +178,9 @@ def test_a_token_is_recognized_by_its_name(cleaner: Re2Filter, text: str) -> Non
         "token_expiry = 2024-05-06T07:08:09Z",
         "credentialsId: '" + "0" * 7 + "1-dc2f-4734-8221-5b31b5169bac'",
         "AKIA" + "IOSFODNN7EXAMPLE",
-        "commit " + made(HEX, 40),
-        "sha256:" + made(HEX, 64),
-        "cache_key: " + made(HEX, 40),
+        "commit " + generate(HEX, 40),
+        "sha256:" + generate(HEX, 64),
+        "cache_key: " + generate(HEX, 40),
         "postgres://${USER}:${PASSWORD}@localhost/db",
         "redis://localhost:6379/0",
         "#include <pwd.h>\n#include <grp.h>",
@@ -324,7 +329,7 @@ class TestAllowed:
 
     def test_an_expression_is_matched_with_all_of_the_secret(self) -> None:
         cleaner = Re2Filter(mode="redact", allowed=["/ghp_[A-Z]+/"])
-        spared, found = "ghp_" + made(UPPER[:26], 36), "ghp_" + made(ALNUM, 36)
+        spared, found = "ghp_" + generate(UPPER[:26], 36), "ghp_" + generate(ALNUM, 36)
         assert cleaner.clean(f"{spared} {found}") == f"{spared} [REDACTED:github-token]"
 
     def test_a_wrong_expression_is_an_error_of_the_settings(self) -> None:
@@ -392,14 +397,14 @@ def test_kubernetes_secrets_lose_their_data(cleaner: Re2Filter) -> None:
 
 
 def test_a_value_beyond_the_limit_is_redacted_to_its_end(cleaner: Re2Filter) -> None:
-    value = made(ALNUM, 5000)
+    value = generate(ALNUM, 5000)
     assert cleaner.clean(f'token = "{value}"; x') == 'token = "[REDACTED:token]"; x'
 
 
 def test_tokens_glued_together_are_blocked_rather_than_peeled_off_forever(
     cleaner: Re2Filter,
 ) -> None:
-    token = "dapi" + made(HEX, 32)
+    token = "dapi" + generate(HEX, 32)
     assert token not in cleaner.clean(token * 3)
     with pytest.raises(ContentBlocked, match="too many nested secrets"):
         cleaner.clean(token * 50)
@@ -450,7 +455,7 @@ class TestTokensWithoutADigit:
         ],
     )
     def test_other_tokens_by_letters_in_both_cases(self, cleaner: Re2Filter, prefix: str) -> None:
-        tokens = [prefix + made(string.ascii_letters, 28, seed=seed) for seed in range(20)]
+        tokens = [prefix + generate(string.ascii_letters, 28, seed=seed) for seed in range(20)]
         left = [token for token in tokens if token in cleaner.clean(f"see {token} there")]
         assert len(left) <= 1  # random letters that happen to read as words stay
 

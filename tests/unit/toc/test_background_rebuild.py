@@ -154,9 +154,9 @@ class OldStore:
 
 @pytest.fixture
 def old() -> Iterator[OldStore]:
-    made = OldStore()
-    yield made
-    made.store.close()
+    created = OldStore()
+    yield created
+    created.store.close()
 
 
 @pytest.fixture
@@ -257,23 +257,23 @@ def test_a_long_day_takes_several_steps(old: OldStore) -> None:
 
 def test_cut_off_at_any_step_it_ends_as_if_it_had_not_been() -> None:
     def build_aged() -> OldStore:
-        made = OldStore()
-        made.append(STORY)
-        made.build()
-        age_contents(made.store)
-        made.clock.at_ms += DAY
-        return made
+        created = OldStore()
+        created.append(STORY)
+        created.build()
+        age_contents(created.store)
+        created.clock.at_ms += DAY
+        return created
 
     whole = build_aged()
     steps = finish(whole.rebuilding())
     expected = whole.records()
     for number in range(steps + 1):
-        made = build_aged()
+        created = build_aged()
         with pytest.raises(CutOff):
-            finish(made.rebuilding(cut_off=number))
-        finish(made.rebuilding())
-        assert made.records() == expected, number
-        made.store.close()
+            finish(created.rebuilding(cut_off=number))
+        finish(created.rebuilding())
+        assert created.records() == expected, number
+        created.store.close()
     whole.store.close()
 
 

@@ -30,9 +30,9 @@ EVERYTHING = JournalScope()
 
 @pytest.fixture
 def store() -> Iterator[OrderedStore]:
-    made = CommittedStore(MemoryEngine(), watch=unexpected)
-    yield made
-    made.close()
+    created = CommittedStore(MemoryEngine(), watch=unexpected)
+    yield created
+    created.close()
 
 
 def open_journal(store: OrderedStore, zone: tzinfo = UTC, now: str = NOW) -> WorkJournal:

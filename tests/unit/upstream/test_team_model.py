@@ -37,14 +37,14 @@ event_names = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1
 
 def fact(value: str, at: int, **fields: object) -> Fact:
     claim = Claim(scope="project:shop", key="db", value=value)
-    made: dict[str, object] = {"created_ms": Millis(1), "updated_ms": Millis(at), **fields}
+    created: dict[str, object] = {"created_ms": Millis(1), "updated_ms": Millis(at), **fields}
     return Fact(
         id=claim.fact_id,
         scope="project:shop",
         key="db",
         value=value,
         valued_ms=Millis(at),
-        **made,  # type: ignore[arg-type]  # fields of a Fact
+        **created,  # type: ignore[arg-type]  # fields of a Fact
     )
 
 
