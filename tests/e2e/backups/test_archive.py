@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -206,7 +205,7 @@ def test_a_project_of_another_repository_keeps_its_memories_apart(home: Home) ->
     """A name in an archive may be that of another project here, which is shared with others."""
 
     def clone(at: Home, remote: str) -> MemoryCommand:
-        created = git_repositories.make_repository(at.work / "shop")
+        created = git_repositories.make_repository(at.work / remote)
         created.git("remote", "add", "origin", f"https://git.example/{remote}.git")
         return MemoryCommand(at, created.folder)
 
@@ -214,7 +213,6 @@ def test_a_project_of_another_repository_keeps_its_memories_apart(home: Home) ->
     theirs.capture("decisions", "The shop has a heron")
     with Home() as other:
         for remote, words in (("client/shop", "The launch is secret"), ("acme/shop", "A stork")):
-            shutil.rmtree(other.work / "shop", ignore_errors=True)
             memory = clone(other, remote)
             memory.capture("decisions", words)
         fact = {"scope": "project:shop", "key": "launch", "value": "Friday"}
