@@ -30,7 +30,6 @@ from agent_memory.interfaces.wire.memories import sync_outcomes_json
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
-from agent_memory.kernel.ids import USER
 from agent_memory.kernel.progress import OnProgress
 
 MAX_TIMEOUT = 300
@@ -78,7 +77,6 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
 
 def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
     streams = TaskStreams(float(dependencies.streaming.sse_keepalive_seconds))
-    resolver = dependencies.services[ProjectResolver]
     caller = Caller(folder="", environ=dependencies.environ)
 
     @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
@@ -86,10 +84,10 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
         """Merge memories that say the same. Streams progress, then the plan."""
 
         def work(on_progress: OnProgress) -> Mapping[str, Any]:
-            every = request.domain == "all"
+            resolver = dependencies.services[ProjectResolver]
             outcome = dependencies.services[Consolidation].consolidate(
-                None if every else [resolver.resolve_domain(request.domain, caller)],
-                resolver.resolve(USER, caller),
+                resolver.resolve_domains(request.domain, caller),
+                resolver.find_here(caller),
                 full=request.full,
                 confirm=lambda _plan: not request.dry_run,
                 on_progress=on_progress,
