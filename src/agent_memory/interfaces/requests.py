@@ -22,7 +22,6 @@ _LISTS = (
     msgspec.inspect.VarTupleType,
 )
 
-IN_QUERY = {"in": "query"}  # `Meta(extra=...)` of a field that REST takes from the query
 _PLACE = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
 _NAMED = re.compile(r"(?:missing required|contains unknown) field `(?P<name>[^`]*)`")
 

@@ -1,9 +1,8 @@
 """Who calls: a session of the page stands for the person who opened it, a key for a program."""
 
 from collections.abc import Mapping
-from typing import Annotated
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import HTTPException, Request
 
 from agent_memory.interfaces.http.page_sessions import PageSession
 from agent_memory.kernel.access import OWNER, Principal
@@ -25,9 +24,6 @@ def read_principal(request: Request) -> Principal:
     """Return who calls, as the gate has found out."""
     principal = getattr(request.state, "principal", OWNER)
     return principal if isinstance(principal, Principal) else OWNER
-
-
-CallingPrincipal = Annotated[Principal, Depends(read_principal)]
 
 
 def build_caller(request: Request, environ: Mapping[str, str]) -> Caller:

@@ -233,6 +233,7 @@ def _put(error: InvalidRequest, where: str) -> InvalidRequest:
 
 
 def _is_marked(kind: Any) -> bool:
+    """Tell whether a field is in the query beside a body: `Meta(extra={"in": "query"})`."""
     described = msgspec.inspect.type_info(kind)
     extra = getattr(described, "extra", None) or {}
     return extra.get("in") == "query"

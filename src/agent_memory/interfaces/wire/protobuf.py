@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from msgspec import inspect
 
 from agent_memory.interfaces import requests
 
@@ -83,14 +84,13 @@ def _read(message: Message, kind: Any) -> dict[str, Any]:
 @cache
 def _build_readers(message: Any, kind: Any) -> tuple[_FieldReader, ...]:
     """Build the readers of the fields that a message and a struct or dataclass both have."""
-    described: Any = msgspec.inspect.type_info(kind)
+    described: Any = inspect.type_info(kind)
     return tuple(
         _FieldReader(
             name=each.encode_name,
             has_presence=field.has_presence,
             is_required=each.required,
-            is_nullable=isinstance(each.type, msgspec.inspect.UnionType)
-            and each.type.includes_none,
+            is_nullable=isinstance(each.type, inspect.UnionType) and each.type.includes_none,
             read=_build_reader(field, _find_object(each.type)),
         )
         for each in described.fields
@@ -118,17 +118,14 @@ def _read_single(field: Any, value: Any, kind: type[Any] | None) -> Any:
 def _find_object(described: Any) -> type[Any] | None:
     """Return the struct or dataclass that a type is, may be, or is a list of."""
     match described:
-        case msgspec.inspect.StructType(cls=kind) | msgspec.inspect.DataclassType(cls=kind):
+        case inspect.StructType(cls=kind) | inspect.DataclassType(cls=kind):
             return kind
-        case (
-            msgspec.inspect.ListType(item_type=inner)
-            | msgspec.inspect.VarTupleType(item_type=inner)
-        ):
-            return _find_object(inner)
-        case msgspec.inspect.Metadata(type=inner):
-            return _find_object(inner)
-        case msgspec.inspect.UnionType(types=types):
+        case inspect.UnionType(types=types):
             return next(filter(None, map(_find_object, types)), None)
+        case inspect.ListType(item_type=inner) | inspect.VarTupleType(item_type=inner):
+            return _find_object(inner)
+        case inspect.Metadata(type=inner):
+            return _find_object(inner)
     return None
 
 

@@ -5,9 +5,8 @@ from typing import Any
 import msgspec
 
 from agent_memory.features.toc.model.highlights import Work
-from agent_memory.features.toc.model.toc import Grip, TocNode
+from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.operations import (
-    GripExcerpt,
     WorkDone,
     describe_expansion,
     describe_node,
@@ -17,11 +16,6 @@ from agent_memory.features.toc.services.contents import Expansion
 
 def node_json(node: TocNode) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(describe_node(node))
-    return found
-
-
-def grip_json(grip: Grip) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(GripExcerpt.from_grip(grip))
     return found
 
 
