@@ -19,6 +19,8 @@ from structlog.testing import capture_logs
 
 from agent_memory import __version__, config
 from agent_memory.bootstrap.core import Core, build_core
+from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.interfaces.command_socket.server import CommandServer
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import AUTO, Delivery
@@ -157,7 +159,7 @@ class Server:
 
     def spool_all(self, cases: Iterator[Case]) -> None:
         """Put the cases into the spool, as without a daemon, then drain it."""
-        hooks = self._core.hooks.handling
+        hooks = self._core.context[HookHandling]
         with capture_logs(processors=[structlog.processors.format_exc_info]) as logs:
             for number, case in enumerate(cases):
                 delivery = Delivery(
@@ -223,10 +225,10 @@ class Server:
     def _finish(self) -> None:
         """Wait for the work after the answers, until both its threads meet; then index."""
         meeting = threading.Barrier(2)
-        pool = self._core.hooks.handling.background
+        pool = self._core.context[HookHandling].background
         for each in [pool.submit(meeting.wait) for _ in range(2)]:
             each.result(SECONDS)
-        while self._core.recall.indexes.keep_up(lambda: None):
+        while self._core.context[Indexes].keep_up(lambda: None):
             pass
 
     def _run(self, work: Any) -> Any:
