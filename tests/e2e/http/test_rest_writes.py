@@ -1,5 +1,6 @@
 """Writing over REST: events, uses of procedures, jobs; and what is refused."""
 
+import subprocess
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -241,6 +242,18 @@ class TestMemories:
         assert api.get(path).json()["status"] == "resolved"
         assert api.patch(path, json={"status": "archived"}).json()["status"] == "archived"
         assert api.patch(path, json={"status": "active"}).json()["status"] == "active"
+
+    def test_a_change_reaches_the_notes_of_the_user(self, web: Web, api: httpx.Client) -> None:
+        summary, tag = f"Seal jar {uuid4().hex}", f"jars-{uuid4().hex}"
+        notes = ("git", "--git-dir", web.home.data / "user.git", "log", "--all", "--patch")
+
+        def is_noted(text: str) -> bool:
+            return text in subprocess.run(notes, check=False, capture_output=True, text=True).stdout
+
+        path = self.capture(api, summary)
+        wait_until(lambda: is_noted(summary), "the note of the capture")
+        assert api.patch(path, json={"add_tags": [tag]}).status_code == 200
+        wait_until(lambda: is_noted(tag), "the note of the change")
 
     def test_new_text_supersedes_the_old(self, api: httpx.Client) -> None:
         path = self.capture(api, f"Use {uuid4().hex}")
