@@ -8,13 +8,13 @@ from pathlib import Path
 
 from agent_memory import __version__
 from agent_memory.config import HttpSettings, Settings
+from agent_memory.features import import_modules
 from agent_memory.features.access.adapters import socket_owners
 from agent_memory.features.index.model.queries import Search
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.recall.services.recall import Recall
-from agent_memory.features.runs.services.runs import Runs
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces import catalog
 from agent_memory.interfaces.auditing import Auditor
@@ -23,7 +23,6 @@ from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.interfaces.grpc import operations
 from agent_memory.interfaces.grpc.admission import Guard, KeyGuard, SameUserGuard, TeamGuard
-from agent_memory.interfaces.grpc.agent_service import AgentService
 from agent_memory.interfaces.grpc.daemon_service import DaemonControl, DaemonService
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
@@ -161,7 +160,6 @@ class GrpcInterface:
             guard=guard,
             observer=observer,
         )
-        agents = AgentService(runs=context[Runs], guard=key_guard, observer=observer)
         daemon = DaemonService(
             host=control,
             model=context[Platform].model,
@@ -176,14 +174,10 @@ class GrpcInterface:
             lambda service: guard if service.startswith("memory.") else key_guard,
             observer,
         )
-        return GrpcServer(
-            {
-                **derived,
-                **memory.build_methods(),
-                **agents.build_methods(),
-                **daemon.build_methods(),
-            }
-        )
+        methods = {**derived, **memory.build_methods(), **daemon.build_methods()}
+        for module in import_modules("interfaces.rpc"):
+            methods |= module.build_methods(context, key_guard, observer)
+        return GrpcServer(methods)
 
 
 @dataclass(frozen=True, slots=True)

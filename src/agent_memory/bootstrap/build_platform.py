@@ -8,8 +8,7 @@ import structlog
 
 from agent_memory.bootstrap.build_store import loading_driver, open_for_reading, open_store
 from agent_memory.config import LlamaSettings, Settings, StorageSettings
-from agent_memory.features.backups.adapters import restore_journal
-from agent_memory.features.backups.services.backup_record import BackupRecord
+from agent_memory.features import import_modules
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform import time_zone
 from agent_memory.platform.base import HealthWatcher, LeasedServer, Platform
@@ -28,11 +27,9 @@ log = structlog.get_logger()
 def build_platform(
     settings: Settings, folders: DaemonFolders, *, read_only: bool = False
 ) -> Platform:
-    place = restore_journal.RestorePlace(
-        data=folders.data, db_path=folders.db_path, index=folders.index
-    )
-    if not read_only and restore_journal.finish(place):
-        log.warning("restore.finished", data=str(folders.data))
+    if not read_only:
+        for module in import_modules("store_opening"):
+            module.prepare(folders)
     clock = SystemClock()
     watchers: list[HealthWatcher] = [_log_health]
 
@@ -45,7 +42,7 @@ def build_platform(
     elif read_only:
         opened = open_for_reading(folders.db_path, watch)
     else:
-        opened = open_store(folders.db_path, watch, clock, BackupRecord(folders.data))
+        opened = open_store(folders.db_path, watch, clock, folders.data)
     return Platform(
         folders=folders,
         read_only=read_only,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from agent_memory import __version__
-from agent_memory.features.backups.services.backup_record import BackupRecord
+from agent_memory.features import import_modules
 from agent_memory.features.index.adapters import index_folder
 from agent_memory.features.maintenance.adapters import salvage
 from agent_memory.features.maintenance.services.admin import Admin
@@ -42,10 +41,11 @@ def open_store(
     db_path: Path,
     watch: Callable[[StoreHealth], None],
     clock: Clock,
-    history: BackupRecord | None,
+    data: Path | None,
 ) -> OpenStore:
-    """Open a store. Finish a repair that was cut off, mend the logs, migrate the schema."""
-    opened = _open_rocks(db_path, watch, clock, history)
+    """Open a store. Finish a repair that was cut off, mend the logs, migrate the schema. `data` is
+    the folder that records a migration; a copy of a store has none."""
+    opened = _open_rocks(db_path, watch, clock, data)
     StoreCopies(opened.maintenance, db_path).remove_leftovers()
     return opened
 
@@ -54,7 +54,7 @@ def _open_rocks(
     db_path: Path,
     watch: Callable[[StoreHealth], None],
     clock: Clock,
-    history: BackupRecord | None,
+    data: Path | None,
 ) -> OpenStore:
     salvage.finish(db_path)
     engine = RocksEngine(
@@ -64,10 +64,13 @@ def _open_rocks(
     )
     store = CommittedStore(engine, watch)
     maintenance = GuardedMaintenance(engine, store)
+
+    def prepare_migration(number: int) -> None:
+        for module in import_modules("store_opening"):
+            module.keep_before_migration(number, db_path, data, maintenance)
+
     try:
-        schema.prepare(
-            store, before=lambda number: _back_up_before(db_path, number, maintenance, history)
-        )
+        schema.prepare(store, before=prepare_migration)
     except BaseException:
         store.close()
         raise
@@ -171,33 +174,3 @@ def _mend(db_path: Path, clock: Clock) -> Callable[[Get], None] | None:
 
 def _report_missing(db_path: Path, missing: MissingWrites, clock: Clock) -> None:
     log.critical("store.lost", **asdict(damage.report_missing(db_path, missing, clock.now())))
-
-
-def _back_up_before(
-    db_path: Path, number: int, maintenance: StoreMaintenance, history: BackupRecord | None
-) -> None:
-    """Keep the store as it is before a migration changes it, and remove older ones of these."""
-    # Late: migrations are rare, and archives take 30 ms to load.
-    from agent_memory.features.backups.adapters.snapshots import DataSnapshots
-    from agent_memory.features.backups.model.backups import (
-        UPGRADES_KEPT,
-        Retention,
-        select_outdated,
-    )
-
-    snapshots = DataSnapshots(
-        checkpoint=maintenance.copy_to,
-        db_path=db_path,
-        data=None,
-        version=__version__,
-        now=SystemClock().now,
-    )
-    folder = str(folder_beside(db_path, "upgrades"))
-    made = snapshots.create(folder, on_progress=lambda _: None)
-    for snapshot in select_outdated(
-        snapshots.list_complete(folder), made, Retention(newest=UPGRADES_KEPT)
-    ):
-        snapshots.remove(snapshot)
-    if history is not None:
-        history.save(replace(history.load(), before_upgrade=made.path))
-    log.info("store.backed_up_before_upgrade", path=made.path, schema=number)

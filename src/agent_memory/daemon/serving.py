@@ -22,13 +22,11 @@ from agent_memory.bootstrap.core import Core
 from agent_memory.config import SettingsSource
 from agent_memory.daemon import logs, runtime_files
 from agent_memory.features.access.services.access import Access
-from agent_memory.features.backups.services.backups import Backups
 from agent_memory.features.forgetting.services.review import ReviewInbox
 from agent_memory.features.maintenance.services.admin import Admin
 from agent_memory.features.monitoring.services.failures import RecentFailures
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.memory_stats import MemoryStatistics
-from agent_memory.features.runs.services.runs import Runs
 from agent_memory.features.toc.feature import describe_summarizer
 from agent_memory.features.toc.services.background_rebuild import BackgroundRebuild
 from agent_memory.interfaces import listening
@@ -49,6 +47,7 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import (
+    BackupReport,
     ContentsStatus,
     DaemonStatus,
     IndexesStatus,
@@ -109,7 +108,7 @@ class Serving:
     async def start(self, commands: CommandServer) -> None:
         """Listen on all sockets and ports, start the jobs, and publish the addresses. A busy port
         fails only a start by hand."""
-        app = self._app
+        app, context = self._app, self._app.core.context
         self._warn_of_damage()
         self._warn_of_role()
         app.platform.watchers.append(self._report_health)
@@ -126,7 +125,7 @@ class Serving:
         await self._grpc.start()
         commands.open(
             app.build_runner(self._get_status, self._serve_extra, self._open_page).run,
-            busy=lambda: app.mcp.is_busy() or bool(app.services[Runs].list_active()),
+            busy=lambda: any(is_busy() for is_busy in (app.mcp.is_busy, *context.is_busy)),
             pipe=app.serve_pipe,
         )
         app.scheduler.start()
@@ -336,6 +335,7 @@ class Serving:
 
     def _get_status(self) -> DaemonStatus:
         services, platform = self._app.services, self._app.platform
+        backups = services.find(BackupReport) or BackupReport()
         stats: StoreStats | None = None
         indexes: IndexesStatus | None = None
         contents: ContentsStatus | None = None
@@ -367,9 +367,9 @@ class Serving:
             warnings=(
                 *self._warnings,
                 *missing,
-                *services[Backups].warnings(),
+                *backups.list_warnings(),
                 *services[MemoryStatistics].notes.warnings(),
             ),
-            backup=services[Backups].status(),
+            backup=backups.read(),
             sources=self._loaded.sources,
         )

@@ -20,7 +20,6 @@ from agent_memory.interfaces.cli.backend import (
     Backend,
     MigrateOptions,
     MigrateResult,
-    RestoreOptions,
     RunningDaemon,
     StartOptions,
     StorePlace,
@@ -36,7 +35,6 @@ from agent_memory.launcher import command_client, environment, starting
 from agent_memory.launcher.terminal import EditorFile, ask, ask_key, page
 
 if TYPE_CHECKING:
-    from agent_memory.features.backups.model.backups import RestoreResult
     from agent_memory.features.hooks.services.installing import Installing
     from agent_memory.features.maintenance.services.admin import Admin
     from agent_memory.kernel.progress import OnProgress
@@ -199,36 +197,16 @@ class ProcessControl:
         finally:
             runtime_files.unlock(lock)
 
-    def restore(
-        self, options: RestoreOptions, on_progress: Callable[[int], None], /
-    ) -> RestoreResult:
-        from agent_memory.features.backups import feature as build_backups
-
-        folders = config.folders(os.environ)
-        name = "db"
-        if options.to is None:
-            storage = config.load(os.environ, file=options.config).settings.storage
-            if storage.url:
-                raise FeatureUnavailable(
-                    "the database is on a server (storage.url): restore a dump of it with"
-                    " `pg_restore`; --to restores this backup into another data folder"
-                )
-            name = storage.path or name
-        else:
-            folders = replace(folders, data=options.to)
+    @contextlib.contextmanager
+    def lock_data(self, data: Path, /) -> Iterator[None]:
+        folders = replace(config.folders(os.environ), data=data)
         _refuse_daemon(folders)
         runtime_files.prepare(folders.data)
+        # A daemon that starts now waits for this lock.
         lock = runtime_files.lock(folders, 0.0, lambda: False)
         try:
-            restored = build_backups.restore(
-                options.backup,
-                data=folders.data,
-                db_path=folders.data / Path(name).expanduser(),
-                force=options.force,
-                on_progress=on_progress,
-            )
+            yield
             _forget_failed_start(folders)
-            return restored
         finally:
             runtime_files.unlock(lock)
 
@@ -249,11 +227,7 @@ class ProcessControl:
         data = {folders.data, *(it.parent for it in _list_paths(options))}
         for folder in sorted(data):
             _refuse_daemon(replace(folders, data=folder))
-        runtime_files.prepare(folders.data)
-        # A daemon that starts now waits for this lock.
-        lock = runtime_files.lock(folders, 0.0, lambda: False)
-
-        try:
+        with self.lock_data(folders.data):
             report = build_migration.migrate(
                 source,
                 target,
@@ -261,9 +235,6 @@ class ProcessControl:
                 folders.data,
                 on_progress,
             )
-            _forget_failed_start(folders)
-        finally:
-            runtime_files.unlock(lock)
         return MigrateResult(
             report=report,
             target=target

@@ -21,6 +21,7 @@ class Composition:
 
     def __init__(self) -> None:
         self.signals = Signals()
+        self.is_busy: list[Callable[[], bool]] = []  # whether an upgrade must wait
         self.on_close: list[Callable[[], object]] = []  # called first when the daemon ends
         self.on_stop: list[Callable[[], object]] = []  # then, each in a thread of its own
         self._services: dict[Any, Any] = {}

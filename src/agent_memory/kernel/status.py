@@ -1,6 +1,6 @@
 """The status of the daemon, its store, its indexes and its model server."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -163,6 +163,14 @@ class BackupStatus:
     scheduled: str = ""
     scheduled_ms: Millis = NEVER
     before_upgrade: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupReport:
+    """What the status of the daemon shows of backups."""
+
+    read: Callable[[], BackupStatus] = BackupStatus
+    list_warnings: Callable[[], list[str]] = list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

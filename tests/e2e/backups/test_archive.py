@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent_memory.features.backups.interfaces import archive
 from agent_memory.features.backups.services.archiving import (
     ArchiveRecord,
     MemoryRecord,
@@ -17,7 +18,6 @@ from agent_memory.features.backups.services.archiving import (
 from agent_memory.features.checkpoints.archive_records import WriteRecord
 from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.model.tiers import MemoryUse
-from agent_memory.interfaces import archive
 from agent_memory.kernel.ids import USER, Millis
 from tests import conversation_samples, git_repositories, graph_values
 from tests.command_runner import Answer, Home

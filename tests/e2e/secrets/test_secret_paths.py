@@ -16,6 +16,7 @@ from typing import Any
 import pygit2
 import pytest
 
+from agent_memory.features.backups.interfaces import archive
 from agent_memory.features.backups.services.archiving import (
     ArchiveRecord,
     MemoryRecord,
@@ -29,7 +30,6 @@ from agent_memory.features.knowledge.model.sessions import ChainTally, NonRunAct
 from agent_memory.features.knowledge.model.users import User
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.tiers import MemoryUse
-from agent_memory.interfaces import archive
 from agent_memory.kernel.ids import USER, KnowledgeId, Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families

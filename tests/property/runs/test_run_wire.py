@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_memory.features.runs.interfaces import run_wire
 from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.model.chats import CallId, ReasoningDelta, TextDelta, ToolCall
-from agent_memory.interfaces import run_wire
 from agent_memory.proto import kontekst_pb2 as pb
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)

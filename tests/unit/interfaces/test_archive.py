@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_memory.features.backups.interfaces import archive
 from agent_memory.features.backups.services.archiving import MemoryRecord
 from agent_memory.features.checkpoints.archive_records import WriteRecord
 from agent_memory.features.checkpoints.model.graphs import (
@@ -20,7 +21,6 @@ from agent_memory.features.checkpoints.model.graphs import (
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.interfaces import archive
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 

@@ -35,7 +35,7 @@ MODULES = {
     "agent_memory.features.hooks.adapters.transcripts.opencode": "sqlite3",
     "agent_memory.client": "grpc",
     "agent_memory.client.checkpoints": "grpc",
-    "agent_memory.interfaces.cli.remote_agents": "grpc",
+    "agent_memory.features.runs.interfaces.remote_agents": "grpc",
 }
 
 

@@ -30,6 +30,7 @@ from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 from agent_memory.kernel.jobs import BACKUP, JobScheduler, ScheduledJob
 from agent_memory.kernel.signals import DaemonSignal
+from agent_memory.kernel.status import BackupReport
 from agent_memory.launcher import last_context
 from agent_memory.platform import durable, schedules
 from agent_memory.platform.archive_parts import ArchivePart
@@ -60,7 +61,9 @@ def build(context: Composition) -> None:
         on_change=context.signals.build_sender(DaemonSignal.MEMORY_CHANGED),
         open_whole=durable.open_atomic,
     )
-    context.add(_build_backups(context), archiving)
+    backups = _build_backups(context)
+    report = BackupReport(read=backups.history.load, list_warnings=backups.warnings)
+    context.add(backups, archiving, report)
 
 
 def restore(

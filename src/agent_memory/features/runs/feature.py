@@ -87,6 +87,7 @@ def build(context: Composition) -> None:
         )
     )
     context.add(runs, memory, catalog)
+    context.is_busy.append(lambda: bool(runs.list_active()))
     context.on_stop.append(lambda: runs.close(CLOSE_SECONDS))
 
 

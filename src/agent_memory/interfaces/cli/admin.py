@@ -11,10 +11,10 @@ from agent_memory.features.maintenance.services.admin import Admin
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.interfaces.cli import query_toc, rendering
-from agent_memory.interfaces.cli.backup import backup, reject_other_db, restore
 from agent_memory.interfaces.cli.commands import Group, Invocation, PathType, invocation, remember
 from agent_memory.interfaces.cli.filters import SINCE, resolve_range, time_option
 from agent_memory.interfaces.cli.index_status import index_lines
+from agent_memory.interfaces.cli.late_commands import list_of_features
 from agent_memory.interfaces.cli.migrate import migrate
 from agent_memory.interfaces.cli.verify import verify
 from agent_memory.kernel.status import IndexesStatus, StoreStats
@@ -107,7 +107,7 @@ def rebuild_toc(run: Invocation, since: str | None, dry_run: bool) -> None:
 @invocation
 def index_stats(run: Invocation) -> None:
     """Show the search indexes: documents, waiting changes and size."""
-    reject_other_db(run)
+    run.reject_other_db()
     indexes = run.services[Indexes].status()
     run.show(asdict(indexes), lambda: _index_text(indexes))
 
@@ -141,7 +141,7 @@ def rebuild_index(run: Invocation, words: bool, vectors: bool, wait: bool) -> No
 
     Meanwhile the old word index keeps answering; vectors answer again as they are embedded.
     """
-    reject_other_db(run)
+    run.reject_other_db()
     services = run.services
     indexes = services[Indexes]
     both = words == vectors
@@ -207,5 +207,7 @@ def _rocks_lines(store: StoreStats) -> list[str]:
     ]
 
 
-for command in (backup, restore, migrate, verify):
+for command in (migrate, verify):
     admin.add_command(command)
+for added in list_of_features("memory-daemon admin"):
+    admin.add_command(added.place.load())

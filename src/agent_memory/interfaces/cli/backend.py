@@ -12,33 +12,14 @@ from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.operations import OperationCalls
 
 if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
-    from agent_memory.features.backups.model.backups import RestoreResult
     from agent_memory.features.hooks.services.installing import Installing
     from agent_memory.features.maintenance.services.admin import Admin
     from agent_memory.features.maintenance.services.migration import MigrationReport
-    from agent_memory.features.runs.model.machine import Command
-    from agent_memory.features.runs.services.runs import Listener
     from agent_memory.interfaces.cli.remote import RemoteDaemon
     from agent_memory.kernel.cancellation import CancelToken
     from agent_memory.kernel.composition import Composition
     from agent_memory.kernel.progress import OnProgress
     from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
-
-
-class RunningAgent(Protocol):
-    """An active run: `ActiveRun`, or the same over gRPC."""
-
-    def command(self, command: Command, /) -> None: ...
-
-    def leave(self) -> None:
-        """Cancel the run, unless it has ended."""
-        ...
-
-
-class AgentRunner(Protocol):
-    """Runs agents: `Runs`, or the same over gRPC."""
-
-    def open(self, listener: Listener, /) -> RunningAgent: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +40,6 @@ class RunningDaemon:
     pid: int
     config_file: Path  # may not exist
     foreground: bool  # in a terminal, or under systemd or launchd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreOptions:
-    backup: Path
-    config: Path | None
-    to: Path | None = None  # None: the user's data folder
-    force: bool = False
 
 
 StorePlace = Path | str  # a folder, or the address of a server
@@ -136,10 +109,9 @@ class Control(Protocol):
         """Copy the readable part of the store into a new one. No daemon may be running."""
         ...
 
-    def restore(
-        self, options: RestoreOptions, on_progress: Callable[[int], None], /
-    ) -> RestoreResult:
-        """Restore a backup into a data folder that no daemon uses."""
+    def lock_data(self, data: Path, /) -> AbstractContextManager[None]:
+        """Hold a data folder that no daemon uses, to change its files. The next command may start a
+        daemon at once, even if earlier starts failed. Raises StorageLocked."""
         ...
 
     def migrate(self, options: MigrateOptions, on_progress: OnProgress, /) -> MigrateResult:
@@ -183,14 +155,6 @@ def _connect_remote(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
         yield daemon
 
 
-@contextmanager
-def _connect_agents(endpoint: str, key: str | None) -> Iterator[AgentRunner]:
-    from agent_memory.interfaces.cli import remote_agents  # noqa: PLC0415
-
-    with remote_agents.connect(endpoint, key) as agents:
-        yield agents
-
-
 @dataclass(frozen=True, slots=True)
 class PageLink:
     """A URL that opens the page once. `write_redirect` writes a file that leads to it."""
@@ -209,9 +173,6 @@ class Backend:
     open_offline: Callable[[Path], AbstractContextManager[Admin]]
     connect_remote: Callable[[str, str | None], AbstractContextManager[RemoteDaemon]] = (
         _connect_remote
-    )
-    connect_agents: Callable[[str, str | None], AbstractContextManager[AgentRunner]] = (
-        _connect_agents
     )
     own_db: Path | None = None
     status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command

@@ -99,6 +99,11 @@ class Invocation:
         """The zone of the caller, in which dates are read and shown."""
         return time_zone.find_zone(self.loaded.settings.cli.timezone, self.terminal.call.environ)
 
+    def reject_other_db(self) -> None:
+        """Refuse the `--db-path` of `admin`, unless it is the database of this daemon."""
+        if self.db_path is not None and self.db_path.resolve() != self.backend.own_db:
+            raise click.UsageError("this works only on the running daemon: leave out --db-path")
+
     def path(self, path: Path) -> Path:
         """Resolve a path against the caller's folder, not the daemon's."""
         return self.terminal.call.cwd / path.expanduser()

@@ -13,14 +13,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_memory import config
+from agent_memory.features import import_modules
 from agent_memory.features.access.services.access import Access
 from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
-from agent_memory.features.runs.services.agent_catalog import AgentCatalog
-from agent_memory.features.runs.services.recorder import RunMemory
 from agent_memory.features.toc.services.journal import JournalScope, WorkJournal
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import CommaList, Invocation
@@ -61,7 +60,7 @@ def list_specs(ctx: click.Context) -> Iterator[Offer]:
 
 
 def list_projects(ctx: click.Context) -> Iterator[Offer]:
-    services = _require_services(ctx)
+    services = require_services(ctx)
     names = {*services[WorkJournal].list_projects(), *services[ProjectResolver].list_names()}
     for name in sorted(names):
         yield name, ""
@@ -71,12 +70,12 @@ def list_domains(ctx: click.Context) -> Iterator[Offer]:
     yield "project", "of this folder"
     yield "user", "your own, in every project"
     yield "org", "of your organization"
-    for name in _require_services(ctx)[ProjectResolver].list_names():
+    for name in require_services(ctx)[ProjectResolver].list_names():
         yield f"project:{name}", "by name"
 
 
 def list_sessions(ctx: click.Context) -> Iterator[Offer]:
-    journal = _require_services(ctx)[WorkJournal]
+    journal = require_services(ctx)[WorkJournal]
     page = journal.list_sessions(JournalScope(), limit=SESSIONS)
     for entry in page.sessions:
         yield entry.session_id, rendering.excerpt(entry.title, HELP_CHARS)
@@ -86,30 +85,21 @@ def list_sessions(ctx: click.Context) -> Iterator[Offer]:
             yield name, ""
 
 
-def list_run_sessions(ctx: click.Context) -> Iterator[Offer]:
-    for session in _require_services(ctx)[RunMemory].sessions(SESSIONS):
-        yield session.session_id, rendering.excerpt(session.summary, HELP_CHARS)
-
-
-def list_run_agents(ctx: click.Context) -> Iterator[Offer]:
-    for entry in _require_services(ctx)[AgentCatalog].list_agents():
-        yield entry.name, rendering.excerpt(entry.description, HELP_CHARS)
-
-
 def list_recorded_agents(ctx: click.Context) -> Iterator[Offer]:
-    """List the agents that can be installed, and those of runs."""
+    """List the agents that can be installed, and those of features."""
     for agent in Agent:
         yield agent.value, ""
-    yield from list_run_agents(ctx)
+    for module in import_modules("interfaces.completing"):
+        yield from module.list_agents(ctx)
 
 
 def list_jobs(ctx: click.Context) -> Iterator[Offer]:
-    for job in _require_services(ctx)[Jobs].status()[1]:
+    for job in require_services(ctx)[Jobs].status()[1]:
         yield job.name, ""
 
 
 def list_keys(ctx: click.Context) -> Iterator[Offer]:
-    for key in _require_services(ctx)[Access].list():
+    for key in require_services(ctx)[Access].list():
         yield key.name, ""
 
 
@@ -148,8 +138,6 @@ BY_COMMAND: Mapping[tuple[str, str], Source] = {
     ("memory config set", "value"): list_setting_values,
     ("memory config unset", "key"): list_settings,
     ("memory-daemon token revoke", "name"): list_keys,
-    ("kontekst ", "session"): list_run_sessions,
-    ("kontekst ", "agent"): list_run_agents,
 }
 
 
@@ -158,14 +146,22 @@ def attach_sources(
 ) -> None:
     """Let the parameters of all commands complete by the tables, or those of the commands that are
     among `words`: the others need not be loaded then."""
+    by_command = dict(BY_COMMAND)
+    for module in import_modules("interfaces.completing"):
+        by_command |= module.BY_COMMAND
     for program, command in programs.items():
         if words is None or program in words:
-            _attach(command, program, words)
+            _attach(command, program, words, by_command)
 
 
-def _attach(command: click.Command, path: str, words: Collection[str] | None) -> None:
+def _attach(
+    command: click.Command,
+    path: str,
+    words: Collection[str] | None,
+    by_command: Mapping[tuple[str, str], Source],
+) -> None:
     for param in command.params:
-        source = BY_COMMAND.get((path, param.name or "")) or BY_NAME.get(param.name or "")
+        source = by_command.get((path, param.name or "")) or BY_NAME.get(param.name or "")
         is_free = isinstance(param.type, click.types.StringParamType | CommaList)
         if source is not None and is_free:  # a choice completes by itself
             # click has a parameter for it, but only where the option is declared.
@@ -173,7 +169,7 @@ def _attach(command: click.Command, path: str, words: Collection[str] | None) ->
     if isinstance(command, click.Group):
         for name in command.commands:
             if words is None or not name or name in words:  # a prompt has no name
-                _attach(command.commands[name], f"{path} {name}", words)
+                _attach(command.commands[name], f"{path} {name}", words, by_command)
 
 
 def _complete(
@@ -199,9 +195,9 @@ def _complete(
 
 
 def _list_memories(ctx: click.Context) -> list[Memory]:
-    editor = _require_services(ctx)[MemoryEditor]
+    editor = require_services(ctx)[MemoryEditor]
     return editor.list_newest(None, _STATUSES, namespace=None, limit=NEWEST)[0]
 
 
-def _require_services(ctx: click.Context) -> "Composition":
+def require_services(ctx: click.Context) -> "Composition":
     return cast(Invocation, ctx.find_object(Invocation)).services  # set by the runner

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agent_memory.features import import_modules
 from agent_memory.features.jobs.services.jobs import Jobs
 from agent_memory.features.memories.model.changes import ChangeAction
 from agent_memory.features.memories.model.memories import NAMESPACES, Draft, get_family
@@ -15,9 +16,8 @@ from agent_memory.features.memories.services.project_resolver import ProjectReso
 from agent_memory.features.memories.services.transfer import Transfer, TransferResult
 from agent_memory.features.memories.services.undo import ChangeHistory
 from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.interfaces import archive as archive_format
 from agent_memory.interfaces import conversation_files, memory_files
-from agent_memory.interfaces.cli import archive, backfill, conversations, rendering
+from agent_memory.interfaces.cli import backfill, conversations, rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent, name_agent
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains
 from agent_memory.interfaces.cli.commands import (
@@ -29,7 +29,7 @@ from agent_memory.interfaces.cli.commands import (
     invocation,
 )
 from agent_memory.interfaces.cli.filters import range_options, resolve_range
-from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 from agent_memory.kernel.tracing import Interface
 from agent_memory.platform import files
@@ -39,6 +39,8 @@ MAX_BYTES = 64 << 20
 _HEAD_BYTES = 64 << 10
 SECONDS = 300.0
 _JSONL = "jsonl"
+# Of the feature with the archive of everything, which may be left out.
+_ARCHIVES = next(iter(import_modules("interfaces.archive_files")), None)
 
 
 @click.command(
@@ -121,12 +123,12 @@ def import_memories(
         return
     if include_excluded:
         raise click.UsageError("--include-excluded needs --from")
-    if file is not None and archive.is_archive(run.path(file)):
+    if _ARCHIVES is not None and file is not None and _ARCHIVES.is_archive(run.path(file)):
         if from_format or namespace or domain:
             raise click.UsageError(
                 "FILE is an archive: leave out --from-format, --namespace and --domain"
             )
-        archive.import_all(run, run.path(file), dry_run=dry_run)
+        _ARCHIVES.import_all(run, run.path(file), dry_run=dry_run)
         return
     head = b"" if file is None else _read_head(run.path(file))
     if source := conversation_files.guess_source(head):
@@ -148,7 +150,7 @@ def import_memories(
         return
     services = run.services
     data = _read(run, file)
-    if archive_format.is_archive(data[:256]):
+    if _ARCHIVES is not None and _ARCHIVES.archive.is_archive(data[:256]):
         raise click.UsageError(
             "standard input is an archive of `memory export --all`: save it to a file first"
         )
@@ -339,7 +341,9 @@ def export(
     if all_:
         if format_ or namespace or domain != "all" or since or until or (file and output):
             raise click.UsageError("--all takes only a FILE, or none for standard output")
-        archive.export_all(run, file or output)
+        if _ARCHIVES is None:
+            raise FeatureUnavailable("this installation has no archives")
+        _ARCHIVES.export_all(run, file or output)
         return
     if file is not None:
         raise click.UsageError("use -o FILE for memories; only --all and --conversations take FILE")

@@ -13,7 +13,6 @@ from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import Overloaded
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.status import BackupStatus
 from agent_memory.platform.ports import Clock
 
 MISSED = 2  # scheduled times that may pass without a good backup before a warning
@@ -82,9 +81,6 @@ class Backups:
         keep(plan)
         self.schedule(plan.schedule)
         self.plan = plan
-
-    def status(self) -> BackupStatus:
-        return self.history.load()
 
     def warnings(self) -> list[str]:
         """List what is wrong with the scheduled backups."""

@@ -23,6 +23,7 @@ from agent_memory.kernel.spelling import suggest_nearest
 PROMPT = ""  # the name of the command that takes a prompt
 _ABOUT = frozenset({"-h", "--help", "-V", "--version"})
 _NEARLY = 0.8
+_RUNS = f"{__package__}.agent_runs"
 
 
 class PromptGroup(Group):
@@ -112,20 +113,14 @@ class PromptGroup(Group):
     subcommand_metavar="PROMPT | COMMAND [ARGS]...",
     sections={
         "Look": {
-            "ps": Place("agent_runs", "ps", "Show the active runs and the model server."),
-            "sessions": Place(
-                "agent_runs", "sessions", "List the sessions of agents, latest first."
-            ),
-            "agents": Place(
-                "agent_runs", "agents", "List the agents, and any errors in their files."
-            ),
-            "skills": Place(
-                "agent_runs", "skills", "List the skills, and any errors in their files."
-            ),
+            "ps": Place(_RUNS, "ps", "Show the active runs and the model server."),
+            "sessions": Place(_RUNS, "sessions", "List the sessions of agents, latest first."),
+            "agents": Place(_RUNS, "agents", "List the agents, and any errors in their files."),
+            "skills": Place(_RUNS, "skills", "List the skills, and any errors in their files."),
         },
         "Daemon": {
-            "start": Place("kontekst", "start", "Start the daemon in the background."),
-            "stop": Place("kontekst", "stop", "Stop the daemon when its current work is done."),
+            "start": Place(__name__, "start", "Start the daemon in the background."),
+            "stop": Place(__name__, "stop", "Stop the daemon when its current work is done."),
         },
         "Set up": {
             "completion": Place(
@@ -133,7 +128,7 @@ class PromptGroup(Group):
             ),
         },
     },
-    unlisted={PROMPT: Place("prompting", "prompt")},
+    unlisted={PROMPT: Place(f"{__package__}.prompting", "prompt")},
     examples=(
         'kontekst "what did we decide about retries?"',
         'kontekst "fix the failing test" --agent reviewer',

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from agent_memory.features.backups.interfaces import archive
 from agent_memory.features.backups.services.archiving import ArchiveRecord, FullExport
-from agent_memory.interfaces import archive
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
@@ -22,13 +22,13 @@ MAX_REFUSED = 100  # shown one by one
 
 def export_all(run: Invocation, file: Path | None) -> None:
     """Write everything to standard output, or to a new file."""
-    services = run.services
+    archiving = run.services[FullExport]
     counted: Counter[str] = Counter()
 
     def lines() -> Iterator[str]:
-        yield archive.header(run.version, services[Clock].now())
+        yield archive.header(run.version, run.services[Clock].now())
         with run.terminal.progress("Exporting", None) as advance:
-            for record in services[FullExport].export_records():
+            for record in archiving.export_records():
                 counted["records"] += 1
                 if counted["records"] % 100 == 0:
                     advance(counted["records"])
@@ -42,7 +42,7 @@ def export_all(run: Invocation, file: Path | None) -> None:
     try:
         if path.exists():
             raise InvalidInput(f"{path} already exists: choose another name")
-        with services[FullExport].open_whole(path) as whole:
+        with archiving.open_whole(path) as whole:
             _write(whole, lines(), compressed=path.name.endswith(".gz"))
     except OSError as exc:
         raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
@@ -72,7 +72,7 @@ def is_archive(path: Path) -> bool:
 
 def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
     """Import every record that does not exist yet."""
-    services = run.services
+    archiving = run.services[FullExport]
     unread: list[str] = []
     counted: Counter[str] = Counter()
 
@@ -94,7 +94,7 @@ def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
             result: dict[str, Any] = {"readable": counted["readable"], "taken": {}, "known": 0}
         else:
             with run.terminal.progress("Importing", None) as advance:
-                done = services[FullExport].import_records(records(), advance)
+                done = archiving.import_records(records(), advance)
             counted["refused"] += len(done.refused)
             unread += done.refused[: MAX_REFUSED - len(unread)]
             taken = {archive.name_of(kind): count for kind, count in done.taken.items()}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, Queue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,9 +35,8 @@ from agent_memory.features.runs.model.machine import (
     TurnCompleted,
 )
 from agent_memory.features.runs.model.workspaces import escape_hidden, replace_surrogates
-from agent_memory.features.runs.services.runs import Runs
+from agent_memory.features.runs.services.runs import ActiveRun, Runs
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.backend import AgentRunner, RunningAgent
 from agent_memory.interfaces.cli.commands import (
     QUIET_PROMPT,
     Command,
@@ -50,6 +49,9 @@ from agent_memory.interfaces.cli.commands import (
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.wire.errors import ERRORS
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
+
+if TYPE_CHECKING:
+    from agent_memory.features.runs.interfaces.remote_agents import RemoteAgents, RemoteRun
 
 MAX_INPUT_BYTES = 1 << 20
 MAX_UNREAD = 1_000  # events queued for a slow caller
@@ -131,11 +133,14 @@ def prompt(
 
 
 @contextmanager
-def _open_agents(run: Invocation) -> Iterator[AgentRunner]:
+def _open_agents(run: Invocation) -> Iterator["Runs | RemoteAgents"]:
     if run.endpoint is None:
         yield run.services[Runs]
     else:
-        with run.backend.connect_agents(run.endpoint, run.key) as remote:
+        # Late: loading gRPC takes longer than most commands run.
+        from agent_memory.features.runs.interfaces import remote_agents  # noqa: PLC0415
+
+        with remote_agents.connect(run.endpoint, run.key) as remote:
             yield remote
 
 
@@ -267,7 +272,7 @@ class _Conversation:
         self._awaiting_model = False
         self._unapproved = ""  # the tool that could not be approved without a terminal
 
-    def run(self, agents: AgentRunner, start: Start) -> int:
+    def run(self, agents: "Runs | RemoteAgents", start: Start) -> int:
         """Run the agent to its end, and return the exit code."""
         events = _RunEvents()
         running = agents.open(events)
@@ -297,7 +302,7 @@ class _Conversation:
                 self._terminal.warn(self._style(WAITING, dim=True))
         return events.next(None)
 
-    def _show(self, event: RunEvent, running: RunningAgent) -> None:
+    def _show(self, event: RunEvent, running: "ActiveRun | RemoteRun") -> None:
         result = self._result
         match event:
             case Started():
@@ -351,7 +356,7 @@ class _Conversation:
 
     # Approval.
 
-    def _decide(self, proposal: Proposal, running: RunningAgent) -> None:
+    def _decide(self, proposal: Proposal, running: "ActiveRun | RemoteRun") -> None:
         call = proposal.call
         self._result.uses[call.call_id] = _ToolUse(call)
         if self._approves_all or call.name in self._always:

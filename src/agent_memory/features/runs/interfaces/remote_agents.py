@@ -10,9 +10,9 @@ from typing import Any
 from agent_memory.client import calls, endpoints
 from agent_memory.client.errors import RpcError
 from agent_memory.client.late_grpc import grpc
+from agent_memory.features.runs.interfaces import run_wire
 from agent_memory.features.runs.model.machine import Cancel, Command, Failed, RunId
 from agent_memory.features.runs.services.runs import Listener
-from agent_memory.interfaces import run_wire
 from agent_memory.interfaces.cli.remote import translate_errors
 from agent_memory.kernel.errors import AgentMemoryError, RemoteUnavailable
 from agent_memory.proto import kontekst_pb2 as pb

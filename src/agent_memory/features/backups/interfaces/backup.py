@@ -9,15 +9,8 @@ from agent_memory import config
 from agent_memory.features.backups.model.backups import BackupResult, RestoreResult, Retention
 from agent_memory.features.backups.services.backups import BackupPlan, Backups
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.backend import RestoreOptions
 from agent_memory.interfaces.cli.commands import Command, Invocation, PathType, invocation
-from agent_memory.kernel.errors import InvalidInput
-
-
-def reject_other_db(run: Invocation) -> None:
-    """Refuse the `--db-path` of `admin`, unless it is the database of this daemon."""
-    if run.db_path is not None and run.db_path.resolve() != run.backend.own_db:
-        raise click.UsageError("this works only on the running daemon: leave out --db-path")
+from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput
 
 
 @click.command(
@@ -64,7 +57,7 @@ def backup(
     DIR is a folder of snapshots: a file that an earlier snapshot holds is not copied again. A FILE
     whose name ends in .tar, .tar.gz or .tgz is one archive. Without either, DIR is backup.path.
     """
-    reject_other_db(run)
+    run.reject_other_db()
     backups = run.services[Backups]
     if unschedule:
         if target is not None or schedule is not None:
@@ -162,15 +155,21 @@ def restore(run: Invocation, source: Path, to: Path | None, force: bool) -> None
     is verified first. An existing store is never overwritten: without --force the command stops,
     with it the store is moved aside. The daemon rebuilds the indexes at its next start.
     """
-    with run.terminal.progress("Restoring", None) as advance:
-        done = run.backend.require_control().restore(
-            RestoreOptions(
-                backup=run.path(source).resolve(),
-                config=run.config_file,
-                to=None if to is None else run.path(to).resolve(),
-                force=force,
-            ),
-            advance,
+    # Late: the daemon loads the rest of the feature, and no other command without one needs it.
+    from agent_memory.features.backups import feature  # noqa: PLC0415
+
+    control = run.backend.require_control()
+    environ = run.terminal.call.environ
+    own_data = config.folders(environ).data
+    name = "db" if to is not None else _find_db_name(run)
+    data = own_data if to is None else run.path(to).resolve()
+    with run.terminal.progress("Restoring", None) as advance, control.lock_data(data):
+        done = feature.restore(
+            run.path(source).resolve(),
+            data=data,
+            db_path=data / Path(name).expanduser(),
+            force=force,
+            on_progress=advance,
         )
     run.show(
         {
@@ -180,9 +179,20 @@ def restore(run: Invocation, source: Path, to: Path | None, force: bool) -> None
             "made_ms": done.manifest.made_ms,
             "moved_aside": done.aside or None,
         },
-        lambda: _render_restore(done, config.folders(run.terminal.call.environ).data),
+        lambda: _render_restore(done, own_data),
         essential=done.data,
     )
+
+
+def _find_db_name(run: Invocation) -> str:
+    """Return where the database is in the user's data folder."""
+    storage = config.load(run.terminal.call.environ, file=run.config_file).settings.storage
+    if storage.url:
+        raise FeatureUnavailable(
+            "the database is on a server (storage.url): restore a dump of it with `pg_restore`;"
+            " --to restores this backup into another data folder"
+        )
+    return storage.path or "db"
 
 
 def _render_restore(result: RestoreResult, own_data: Path) -> str:

@@ -4,15 +4,16 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from functools import partial
 
+from agent_memory.features.runs.interfaces import run_wire
 from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.services.runs import ActiveRun, Runs
-from agent_memory.interfaces import run_wire
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.proto import kontekst_pb2 as pb
 
@@ -20,33 +21,28 @@ DESCRIPTOR = pb.DESCRIPTOR.services_by_name["AgentService"]
 MAX_UNSENT = 1_000  # events that wait for a slow client
 
 
-@dataclass(frozen=True, slots=True)
-class AgentService:
-    runs: Runs
-    guard: Guard
-    observer: Observer
+def build_methods(context: Composition, guard: Guard, observer: Observer) -> Methods:
+    return handlers.build_service(
+        DESCRIPTOR,
+        unary={},
+        stream={"Run": partial(run, context[Runs])},
+        guard=guard,
+        observer=observer,
+    )
 
-    def build_methods(self) -> Methods:
-        return handlers.build_service(
-            DESCRIPTOR,
-            unary={},
-            stream={"Run": self.run},
-            guard=self.guard,
-            observer=self.observer,
-        )
 
-    async def run(self, commands: AsyncIterator[pb.RunCommand]) -> AsyncIterator[pb.RunEvent]:
-        outlet = _EventQueue(asyncio.get_running_loop())
-        running = self.runs.open(outlet)
-        reading = asyncio.create_task(_forward_commands(commands, running, outlet))
-        try:
-            async for event in outlet.events():
-                yield run_wire.event_to_proto(event)
-        finally:
-            # The run has ended, or the client has left: a run without a listener stops.
-            reading.cancel()
-            outlet.leave()
-            running.leave()
+async def run(runs: Runs, commands: AsyncIterator[pb.RunCommand]) -> AsyncIterator[pb.RunEvent]:
+    outlet = _EventQueue(asyncio.get_running_loop())
+    running = runs.open(outlet)
+    reading = asyncio.create_task(_forward_commands(commands, running, outlet))
+    try:
+        async for event in outlet.events():
+            yield run_wire.event_to_proto(event)
+    finally:
+        # The run has ended, or the client has left: a run without a listener stops.
+        reading.cancel()
+        outlet.leave()
+        running.leave()
 
 
 async def _forward_commands(
