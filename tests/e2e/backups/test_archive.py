@@ -30,6 +30,7 @@ DERIVED = ("toc_node", "project")
 @pytest.fixture
 def home() -> Iterator[Home]:
     with Home() as created:
+        created.serve()
         yield created
 
 
@@ -109,6 +110,7 @@ def test_everything_comes_back_as_it_was(home: Home) -> None:
         assert [json.loads(line) for line in lines][1:] == before[1:]
     assert not list(home.data.glob(".db-*"))
     with Home() as other:
+        other.serve()
         answer = brought(other, file)
         assert answer.code == 0, answer.errors
         assert answer.json()["refused"] == 0
@@ -212,6 +214,7 @@ def test_a_project_of_another_repository_keeps_its_memories_apart(home: Home) ->
     theirs = clone(home, "acme/shop")
     theirs.capture("decisions", "The shop has a heron")
     with Home() as other:
+        other.serve()
         for remote, words in (("client/shop", "The launch is secret"), ("acme/shop", "A stork")):
             memory = clone(other, remote)
             memory.capture("decisions", words)
