@@ -10,12 +10,7 @@ from agent_memory import __version__
 from agent_memory.config import HttpSettings, Settings
 from agent_memory.features import import_modules
 from agent_memory.features.access.adapters import socket_owners
-from agent_memory.features.index.model.queries import Search
 from agent_memory.features.log.services.ingest import Ingest
-from agent_memory.features.log.services.timeline import Timeline
-from agent_memory.features.recall.services.opening import Opening
-from agent_memory.features.recall.services.recall import Recall
-from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces import catalog
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.bridge import Bridge
@@ -151,11 +146,6 @@ class GrpcInterface:
             guard = self._same_user
         memory = MemoryService(
             recording=EventRecording(context[Ingest], bridge),
-            timeline=context[Timeline],
-            contents=context[Contents],
-            recall=context[Recall],
-            search_all=context[Search],
-            opening=context[Opening],
             bridge=bridge,
             guard=guard,
             observer=observer,

@@ -12,6 +12,7 @@ def list_all() -> tuple[Operation[Any], ...]:
     """Return the operations of every feature, in the order of the features."""
     return tuple(
         operation
-        for module in import_modules("operations")
+        for name in ("operations", "search_operations")
+        for module in import_modules(name)
         for operation in list_operations(module)
     )

@@ -36,8 +36,6 @@ MANAGE = Permission(Role.ADMIN)
 _HTTP: Mapping[tuple[str, str], Permission] = {
     ("POST", f"{API}/events/"): WRITE_SCOPED,
     ("POST", f"{API}/events/batch/"): WRITE_SCOPED,
-    ("GET", f"{API}/search/"): READ_SCOPED,
-    ("GET", f"{API}/memories/"): READ_SCOPED,
     ("GET", f"{API}/projects/"): MANAGE,
     ("GET", f"{API}/projects/{{name}}/"): MANAGE,
     ("GET", f"{API}/errors/"): MANAGE,
@@ -75,19 +73,12 @@ _HTTP: Mapping[tuple[str, str], Permission] = {
 _GRPC: Mapping[str, Permission] = {
     "memory.MemoryService.IngestEvent": WRITE_SCOPED,
     "memory.MemoryService.IngestEvents": WRITE_SCOPED,
-    "memory.MemoryService.Search": READ_SCOPED,
     "kontekst.DaemonService.GetStatus": MANAGE,
     "kontekst.DaemonService.Shutdown": MANAGE,
 }
 
 # By the name of the tool, or of another request.
 _MCP: Mapping[str, Permission] = {
-    "memory_recall": READ_SCOPED,
-    "memory_capture": WRITE_SCOPED,
-    "memory_expand": READ_SCOPED,
-    "memory_forget": WRITE_SCOPED,
-    "memory_timeline": READ,
-    "memory_status": READ,
     "memory_consolidate": MANAGE,
     "resources/list": READ,
     "resources/read": READ,

@@ -77,6 +77,13 @@ def parse(kind: type[T], content: object) -> T:
         raise InvalidRequest(describe(exc)) from None
 
 
+def parse_object(kind: type[T], content: Mapping[str, Any]) -> T:
+    """Parse a request that has no other fields than its own. Raises InvalidRequest."""
+    if unknown := content.keys() - list_fields(kind):
+        raise InvalidRequest(*map(refuse_unknown, sorted(unknown)))
+    return parse(kind, content)
+
+
 def build(kind: type[T], values: Mapping[str, Any]) -> T:
     """Build a request from parsed values, by the names that callers use. Raises InvalidRequest."""
     known = list_fields(kind)

@@ -17,7 +17,7 @@ from agent_memory.features.index.model.queries import (
     MAX_QUERY_CHARS,
     SearchMode,
 )
-from agent_memory.interfaces.search_request import PLURALS
+from agent_memory.features.recall.model.search_filters import PLURALS
 from agent_memory.proto import memory_pb2 as pb
 from tests.command_runner import Home, wait_until
 from tests.daemon_process import Daemon

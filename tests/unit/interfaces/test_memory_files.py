@@ -4,14 +4,15 @@ import json
 import pickle
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from agent_memory.features.index.model.queries import Hit, RecallResult
 from agent_memory.features.memories.model import memories, memory_documents
 from agent_memory.features.memories.model.memories import Draft, Memory, MemoryStatus
+from agent_memory.features.recall.search_operations import SearchPage
 from agent_memory.interfaces import memory_files
 from agent_memory.interfaces.memory_files import RejectedRecord
-from agent_memory.interfaces.wire.search import answer_json
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain, Millis
 
@@ -58,7 +59,8 @@ def _summaries(text: str, format_: str = "yaml") -> list[str]:
 def _recalled(memory: Memory, detail: str) -> str:
     (document,) = memory_documents.from_memory(memory)
     hit = Hit(document=document, score=0.5, parts={}, uri=memory.urn)
-    return json.dumps(answer_json(RecallResult(hits=(hit,), total=1), detail))
+    page = SearchPage.from_result(RecallResult(hits=(hit,), total=1))
+    return msgspec.json.encode(page.show(detail)).decode()
 
 
 class TestTheFormatOfAFile:

@@ -3,32 +3,39 @@
 from dataclasses import fields, replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from agent_memory.client.values import SearchFilters, SearchHit, SearchResult
+from agent_memory.client.values import SearchFilters, SearchHit
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
-from agent_memory.features.index.model.queries import Query, SearchMode, SearchScope
-from agent_memory.interfaces.cli import recall
-from agent_memory.interfaces.cli.commands import Command
-from agent_memory.interfaces.cli.remote import RemoteDaemon
-from agent_memory.interfaces.http.questions import RecallRequest, SearchParameters
-from agent_memory.interfaces.mcp import schemas, tool_inputs
-from agent_memory.interfaces.search_request import (
+from agent_memory.features.index.model.queries import Hit, Passage, Query, RecallResult, SearchScope
+from agent_memory.features.recall.model.search_filters import (
     DEFAULT_KINDS,
     MEMORIES,
-    SearchRequest,
     parse_kinds,
 )
-from agent_memory.interfaces.wire.search import HIT_FIELDS, parse_request
+from agent_memory.features.recall.search_operations import (
+    HitAnswer,
+    SearchMessage,
+    SearchPage,
+    SearchRequest,
+    search,
+    search_records,
+)
+from agent_memory.interfaces.cli import recall
+from agent_memory.interfaces.cli.commands import Command
+from agent_memory.interfaces.http.rest import RestRequest
+from agent_memory.interfaces.mcp.tools import RECALL
+from agent_memory.interfaces.wire import protobuf, rpc
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import MAX_MILLIS, Millis
+from agent_memory.kernel.ids import Millis
 from agent_memory.proto import memory_pb2 as pb
 
-FIELDS = {field.name for field in fields(SearchRequest)}
-MILLISECONDS = {"from_timestamp_ms": "since", "to_timestamp_ms": "until"}
 TOKEN = {"continuation_token": "offset"}
-SCORE = {"min_score": "min_similarity"}
 APART = {"detail", "reason"}  # they change the answer, not the search
+FIELDS = {TOKEN.get(name, name) for name in SearchRequest.__struct_fields__} - APART
+MILLISECONDS = {"from_timestamp_ms": "since", "to_timestamp_ms": "until"}
+SCORE = {"min_score": "min_similarity"}
 
 
 def moments(_words: str) -> tuple[Millis, Millis]:
@@ -47,15 +54,12 @@ class TestEveryInterfaceOffersEveryFilter:
         assert offers(names - of_every_command, {}) == FIELDS
 
     def test_rest(self) -> None:
-        schema = SearchParameters.model_json_schema()
-        assert offers(schema["properties"], MILLISECONDS | SCORE) == FIELDS
-
-    def test_streams(self) -> None:
-        assert offers(RecallRequest.model_json_schema()["properties"], TOKEN) == FIELDS
+        names = RestRequest(search).in_query
+        assert offers(names, MILLISECONDS | SCORE | TOKEN) == FIELDS
 
     def test_mcp(self) -> None:
-        schema = tool_inputs.schema(tool_inputs.RecallInput)
-        assert offers(schema["properties"], TOKEN) == FIELDS
+        properties = RECALL.to_tool().input_schema["properties"]
+        assert offers(properties, TOKEN) == FIELDS
 
     def test_grpc(self) -> None:
         names = pb.SearchRequest.DESCRIPTOR.fields_by_name
@@ -67,24 +71,44 @@ class TestEveryInterfaceOffersEveryFilter:
 
 
 class TestAHitIsDescribedOnce:
-    def test_protobuf_and_the_client_have_every_field(self) -> None:
-        common = {"kind", "id", "uri", "score", "title", "text", "truncated"}
-        names = common | {"score_parts", "passage"} | {field.name for field in HIT_FIELDS}
+    def test_protobuf_and_the_client_have_every_field_of_a_record(self) -> None:
+        of_json = {"summary", "timestamp", "content", "key", "user", "show_all"}
+        names = set(HitAnswer.__struct_fields__) - of_json
         assert set(pb.SearchHit.DESCRIPTOR.fields_by_name) == names
         assert {field.name for field in fields(SearchHit)} == names
 
-    def test_the_schema_of_mcp_has_every_field_of_the_json(self) -> None:
-        names = {field.name for field in HIT_FIELDS if field.kinds}
-        assert names <= set(schemas.RESULT["properties"])
+    def test_a_page_arrives_whole_over_grpc(self) -> None:
+        document = Document(
+            kind=DocumentKind.EVENT,
+            id="the-id",
+            owner=Owner("o"),
+            at_ms=Millis(5),
+            text="x" * 30_000,
+            session="s",
+            role="user",
+            speaker="Ada",
+            tool="Bash",
+            tags=frozenset({"b", "a"}),
+        )
+        passage = Passage(text="xx", start=3, marks=((0, 1), (1, 2)))
+        hit = Hit(document=document, score=0.5, parts={"words": 0.25}, uri="u", passage=passage)
+        page = SearchPage.from_result(RecallResult(hits=(hit,), total=7, next=1, warning="w"))
+        packed = rpc.pack_answer(search_records, lambda: page).SerializeToString()
+        unpacked = rpc.unpack_answer(search_records, SearchMessage(), packed)
+        (sent,), (got,) = page.results, unpacked.results
+        assert got == msgspec.structs.replace(sent, text="x" * 20_000, truncated=True)
+        assert msgspec.structs.replace(unpacked, results=[]) == (
+            msgspec.structs.replace(page, results=[])
+        )
 
 
 class TestQueries:
     @pytest.mark.parametrize("query", ["", "  ", "all", " ALL "])
     def test_a_listing_has_memories_unless_kinds_are_named(self, query: str) -> None:
         assert SearchRequest(query=query).to_query(moments) == Query(
-            text=query, limit=0, scope=SearchScope(kinds=MEMORIES)
+            text=query, scope=SearchScope(kinds=MEMORIES)
         )
-        named = SearchRequest(query=query, kinds=["event", "grip"]).to_query(moments)
+        named = SearchRequest(query=query, kinds=("event", "grip")).to_query(moments)
         assert named.scope.kinds == {DocumentKind.EVENT, DocumentKind.GRIP}
 
     def test_a_question_is_asked_of_all_but_grips(self) -> None:
@@ -166,36 +190,32 @@ class TestQueries:
         with pytest.raises(InvalidInput, match=message):
             SearchRequest(**wrong).to_query(moments)
 
-    def test_a_query_for_another_daemon_arrives_whole(self) -> None:
-        query = Query(
-            text="why",
-            mode=SearchMode.BM25,
+    @pytest.mark.parametrize(("time", "moment"), [("1700000000000", 1_700_000_000_000), ("3", 3)])
+    def test_a_number_is_milliseconds_over_rest_and_grpc(self, time: str, moment: int) -> None:
+        scope = SearchMessage(since=time).to_query(moments).scope
+        assert scope.since == moment
+        assert SearchMessage(since="last week").to_query(moments).scope.since == 10
+
+    def test_a_request_for_another_daemon_arrives_whole(self) -> None:
+        request = SearchMessage(
+            query="why",
+            mode="bm25",
             limit=7,
-            offset=3,
-            min_score=0.25,
-            scope=SearchScope(
-                kinds=frozenset({DocumentKind.FACT, DocumentKind.MEMORY}),
-                project="p",
-                session="s",
-                agent="a",
-                role="tool",
-                namespace="decisions",
-                domains=frozenset({"user", "project:x"}),
-                spec="c",
-                statuses=frozenset({"active"}),
-                archived=True,
-                tags=frozenset({"t", "u"}),
-                since=Millis(5),
-                until=Millis(MAX_MILLIS),
-            ),
+            min_similarity=0.25,
+            kinds=("fact", "memory"),
+            project="p",
+            session_id="s",
+            agent="a",
+            role="tool",
+            namespace="decisions",
+            domain="user,project:x",
+            spec="c",
+            statuses=("active",),
+            include_archived=True,
+            tags=("t", "u"),
+            since=5,
+            until=6,
+            continuation_token=str(3),
         )
-        sent: list[Query] = []
-
-        class Recorder:
-            def search(self, text: str, **filters: Any) -> SearchResult:
-                request = parse_request(pb.SearchRequest(query=text, **filters))
-                sent.append(request.to_query(moments))
-                return SearchResult()
-
-        RemoteDaemon(None, Recorder()).search(query)  # type: ignore[arg-type]
-        assert sent == [query]
+        sent = pb.SearchRequest.FromString(rpc.pack_request(search_records, request))
+        assert protobuf.from_message(SearchMessage, sent) == request

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from agent_memory.features.recall.model.search_filters import KIND_WORDS
+from agent_memory.features.recall.search_operations import SearchRequest
 from agent_memory.interfaces.cli import filters, help_topics, near_misses
 from agent_memory.interfaces.cli.commands import FORMATS, Choice
 from agent_memory.interfaces.cli.programs import PROGRAMS
-from agent_memory.interfaces.http.questions import RecallRequest
-from agent_memory.interfaces.mcp import tool_inputs
-from agent_memory.interfaces.search_request import KIND_WORDS
+from agent_memory.interfaces.http import rest
+from agent_memory.interfaces.mcp import tool_schemas
 
 # Options that have a name of a filter, and another meaning.
 MIGRATE = "memory-daemon admin migrate"  # --from and --to are stores
@@ -116,8 +117,8 @@ def test_every_choice_suggests_the_nearest_word() -> None:
 
 def test_kinds_have_the_same_words_in_schemas() -> None:
     for schema in (
-        RecallRequest.model_json_schema(),
-        tool_inputs.schema(tool_inputs.RecallInput),
+        rest.describe_body(SearchRequest)["requestBody"]["content"]["application/json"]["schema"],
+        tool_schemas.describe_request(SearchRequest),
     ):
         assert schema["properties"]["kinds"]["items"]["enum"] == [*KIND_WORDS]
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from http import HTTPStatus
 
 import grpc
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
 from agent_memory.features.log.model.tokens import format_token, parse_token
 from agent_memory.features.log.operations import EventListing
+from agent_memory.features.recall.search_operations import MAX_HIT_CHARS, HitAnswer
 from agent_memory.interfaces.wire.errors import ERRORS, error_json, get_codes
 from agent_memory.interfaces.wire.events import (
     event_to_proto,
@@ -21,7 +23,6 @@ from agent_memory.interfaces.wire.events import (
     parse_event,
 )
 from agent_memory.interfaces.wire.protobuf import to_message
-from agent_memory.interfaces.wire.search import MAX_HIT_CHARS, hit_json
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
@@ -227,13 +228,14 @@ class TestHits:
         )
         if kind is DocumentKind.MEMORY:
             document = replace(document, id="subcog://user/decisions/0123456789ab:0")
-        shown = hit_json(Hit(document=document, score=0.5, parts={}), "full")
+        hit = HitAnswer.from_hit(Hit(document=document, score=0.5, parts={}))
+        shown = msgspec.to_builtins(hit.show("full"))
         text = shown["content" if kind is DocumentKind.MEMORY else "text"]
         assert len(text) == MAX_HIT_CHARS
         assert shown["truncated"]
         assert shown["show_all"].startswith("memory show ")
 
-        whole = hit_json(Hit(document=document, score=0.5, parts={}), "full", whole=True)
+        whole = msgspec.to_builtins(hit.show("full", whole=True))
         assert whole["content" if kind is DocumentKind.MEMORY else "text"] == document.text
         assert not whole["truncated"]
         assert "show_all" not in whole

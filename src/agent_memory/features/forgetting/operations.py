@@ -273,6 +273,7 @@ class BatchForgetAnswer(ForgettingAnswer, frozen=True, kw_only=True):
     role=Role.WRITER,
     scoped=True,
     http=f"POST {PATH}/batch-forget/",
+    tool="memory_forget",
     example={"ids": [EXAMPLE_ID], "confirm": True},
 )
 def forget_memories(

@@ -1,10 +1,12 @@
 """What can be asked of what is recorded: the sessions; and the capture of memories, which tells
 whether recall finds them yet."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta, Struct
 
+from agent_memory import __version__
+from agent_memory.features.index.model import documents
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.operations import format_time
 from agent_memory.features.knowledge.services.knowledge import Knowledge
@@ -13,18 +15,21 @@ from agent_memory.features.log.operations import EventLimit, EventListing, Time
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.changes import ChangeAction
-from agent_memory.features.memories.model.memories import Draft
+from agent_memory.features.memories.model.memories import MAX_NAME_CHARS, Draft
 from agent_memory.features.memories.operations import Names, name_change, name_interface
+from agent_memory.features.memories.services.project_resolver import SOME_DOMAIN
 from agent_memory.features.memories.services.undo import ChangeHistory
 from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.memory_stats import MemoryCounts, MemoryStatistics
 from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.toc.operations import ContentsNode, GripExcerpt, describe_node
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis
+from agent_memory.kernel.ids import ALL, MAX_MILLIS, EventId, Millis
 from agent_memory.kernel.operations import operation
+from agent_memory.kernel.status import ContentsStatus
 from agent_memory.kernel.structs import Items, Limit, Offset, copy_fields
 
 
@@ -217,6 +222,7 @@ class CaptureAnswer(Struct, frozen=True, kw_only=True):
     role=Role.WRITER,
     scoped=True,
     http="POST /api/v1/memories/",
+    tool="memory_capture",
     status=lambda captured: 201 if captured.created else 200,
     statuses=(201, 200),
     example={
@@ -244,4 +250,55 @@ def capture_memory(
         created=captured.created,
         warning=captured.warning,
         change=name_change(changing.entry),
+    )
+
+
+class DomainFilter(Struct, frozen=True, kw_only=True):
+    domain: Annotated[str, Meta(max_length=MAX_NAME_CHARS, description=SOME_DOMAIN)] = ALL
+
+
+class CountedMemories(Struct, frozen=True, kw_only=True):
+    """How many memories there are, and what waits."""
+
+    total: int
+    by_domain: dict[str, int]
+    by_namespace: dict[str, int]
+    by_tier: dict[str, int]
+    by_status: dict[str, int]
+    index_bytes: int
+    last_sync: str | None
+    notes_waiting: int
+    to_review: Annotated[int, Meta(description="Only the user can accept these.")]
+    feature_tier: str
+    contents: ContentsStatus | None
+
+    @classmethod
+    def from_counts(cls, counted: MemoryCounts, **values: Any) -> Self:
+        last = counted.last_sync_ms
+        return copy_fields(
+            cls,
+            counted,
+            last_sync=None if last is None else documents.format_iso(last),
+            notes_waiting=counted.waiting,
+            feature_tier=counted.features,
+            **values,
+        )
+
+
+class StatusAnswer(CountedMemories, frozen=True, kw_only=True):
+    project: str | None
+    version: str
+
+
+@operation("memories.count", role=Role.READER, tool="memory_status")
+def count_memories(
+    statistics: MemoryStatistics, caller: Caller, request: DomainFilter
+) -> StatusAnswer:
+    """Count the memories by domain, namespace, tier and status."""
+    resolver = statistics.resolver
+    nearby = resolver.list_nearby(caller)
+    return StatusAnswer.from_counts(
+        statistics.count(resolver.resolve_domains(request.domain, caller)),
+        project=nearby[0] if nearby else None,
+        version=__version__,
     )

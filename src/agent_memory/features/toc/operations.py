@@ -255,6 +255,7 @@ def list_versions(contents: Contents, request: NodeRequest) -> ContentsNodes:
     role=Role.READER,
     http="GET /api/v1/toc/{parent_id}/children/",
     rpc="memory.MemoryService.BrowseToc",
+    tool="memory_timeline",
     tag="contents",
 )
 def list_children(contents: Contents, request: ChildrenRequest) -> NodeChildren:
@@ -276,6 +277,7 @@ def list_children(contents: Contents, request: ChildrenRequest) -> NodeChildren:
     scoped=True,
     http="GET /api/v1/grips/{grip_id}/",
     rpc="memory.MemoryService.ExpandGrip",
+    tool="memory_expand",
     tag="contents",
 )
 def expand_grip(contents: Contents, request: GripRequest) -> ExpandedGrip:

@@ -36,7 +36,6 @@ from agent_memory.platform import time_zone
 if TYPE_CHECKING:  # loading the services takes longer than a command without a daemon runs
     from agent_memory.features.hooks.services.installing import Installing
     from agent_memory.interfaces.agent_answers import AgentReader
-    from agent_memory.interfaces.cli.remote import RemoteDaemon
     from agent_memory.kernel.composition import Composition
 
 QUIET_PROMPT = "Print only the complete answer."  # of `kontekst`, and of its prompts
@@ -235,17 +234,6 @@ class Invocation:
     def confirm(self, question: str, *, yes: bool) -> bool:
         """Ask the user, unless `--yes` was given or standard input is not a terminal."""
         return yes or not self.terminal.call.input_is_terminal or self.terminal.confirm(question)
-
-    @contextmanager
-    def open_service(
-        self, local: "Callable[[Composition], Service]"
-    ) -> "Iterator[Service | RemoteDaemon]":
-        """Open a service of this daemon, or of the daemon at `--endpoint`."""
-        if self.endpoint is None:
-            yield local(self.services)
-        else:
-            with self.backend.connect_remote(self.endpoint, self.key) as remote:
-                yield remote
 
 
 class PathType(click.Path):

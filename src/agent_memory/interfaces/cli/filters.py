@@ -10,11 +10,11 @@ import click
 
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.recall.model.search_filters import PLURALS, parse_kinds
 from agent_memory.features.recall.services.opening import MIN_PREFIX, Opening
 from agent_memory.features.toc.services.journal import JournalScope, WorkJournal
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.interfaces.search_request import PLURALS, parse_kinds
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, Millis

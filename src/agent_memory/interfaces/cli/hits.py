@@ -8,17 +8,14 @@ from rich.console import Console
 from rich.text import Text
 
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import TEAM, Hit, Passage
+from agent_memory.features.index.model.queries import TEAM, Passage
 from agent_memory.features.memories.model.memories import MemoryStatus
+from agent_memory.features.recall.search_operations import HitAnswer
 from agent_memory.features.toc.model import short_ids
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.rich_console import build_console
 from agent_memory.interfaces.cli.terminal import Terminal
-from agent_memory.interfaces.wire.search import (
-    build_show_command,
-    format_document_id,
-    format_summary,
-)
+from agent_memory.kernel.ids import Millis
 
 INDENT = "    "
 LEAD_CHARS = 120  # of the call of a tool
@@ -28,7 +25,9 @@ _SPACE = re.compile(r"\s+")
 _MARKUP = re.compile(r"[\\`*_\[\]<>#|~&]|^[-+](?=\s)|(?<=^\d)[.)]")
 
 
-def format_hits(hits: Sequence[Hit], detail: str, terminal: Terminal, team: str) -> Iterator[str]:
+def format_hits(
+    hits: Sequence[HitAnswer], detail: str, terminal: Terminal, team: str
+) -> Iterator[str]:
     """Yield the lines of hits, with an empty line before each. `team` is what the user calls the
     team's server."""
     console = build_console(terminal)
@@ -38,16 +37,15 @@ def format_hits(hits: Sequence[Hit], detail: str, terminal: Terminal, team: str)
 
 
 def _format_hit(
-    number: int, hit: Hit, detail: str, terminal: Terminal, console: Console, team: str
+    number: int, hit: HitAnswer, detail: str, terminal: Terminal, console: Console, team: str
 ) -> Iterator[str]:
-    document = hit.document
-    label = format_document_id(document)
+    label = hit.id
     if rendering.is_on_screen():
         label = short_ids.abbreviate(label)
-    if document.kind not in (DocumentKind.MEMORY, DocumentKind.GRIP, DocumentKind.SEGMENT):
-        label = f"{document.kind} {label}"
-    score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
-    mark = f" {rendering.TO_REVIEW}" if document.status == MemoryStatus.PENDING else ""
+    if hit.kind not in (DocumentKind.MEMORY, DocumentKind.GRIP, DocumentKind.SEGMENT):
+        label = f"{hit.kind} {label}"
+    score = f" ({hit.score:.2f} similarity)" if hit.score_parts else ""
+    mark = f" {rendering.TO_REVIEW}" if hit.status == MemoryStatus.PENDING else ""
     name = rendering.paint(rendering.plain(label), rendering.ID)
     yield f"[{number}] {name}{rendering.paint(mark, rendering.CAREFUL)}{score}"
     for text in islice(_list_excerpts(hit), 1 if detail == "minimal" else None):
@@ -58,32 +56,31 @@ def _format_hit(
     brief = rendering.is_on_screen() and detail != "full"
     for name, value in (
         ("URI", "" if brief else hit.uri),  # the id opens it, too
-        ("Event", "" if document.kind is DocumentKind.EVENT else hit.event_id),
+        ("Event", "" if hit.kind == DocumentKind.EVENT else hit.event_id),
         ("To event", hit.last_event_id if hit.last_event_id != hit.event_id else ""),
-        ("Grip", "" if document.kind is DocumentKind.GRIP else hit.grip_id),
-        ("Segment", "" if document.kind is DocumentKind.SEGMENT else hit.node_id),
+        ("Grip", "" if hit.kind == DocumentKind.GRIP else hit.grip_id),
+        ("Segment", "" if hit.kind == DocumentKind.SEGMENT else hit.node_id),
     ):
         if value:
             shown = short_ids.abbreviate(value) if brief else value
             yield f"{INDENT}{name}: {rendering.plain(shown)}"
     if detail == "full":
-        parts = ", ".join(f"{name} {part:.3f}" for name, part in hit.parts.items())
+        parts = ", ".join(f"{name} {part:.3f}" for name, part in hit.score_parts.items())
         yield f"{INDENT}Score: {parts}"
-        yield from (f"{INDENT}> {rendering.plain(line)}" for line in document.text.splitlines())
+        yield from (f"{INDENT}> {rendering.plain(line)}" for line in hit.text.splitlines())
         if hit.truncated:
             yield f"{INDENT}{_cut_note(hit)}"
 
 
-def format_markdown(hit: Hit, team: str) -> str:
+def format_markdown(hit: HitAnswer, team: str) -> str:
     """Return a hit as a section."""
-    document = hit.document
-    head = rendering.plain(format_summary(document))
-    score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # a listing has no scores
+    head = rendering.plain(hit.format_summary())
+    score = [f"Score: {hit.score:.2f}"] if hit.score_parts else []  # a listing has no scores
     about = " | ".join([*_about(hit, team), *score])
-    if document.status == MemoryStatus.PENDING:
+    if hit.status == MemoryStatus.PENDING:
         head = f"{head} {rendering.TO_REVIEW}"
-    parts = [f"## {head}", about, f"`{rendering.plain(hit.uri or document.id)}`"]
-    passage = hit.passage
+    parts = [f"## {head}", about, f"`{rendering.plain(hit.uri or hit.id)}`"]
+    passage = _read_passage(hit)
     if passage is not None and passage.text:
         quoted = "".join(
             f"**{_escape(piece)}**" if marked else _escape(piece)
@@ -91,37 +88,44 @@ def format_markdown(hit: Hit, team: str) -> str:
         )
         before, after = _has_more(hit, passage)
         parts.append(f"> {_MORE + ' ' if before else ''}{quoted}{' ' + _MORE if after else ''}")
-    if passage is None or passage.text != document.text.strip() or hit.truncated:
-        parts.append(rendering.plain(document.text))
+    if passage is None or passage.text != hit.text.strip() or hit.truncated:
+        parts.append(rendering.plain(hit.text))
     if hit.truncated:
         parts.append(_cut_note(hit))
     return "\n\n".join(parts) + "\n"
 
 
-def _list_excerpts(hit: Hit) -> Iterator[Text]:
+def _list_excerpts(hit: HitAnswer) -> Iterator[Text]:
     """Yield what is shown of a hit: its title or a tool's call, and the passage."""
-    document, passage = hit.document, hit.passage
-    fact = document.kind is DocumentKind.FACT
-    if document.title and not fact:
-        yield Text(rendering.excerpt(document.title, TITLE_CHARS))
+    passage = _read_passage(hit)
+    fact = hit.kind == DocumentKind.FACT
+    if hit.title and not fact:
+        yield Text(rendering.excerpt(hit.title, TITLE_CHARS))
         if passage is None:
             return
     if passage is None:  # a daemon that sends no passages
-        passage = Passage(text=document.text[:TITLE_CHARS])
+        passage = Passage(text=hit.text[:TITLE_CHARS])
     before, after = _has_more(hit, passage)
-    if document.tool and before:
-        call = document.text[: passage.start].lstrip().partition("\n")[0]
+    if hit.tool_name and before:
+        call = hit.text[: passage.start].lstrip().partition("\n")[0]
         yield Text(rendering.excerpt(call, LEAD_CHARS))
-    elif document.tool and "\n" in passage.text:
+    elif hit.tool_name and "\n" in passage.text:
         call_end = passage.text.index("\n")
         yield _mark(_narrow(passage, 0, call_end))
         passage = _narrow(passage, call_end + 1, len(passage.text))
     text = _mark(passage)
-    if document.kind is DocumentKind.GRIP:
+    if hit.kind == DocumentKind.GRIP:
         yield Text.assemble('"', text, '"')
         return
-    key = f"{rendering.plain(document.title)}: " if fact else ""
+    key = f"{rendering.plain(hit.title)}: " if fact else ""
     yield Text.assemble(key, f"{_MORE} " if before else "", text, f" {_MORE}" if after else "")
+
+
+def _read_passage(hit: HitAnswer) -> Passage | None:
+    passage = hit.passage
+    if passage is None:
+        return None
+    return Passage(text=passage.text, start=passage.start, marks=tuple(passage.marks))
 
 
 def _narrow(passage: Passage, start: int, end: int) -> Passage:
@@ -150,13 +154,12 @@ def _split_marks(passage: Passage) -> Iterator[tuple[str, bool]]:
         at = end
 
 
-def _has_more(hit: Hit, passage: Passage) -> tuple[bool, bool]:
+def _has_more(hit: HitAnswer, passage: Passage) -> tuple[bool, bool]:
     """Tell whether the text goes on before and after the passage."""
-    document = hit.document
-    if document.kind is DocumentKind.SEGMENT:
+    if hit.kind == DocumentKind.SEGMENT:
         return False, False  # a bullet is whole
-    before = bool(document.text[: passage.start].strip())
-    after = bool(document.text[passage.end :].strip())
+    before = bool(hit.text[: passage.start].strip())
+    after = bool(hit.text[passage.end :].strip())
     return before, after or hit.truncated
 
 
@@ -174,28 +177,26 @@ def _wrap(text: Text, terminal: Terminal, console: Console) -> Iterator[str]:
         yield f"{INDENT}{captured.get()}"
 
 
-def _about(hit: Hit, team: str) -> Iterator[str]:
-    document = hit.document
+def _about(hit: HitAnswer, team: str) -> Iterator[str]:
     if hit.origin == TEAM:
         yield rendering.plain(f"{team} \N{MIDDLE DOT} {hit.person}" if hit.person else team)
-        if hit.person and document.kind in (DocumentKind.MEMORY, DocumentKind.FACT):
+        if hit.person and hit.kind in (DocumentKind.MEMORY, DocumentKind.FACT):
             yield "not reviewed by you"
-    yield rendering.format_with_age(document.at_ms)
-    memory = document.kind is DocumentKind.MEMORY
+    yield rendering.format_with_age(Millis(hit.timestamp_ms))
     for name, value in (
-        ("", document.speaker or document.role),
-        ("", document.status),
-        ("Session: ", "" if memory else document.session),
-        ("Project: ", document.project),
-        ("Tool: ", document.tool),
-        ("Domain: ", document.domain.partition(":")[0]),
-        ("Tags: ", ", ".join(sorted(document.tags))),
+        ("", hit.speaker or hit.role),
+        ("", hit.status),
+        ("Session: ", "" if hit.kind == DocumentKind.MEMORY else hit.session_id),
+        ("Project: ", hit.project),
+        ("Tool: ", hit.tool_name),
+        ("Domain: ", hit.domain.partition(":")[0]),
+        ("Tags: ", ", ".join(hit.tags)),
     ):
         if value:
             yield f"{name}{rendering.plain(value)}"
 
 
-def _cut_note(hit: Hit) -> str:
+def _cut_note(hit: HitAnswer) -> str:
     """Say how to see the whole text: a remote daemon sends only its beginning."""
-    command = rendering.plain(build_show_command(hit.document))
+    command = rendering.plain(hit.format_command())
     return f"[cut; to see all of it, run there: {command}]"

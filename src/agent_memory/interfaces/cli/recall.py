@@ -1,11 +1,12 @@
 """`memory recall`, `memory-daemon query search` and `memory context`."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, get_args
 
 import click
+import msgspec
+from msgspec.structs import replace
 
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
@@ -13,16 +14,23 @@ from agent_memory.features.index.model.queries import (
     MAX_LIMIT,
     MAX_OFFSET,
     NO_EMBEDDER,
-    Hit,
     Query,
-    RecallResult,
-    Search,
     SearchMode,
+    is_listing,
 )
+from agent_memory.features.log.model.tokens import format_offset
 from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKENS
+from agent_memory.features.recall.model.search_filters import MEMORIES, ROLES, split_domains
+from agent_memory.features.recall.search_operations import (
+    Detail,
+    HitAnswer,
+    SearchMessage,
+    SearchPage,
+    search_records,
+)
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.recall.services.reasoning import Conclusion, Reasoning
@@ -41,16 +49,8 @@ from agent_memory.interfaces.cli.filters import (
     session_option,
 )
 from agent_memory.interfaces.cli.hits import format_hits, format_markdown
-from agent_memory.interfaces.search_request import MEMORIES, ROLES, SearchRequest
-from agent_memory.interfaces.wire.search import (
-    Detail,
-    answer_json,
-    context_json,
-    format_summary,
-    reasoning_json,
-)
 from agent_memory.kernel.errors import NotFound
-from agent_memory.kernel.ids import ALL, USER
+from agent_memory.kernel.ids import ALL, USER, Millis
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -116,11 +116,16 @@ def search_options(function: F) -> F:
 
 def build_request(
     run: Invocation, *, query: tuple[str, ...], tags: tuple[tuple[str, ...], ...], **filters: Any
-) -> SearchRequest:
-    """Build a request from the options. Options that are not set keep their defaults."""
+) -> SearchMessage:
+    """Build a request from the options. Options that are not set keep their defaults. Times are
+    those of the caller's zone, so they are sent as milliseconds."""
     chosen = {name: value for name, value in filters.items() if value is not None}
     chosen["project"] = resolve_project(run, filters["project"])
-    return SearchRequest(query=" ".join(query), tags=join_lists(tags), **chosen)
+    for name, moment in (("since", 0), ("until", 1)):
+        if name in chosen:
+            chosen[name] = resolve_time(run, chosen[name])[moment]
+    chosen["kinds"] = tuple(sorted(chosen.get("kinds", ())))
+    return SearchMessage(query=" ".join(query), tags=join_lists(tags), **chosen)
 
 
 @click.command(
@@ -144,31 +149,46 @@ def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) 
     services, request = run.services, build_request(run, **filters)
     if reason is not None:
         request = replace(request, query=f"{reason} {request.query}".strip())
-
-    def resolve_domain(name: str) -> str:
-        if name == USER:
-            return name
-        return services[ProjectResolver].resolve_domain(name, run.caller)
-
-    query = request.to_query(
-        partial(resolve_time, run),
-        resolve_domain,
-        resolve_session=services[Opening].resolve_session,
-        zone=run.zone,
-    )
+    names = [_resolve_domain(run, name) for name in split_domains(request.domain)]
+    request = replace(request, domain=",".join(names) or ALL)
     if reason is None:
-        answer = run_search(services[Search], query)
-        hint = "" if answer.hits else _explain_nothing(run, query)
-        show_answer(run, answer, query.scope.kinds, detail, hint)
+        _search(run, request, detail)
         return
-    conclusion = services[Reasoning].conclude(query)
-    _warn(run, conclusion.found)
+    conclusion = services[Reasoning].conclude(_build_query(run, request))
+    found = SearchPage.from_result(conclusion.found)
+    sources = list(map(HitAnswer.from_hit, conclusion.sources))
+    _warn(run, found)
     run.show(
-        reasoning_json(conclusion, detail),
-        lambda: "\n".join(_render_conclusion(conclusion)),
+        {
+            "answer": conclusion.answer,
+            "dates": list(conclusion.dates),
+            "sources": [msgspec.to_builtins(hit.show(detail)) for hit in sources],
+            **msgspec.to_builtins(found.show(detail)),
+        },
+        lambda: "\n".join(_render_conclusion(conclusion, sources)),
         essential=rendering.plain(conclusion.answer),
         page=True,
     )
+
+
+def _resolve_domain(run: Invocation, name: str) -> str:
+    return name if name == USER else run.services[ProjectResolver].resolve_domain(name, run.caller)
+
+
+def _build_query(run: Invocation, request: SearchMessage) -> Query:
+    return request.to_query(
+        partial(resolve_time, run),
+        # Another daemon resolves names itself.
+        resolve_session=str if run.endpoint else run.services[Opening].resolve_session,
+        zone=run.zone,
+    )
+
+
+def _search(run: Invocation, request: SearchMessage, detail: str) -> None:
+    query = _build_query(run, request)
+    page = run_search(partial(run.call, search_records), request)
+    hint = "" if page.results or run.endpoint else _explain_nothing(run, query)
+    show_answer(run, page, query.scope.kinds, detail, hint)
 
 
 def _explain_nothing(run: Invocation, query: Query) -> str:
@@ -187,17 +207,17 @@ def _explain_nothing(run: Invocation, query: Query) -> str:
     return ""
 
 
-def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
+def _render_conclusion(conclusion: Conclusion, sources: list[HitAnswer]) -> Iterator[str]:
     yield rendering.plain(conclusion.answer)
     if conclusion.dates:
         yield ""
         yield from (f"({rendering.plain(date)})" for date in conclusion.dates)
-    if conclusion.sources:
+    if sources:
         yield ""
         yield "Sources:"
-    for number, hit in enumerate(conclusion.sources, 1):
-        day = rendering.moment(hit.document.at_ms)[:10]
-        yield f"[{number}] {day}  {rendering.plain(format_summary(hit.document))}"
+    for number, hit in enumerate(sources, 1):
+        day = rendering.moment(Millis(hit.timestamp_ms))[:10]
+        yield f"[{number}] {day}  {rendering.plain(hit.format_summary())}"
         yield f"    {rendering.plain(hit.uri)}"
 
 
@@ -214,17 +234,7 @@ def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
 @invocation
 def search(run: Invocation, /, detail: str, **filters: Any) -> None:
     """Search everything that was recorded."""
-    with run.open_service(lambda services: services[Search]) as backend:
-        local = run.endpoint is None
-        query = build_request(run, **filters).to_query(
-            partial(resolve_time, run),
-            # Another daemon resolves names itself.
-            resolve_session=run.services[Opening].resolve_session if local else str,
-            zone=run.zone,
-        )
-        answer = run_search(backend if callable(backend) else backend.search, query)
-    hint = _explain_nothing(run, query) if local and not answer.hits else ""
-    show_answer(run, answer, query.scope.kinds, detail, hint)
+    _search(run, build_request(run, **filters), detail)
 
 
 @click.command(
@@ -260,7 +270,13 @@ def context(
         check_project(run, project)
         run.terminal.warn("note: nothing to show.\n")
     run.show(
-        context_json(built),
+        {
+            "context": built.text,
+            "tokens": built.tokens,
+            "resources": [
+                msgspec.to_builtins(HitAnswer.from_hit(hit).show("minimal")) for hit in built.hits
+            ],
+        },
         lambda: rendering.plain(built.text),
         essential=built.text,
         verbatim=True,
@@ -268,48 +284,51 @@ def context(
     )
 
 
-def run_search(search: Search, query: Query) -> RecallResult:
+def run_search(search: Callable[[SearchMessage], SearchPage], request: SearchMessage) -> SearchPage:
     """Search in as many pages as the limit takes."""
-    if query.is_listing:
-        return _list_all(search, query)
-    most = query.limit or DEFAULT_LIMIT
-    hits: list[Hit] = []
-    offset = query.offset
+    if is_listing(request.query):
+        return _list_all(search, request)
+    most = request.limit or DEFAULT_LIMIT
+    hits: list[HitAnswer] = []
+    token = format_offset(request.offset) or ""
     while True:
         left = min(MAX_LIMIT, most - len(hits))
-        answer = search(replace(query, limit=left, offset=offset))
-        hits += answer.hits
-        if answer.next is None or len(hits) >= most:
-            return replace(answer, hits=tuple(hits))
-        offset = answer.next
+        page = search(replace(request, limit=left, continuation_token=token))
+        hits += page.results
+        if page.continuation_token is None or len(hits) >= most:
+            return replace(page, results=hits)
+        token = page.continuation_token
 
 
-def _list_all(search: Search, query: Query) -> RecallResult:
+def _list_all(search: Callable[[SearchMessage], SearchPage], request: SearchMessage) -> SearchPage:
     """List everything in scope.
 
     Each page starts at the time of the last hit, so that the daemon need not skip all earlier hits.
     """
-    skipped = query.offset
-    most = min(skipped + (query.limit or MOST_LISTED), MOST_LISTED)
-    first = answer = search(replace(query, limit=min(MAX_LIMIT, most), offset=0))
-    hits = list(answer.hits)
-    while answer.next is not None and answer.hits and len(hits) < most:
-        last = hits[-1].document.at_ms
-        page = replace(
-            query,
-            limit=min(MAX_LIMIT, most - len(hits)),
-            offset=sum(hit.document.at_ms == last for hit in hits),
-            scope=replace(query.scope, until=last),
+    skipped = request.offset
+    most = min(skipped + (request.limit or MOST_LISTED), MOST_LISTED)
+    first = page = search(replace(request, limit=min(MAX_LIMIT, most), offset=0))
+    hits = list(page.results)
+    while page.continuation_token is not None and page.results and len(hits) < most:
+        last = hits[-1].timestamp_ms
+        same = sum(hit.timestamp_ms == last for hit in hits)
+        page = search(
+            replace(
+                request,
+                limit=min(MAX_LIMIT, most - len(hits)),
+                offset=0,
+                continuation_token=str(same),
+                until=last,
+            )
         )
-        answer = search(page)
-        hits += answer.hits
+        hits += page.results
     warning = first.warning
-    if answer.next is not None and not query.limit:
+    if page.continuation_token is not None and not request.limit:
         warning = f"the newest {len(hits):,} are shown: narrow the time range to go further back"
-    return replace(first, hits=tuple(hits[skipped:]), warning=warning)
+    return replace(first, results=hits[skipped:], warning=warning)
 
 
-def _warn(run: Invocation, answer: RecallResult) -> None:
+def _warn(run: Invocation, answer: SearchPage) -> None:
     """Show a warning, but not that there is no embedder: that is what the settings ask for."""
     if answer.warning and answer.warning != NO_EMBEDDER:
         run.terminal.warn(f"warning: {answer.warning}\n")
@@ -317,7 +336,7 @@ def _warn(run: Invocation, answer: RecallResult) -> None:
 
 def show_answer(
     run: Invocation,
-    answer: RecallResult,
+    answer: SearchPage,
     kinds: frozenset[DocumentKind],
     detail: str,
     hint: str = "",
@@ -325,30 +344,32 @@ def show_answer(
     """Show what a search found. `hint` follows if it found nothing."""
     _warn(run, answer)
     run.show(
-        answer_json(answer, detail, whole=True),
+        msgspec.to_builtins(answer.show(detail, whole=True)),
         lambda: _as_text(run, answer, kinds, detail, hint),
         markdown=lambda: "\n".join(
-            format_markdown(hit, run.loaded.settings.upstream.name) for hit in answer.hits
+            format_markdown(hit, run.loaded.settings.upstream.name) for hit in answer.results
         ),
-        essential="\n".join(hit.document.id for hit in answer.hits),
+        essential="\n".join(
+            hit.uri if hit.kind == DocumentKind.MEMORY else hit.id for hit in answer.results
+        ),
         page=True,
     )
 
 
 def _as_text(
     run: Invocation,
-    answer: RecallResult,
+    answer: SearchPage,
     kinds: frozenset[DocumentKind],
     detail: str,
     hint: str,
 ) -> str:
     what = "memories" if kinds == MEMORIES else "results"
-    if not answer.hits:
+    if not answer.results:
         return f"Found no {what}. {rendering.plain(hint)}".rstrip()
-    count = len(answer.hits)
+    count = len(answer.results)
     one = {"memories": "memory", "results": "result"}[what]
     of = f"{count:,} of " if answer.total > count else ""
     found = f"Found {of}{rendering.count(max(answer.total, count), one, what)}:"
     head = found if answer.certain else "Nothing certain; closest:"
     team = run.loaded.settings.upstream.name
-    return "\n".join((head, *format_hits(answer.hits, detail, run.terminal, team)))
+    return "\n".join((head, *format_hits(answer.results, detail, run.terminal, team)))

@@ -15,6 +15,7 @@ from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
+from agent_memory.features.recall.operations import CountedMemories
 from agent_memory.features.recall.services.memory_stats import (
     MemoryCheck,
     MemoryCounts,
@@ -26,7 +27,7 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.consent import consent_json, describe_consent
 from agent_memory.interfaces.cli.index_status import describe_contents, describe_embedding
 from agent_memory.interfaces.cli.injections import describe_days
-from agent_memory.interfaces.wire.memories import counts_json, sync_outcomes_json
+from agent_memory.interfaces.wire.memories import sync_outcomes_json
 from agent_memory.kernel.ids import ORG, PROJECT, USER
 
 Name = TypeVar("Name", bound=str)
@@ -146,7 +147,7 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     days = run.services[Injections].count_days(run.zone, DAYS)
     run.show(
         {
-            **counts_json(counted),
+            **msgspec.to_builtins(CountedMemories.from_counts(counted)),
             "recording": consent_json(recording),
             "injections": msgspec.to_builtins([InjectionDay.from_count(day) for day in days]),
             "verified": None

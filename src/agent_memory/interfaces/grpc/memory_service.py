@@ -4,12 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from agent_memory.features.index.model.queries import Search
 from agent_memory.features.log.services.ingest import Recording
-from agent_memory.features.log.services.timeline import Timeline
-from agent_memory.features.recall.services.opening import Opening
-from agent_memory.features.recall.services.recall import Recall
-from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.interfaces.grpc import handlers
@@ -17,7 +12,6 @@ from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.grpc.calls import Methods
 from agent_memory.interfaces.observing import Observer
 from agent_memory.interfaces.wire.events import outcomes_to_proto, parse_event
-from agent_memory.interfaces.wire.search import answer_to_proto, parse_request
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.proto import memory_pb2 as pb
 
@@ -29,11 +23,6 @@ MESSAGES_IN_FLIGHT = 8  # of one stream: enough to keep the committer busy, and 
 @dataclass(frozen=True, slots=True)
 class MemoryService:
     recording: EventRecording
-    timeline: Timeline
-    contents: Contents
-    recall: Recall
-    search_all: Search
-    opening: Opening
     bridge: Bridge
     guard: Guard | None
     observer: Observer
@@ -43,7 +32,6 @@ class MemoryService:
             DESCRIPTOR,
             unary={
                 "IngestEvent": self.ingest_event,
-                "Search": self.search,
             },
             stream={"IngestEvents": self.ingest_events},
             guard=self.guard,
@@ -82,15 +70,6 @@ class MemoryService:
                 yield outcomes_to_proto(names, recording.list_results(stored))
         finally:
             reader.cancel()
-
-    async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
-        def answer() -> pb.SearchResponse:
-            query = parse_request(request).to_query(
-                self.recall.resolve_time, resolve_session=self.opening.resolve_session
-            )
-            return answer_to_proto(self.search_all(query))
-
-        return await self.bridge.run(answer)
 
     async def _submit(self, request: pb.IngestEventsRequest) -> tuple[list[str], Recording]:
         """Return the ids of a message's events, and how they are stored."""

@@ -19,7 +19,6 @@ from agent_memory.interfaces.http import (
     health,
     metrics,
     projects,
-    read_api,
     recording,
     status,
     streams,
@@ -58,7 +57,6 @@ def build_app(
     _add_docs(api)
     for routes in (
         recording.build_router(dependencies),
-        *read_api.build_routers(dependencies),
         *projects.build_routers(dependencies),
         health.build_router(dependencies, settings),
         status.build_router(dependencies.bridge, read_status),

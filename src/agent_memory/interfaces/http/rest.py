@@ -78,29 +78,19 @@ class RestRequest:
                 values[name] = self._parse_text("query", name, value)
         if not self.in_body:
             return _build(kind, values)
-        return self._parse_body(kind, await request.body(), values)
-
-    def _parse_text(self, where: str, name: str, value: object) -> object:
-        try:
-            return requests.parse_value(self._fields[name], value)
-        except InvalidRequest as exc:
-            raise _put(exc, where) from None
-
-    def _parse_body(self, kind: type[Any], body: bytes, values: Mapping[str, Any]) -> object:
-        try:
-            content = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise InvalidRequest(
-                FieldProblem(("body",), "not valid JSON", "json_invalid")
-            ) from None
-        if not isinstance(content, dict):
-            raise InvalidRequest(FieldProblem(("body",), "not an object", "model_attributes_type"))
+        content = parse_object(await request.body())
         if unknown := content.keys() - self.in_body:
             raise InvalidRequest(*(requests.refuse_unknown("body", each) for each in unknown))
         try:
             return requests.parse(kind, {**content, **values})
         except InvalidRequest as exc:
             raise _put(exc, "body") from None
+
+    def _parse_text(self, where: str, name: str, value: object) -> object:
+        try:
+            return requests.parse_value(self._fields[name], value)
+        except InvalidRequest as exc:
+            raise _put(exc, where) from None
 
     def describe(self, answer: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the operation's entry in the OpenAPI document, with these schemas."""
@@ -214,6 +204,24 @@ def describe_operations(operations: Iterable[Operation[Any]]) -> dict[str, Any]:
         answer = schemas[each.operation.answer]
         paths.setdefault(path, {})[each.method.lower()] = each.describe(answer, body)
     return {"paths": paths, "schemas": components}
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Parse a body that is a JSON object. Raises InvalidRequest."""
+    try:
+        content = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidRequest(FieldProblem(("body",), "not valid JSON", "json_invalid")) from None
+    if not isinstance(content, dict):
+        raise InvalidRequest(FieldProblem(("body",), "not an object", "model_attributes_type"))
+    return content
+
+
+def describe_body(kind: type[Any]) -> dict[str, Any]:
+    """Describe the body of a route that is no operation, such as a stream's, for FastAPI."""
+    _, components = msgspec.json.schema_components([kind])
+    schema = {**components[kind.__name__], "additionalProperties": False}
+    return {"requestBody": {"required": True, "content": _as_json(schema)}}
 
 
 def _as_json(schema: Mapping[str, Any]) -> dict[str, Any]:

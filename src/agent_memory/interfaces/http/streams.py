@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Header, HTTPException, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
@@ -14,16 +14,16 @@ from agent_memory.features.memories.services.consolidation import Consolidation
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import SyncOptions
+from agent_memory.features.recall.search_operations import SearchRequest
 from agent_memory.features.streaming.services.change_feed import (
     ChangeFeed,
     EventFilter,
     FeedItem,
     Follower,
 )
-from agent_memory.interfaces import feed_follower
-from agent_memory.interfaces.http import questions, sse, task_stream
+from agent_memory.interfaces import feed_follower, requests
+from agent_memory.interfaces.http import questions, rest, sse, task_stream
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.questions import RecallRequest
 from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.interfaces.wire.memories import sync_outcomes_json
@@ -133,16 +133,23 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
 
 
 def _add_recall(routes: APIRouter, dependencies: HttpDependencies) -> None:
-    @routes.post("/recall", status_code=200, responses=_STREAM, response_class=sse.EventStream)
-    async def recall(request: RecallRequest) -> Response:
+    @routes.post(
+        "/recall",
+        status_code=200,
+        responses=_STREAM,
+        response_class=sse.EventStream,
+        openapi_extra=rest.describe_body(SearchRequest),
+    )
+    async def recall(request: Request) -> Response:
         """Search memories and conversations. Streams the results, best first."""
+        content = rest.parse_object(await request.body())
+        question = requests.parse_object(SearchRequest, content)
 
         async def stream() -> AsyncGenerator[bytes, None]:
-            params = request.model_dump(mode="json", exclude_defaults=True)
-            yield task_stream.format_start("recall", params)
+            yield task_stream.format_start("recall", content)
             try:
                 answer = await dependencies.bridge.run(
-                    lambda: questions.run_recall(request, dependencies.services)
+                    lambda: questions.run_recall(question, dependencies)
                 )
             except AgentMemoryError as exc:
                 yield task_stream.format_failure(exc)

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.recall.search_operations import SearchRequest
 from agent_memory.features.streaming.services.change_feed import (
     ChangeFeed,
     EventFilter,
@@ -21,7 +22,7 @@ from agent_memory.features.streaming.services.change_feed import (
     Follower,
     MemoryFilter,
 )
-from agent_memory.interfaces import feed_follower
+from agent_memory.interfaces import feed_follower, requests
 from agent_memory.interfaces.http import questions, sse
 from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
@@ -79,7 +80,7 @@ class _WebSocketSession:
     them is disconnected."""
 
     def __init__(self, socket: WebSocket, dependencies: HttpDependencies) -> None:
-        self._socket = socket
+        self._socket, self._dependencies = socket, dependencies
         self._services, self._bridge = dependencies.services, dependencies.bridge
         self._loop = asyncio.get_running_loop()
         self._unsent: deque[str] = deque()
@@ -140,7 +141,7 @@ class _WebSocketSession:
 
     def _begin_recall(self, request: Request) -> None:
         fields = {name: each for name, each in request.items() if name not in ("operation", "id")}
-        question = questions.parse_request(fields)
+        question = requests.parse_object(SearchRequest, fields)
         if len(self._recalls) >= MAX_RECALLS:
             raise Overloaded(
                 f"{MAX_RECALLS} recalls of this connection are running, the limit: wait for one"
@@ -149,10 +150,10 @@ class _WebSocketSession:
         self._recalls.add(task)
         task.add_done_callback(self._recalls.discard)
 
-    async def _recall(self, request: Request, question: questions.RecallRequest) -> None:
-        services = self._services
+    async def _recall(self, request: Request, question: SearchRequest) -> None:
+        dependencies = self._dependencies
         try:
-            answer = await self._bridge.run(lambda: questions.run_recall(question, services))
+            answer = await self._bridge.run(lambda: questions.run_recall(question, dependencies))
         except AgentMemoryError as exc:
             self._fail(request, exc)
             return

@@ -7,7 +7,6 @@ has the protocol's code if there is one, and always our own code in its data.
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
 
 from agent_memory.interfaces.agent_answers import disarm_all
 from agent_memory.interfaces.wire.errors import error_json
@@ -16,16 +15,6 @@ from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 ERROR_KEY = "agent-memory/error"
 RESOURCE_NOT_FOUND = -32002  # before 2026-07-28; since then INVALID_PARAMS
 CRASHED = "internal error: see the log of the daemon"
-_SHOWN = 5
-
-
-def to_invalid_input(error: ValidationError) -> InvalidInput:
-    """Describe invalid arguments without their values, which may hold a secret."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    shown = [
-        f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in problems
-    ]
-    return InvalidInput("; ".join(shown[:_SHOWN]))
 
 
 def to_tool_result(error: AgentMemoryError) -> CallToolResult:

@@ -30,7 +30,6 @@ from mcp_types import (
     TextResourceContents,
     UnsubscribeRequestParams,
 )
-from pydantic import ValidationError
 from starlette.requests import Request
 
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
@@ -40,6 +39,7 @@ from agent_memory.interfaces.mcp import completions, errors, prompts, resources,
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.interfaces.mcp.subscriptions import Subscriptions, resolve_uri
+from agent_memory.interfaces.mcp.tool_schemas import parse_arguments
 from agent_memory.interfaces.mcp.tools import TOOLS, ToolDefinition
 from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel import access, tracing
@@ -206,10 +206,7 @@ class _RequestHandlers:
     async def _run_tool(
         self, ctx: Context, tool: ToolDefinition, arguments: Mapping[str, Any]
     ) -> CallToolResult:
-        try:
-            tool_input = tool.input_model.model_validate(arguments)
-        except ValidationError as exc:
-            raise errors.to_invalid_input(exc) from exc
+        tool_input = parse_arguments(tool.request, arguments)
         request = self._build_context(ctx)
         if not tool.long:
             return await self.dependencies.bridge.run(

@@ -20,15 +20,16 @@ from agent_memory.features.memories.operations import MemoryDetailsAnswer
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.recall.model.contexts import NOTICE
+from agent_memory.features.recall.search_operations import HitAnswer
 from agent_memory.features.recall.services.opening import Opening
 from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.toc.operations import describe_node
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.request_context import RequestContext, memory_scope
 from agent_memory.interfaces.mcp.tools import render_hit, render_node
 from agent_memory.interfaces.wire.opened import render_opened
-from agent_memory.interfaces.wire.search import format_document_id, format_summary
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
 from agent_memory.kernel.text.untrusted import disarm
@@ -143,7 +144,9 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     if plain.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [render_node(node) for node in request.services[Contents].list_years()],
+            "children": [
+                render_node(describe_node(node)) for node in request.services[Contents].list_years()
+            ],
         }
     if plain.startswith(documents.SCHEME):
         return _record(request, uri.strip())
@@ -198,7 +201,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
         "namespace": namespace,
         "uri": uris.from_namespace(domain, namespace),
         "total": answer.total,
-        "memories": [render_hit(hit, "summary") for hit in answer.hits],
+        "memories": [render_hit(HitAnswer.from_hit(hit).show("summary")) for hit in answer.hits],
     }
     if answer.next is not None:
         listing["note"] = (
@@ -254,13 +257,13 @@ _CONTENTS = Resource(
 
 
 def _memory(hit: Hit) -> Resource:
-    document = hit.document
+    document, shown = hit.document, HitAnswer.from_hit(hit)
     when = documents.format_iso(document.at_ms)
     review = ", awaits review" if document.status == MemoryStatus.PENDING else ""
     return Resource(
         uri=uris.from_urn(hit.uri),
-        name=format_document_id(document),
-        title=disarm(format_summary(document)),
+        name=shown.id,
+        title=disarm(shown.format_summary()),
         description=f"{document.namespace} of {document.domain}, {when}{review}",
         mime_type=JSON,
         annotations=Annotations(last_modified=when),  # the text of a memory never changes

@@ -9,10 +9,20 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from agent_memory.features.recall.search_operations import (
+    MAX_HIT_CHARS,
+    HitAnswer,
+    PassageAnswer,
+    SearchPage,
+    cut_text,
+)
 from agent_memory.interfaces.wire import protobuf
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.operations import Operation
 from agent_memory.proto import checkpoints_pb2, kontekst_pb2, memory_pb2
+
+MAX_NAME_CHARS = 1_000  # of a hit's texts but these
+_WHOLE = frozenset({"id", "uri", "title", "text"})
 
 SERVICES: Mapping[str, ServiceDescriptor] = {
     service.full_name: service
@@ -62,6 +72,49 @@ def _unwrap_grip(kind: type[Any], message: Any, request: Any) -> Any:
     return protobuf.from_message(kind, message)
 
 
+def _wrap_hits(page: SearchPage) -> Mapping[str, Any]:
+    rows = msgspec.to_builtins(page)
+    return {**rows, "hits": [_wrap_hit(hit) for hit in rows["results"]]}
+
+
+def _wrap_hit(hit: dict[str, Any]) -> dict[str, Any]:
+    """Cut what a page of hits would be too large with. Names come from metadata."""
+    cut: dict[str, Any] = {
+        name: value[:MAX_NAME_CHARS]
+        for name, value in hit.items()
+        if isinstance(value, str) and name not in _WHOLE
+    }
+    text = cut_text(hit["text"], MAX_HIT_CHARS)
+    truncated = len(text) < len(hit["text"])
+    if (passage := hit["passage"]) is not None:
+        marks = [{"start": start, "end": end} for start, end in passage["marks"]]
+        cut["passage"] = {**passage, "marks": marks}
+    return {**hit, **cut, "text": text, "truncated": truncated}
+
+
+def _unwrap_hits(_kind: type[Any], message: Any, _request: Any) -> SearchPage:
+    return SearchPage(
+        results=list(map(_unwrap_hit, message.hits)),
+        total=message.total,
+        certain=message.certain,
+        warning=message.warning if message.HasField("warning") else None,
+        continuation_token=message.continuation_token or None,
+    )
+
+
+def _unwrap_hit(message: Any) -> HitAnswer:
+    passage = None
+    if message.HasField("passage"):
+        passage = PassageAnswer(
+            text=message.passage.text,
+            start=message.passage.start,
+            end=message.passage.end,
+            marks=[(mark.start, mark.end) for mark in message.passage.marks],
+        )
+        message.ClearField("passage")
+    return msgspec.structs.replace(protobuf.from_message(HitAnswer, message), passage=passage)
+
+
 _JOB_CHANGE = AnswerShape(lambda _job: {"success": True}, _check_success, _fail)
 SHAPES: Mapping[str, AnswerShape] = {
     # These say nothing of what is missing.
@@ -69,6 +122,7 @@ SHAPES: Mapping[str, AnswerShape] = {
         lambda node: {"node": node}, _unwrap_node, lambda _: {}
     ),
     "memory.MemoryService.ExpandGrip": AnswerShape(msgspec.to_builtins, _unwrap_grip, lambda _: {}),
+    "memory.MemoryService.Search": AnswerShape(_wrap_hits, _unwrap_hits),
     "memory.MemoryService.PauseJob": _JOB_CHANGE,
     "memory.MemoryService.ResumeJob": _JOB_CHANGE,
     "memory.MemoryService.RunJob": AnswerShape(

@@ -23,6 +23,13 @@ from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput, NotConfigured
 from agent_memory.kernel.ids import ALL, ORG, PROJECT, USER, Domain
 
+# What `resolve` takes, for those who ask.
+ONE_DOMAIN = (
+    "`project` (the current one), `user` (personal, in all projects), `org` (shared), or another"
+    " project by its name: `project:my-app`."
+)
+SOME_DOMAIN = f"`all`, {ONE_DOMAIN}"
+
 USER_REPOSITORY = "user.git"
 PROJECT_REPOSITORIES, ORG_REPOSITORIES = "projects", "org"  # folders of them
 OWN_REPOSITORIES = (USER_REPOSITORY, PROJECT_REPOSITORIES, ORG_REPOSITORIES)

@@ -162,9 +162,9 @@ def is_pending(hit: Hit) -> bool:
     return hit.document.status == MemoryStatus.PENDING
 
 
-def build_notice(hits: Iterable[Hit]) -> str:
-    """Return what an agent is told of results that it asked for."""
-    if not any(hit.person for hit in hits):
+def build_notice(people: Iterable[str | None]) -> str:
+    """Return what an agent is told of results that it asked for, of these people."""
+    if not any(people):
         return NOTICE
     return f"{NOTICE} Those with a `person` are of colleagues, and not reviewed by the user."
 
