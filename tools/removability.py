@@ -23,7 +23,7 @@ from typing import Any
 
 SOURCES = Path(__file__).parent.parent / "src"
 FEATURES = ("runs", "checkpoints", "upstream", "streaming", "backups")
-KNOWN = frozenset({"upstream", "streaming"})  # others still import them
+KNOWN = frozenset({"streaming"})  # others still import them
 TRIAL_SECONDS = 300
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

@@ -32,6 +32,7 @@ from agent_memory.features.memories.adapters.memory_store import MemoryOutlines,
 from agent_memory.features.memories.model import memories as memory_model
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import MemoryChange
+from agent_memory.features.recall.ports import TeamRecord
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.upstream.adapters.upstream_store import (
     StoredErasures,
@@ -46,7 +47,6 @@ from agent_memory.features.upstream.model.records import (
     SendOutcome,
     ServerProject,
     TeamIdentity,
-    TeamRecord,
     decode_change,
     decode_event,
     decode_fact,

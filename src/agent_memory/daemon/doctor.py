@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory import __version__, config
+from agent_memory.features import import_modules
 from agent_memory.features.hooks.consent_rule import build_consent
 from agent_memory.features.hooks.feature import build_installing
 from agent_memory.features.hooks.model.installations import (
@@ -56,7 +57,7 @@ def diagnose(
     if serving.health is not Health.PROBLEM:
         yield from _check_status(environ)
         yield from _check_jobs(environ)
-        yield from _check_remote(environ)
+        yield from _check_features(environ)
     yield from _check_spool(folders.data / "spool")
     yield from _check_torn(locate_torn_objects(folders.data))
     yield from _check_agents(environ, folder)
@@ -234,30 +235,12 @@ def _check_jobs(environ: Mapping[str, str]) -> Iterator[CheckResult]:
             yield _warning("jobs", f"{name} is paused", advice)
 
 
-def _check_remote(environ: Mapping[str, str]) -> Iterator[CheckResult]:
-    status = _json(_run_launcher(("memory", "remote", "status", "--format", "json"), environ).out)
-    if not isinstance(status, dict) or not status.get("url"):
-        return
-    name = str(status.get("name", ""))
-    if waiting := status.get("to_erase"):
-        text = f"{waiting:,} records are to be erased, because another machine asked for it"
-        yield _warning("team", text, "memory team waiting")
-    if new := status.get("new_keys"):
-        text = f"{name} has new keys in your name: {', '.join(new[:5])}"
-        yield _warning("team", text, "memory team keys")
-    if not status.get("has_key"):
-        yield _warning("team", f"there is no key for {name}", "memory remote login")
-    elif error := status.get("last_error"):
-        yield _warning("team", f"nothing is exchanged with {name}: {error}", "memory remote status")
-    elif refused := status.get("refused"):
-        yield _warning("team", f"{name} refused {refused:,} records", "memory remote status")
-    else:
-        yield _fine("team", f"{name} answers")
-    if names := status.get("unconfirmed"):
-        text = (
-            f"not shared any more: {', '.join(names)}, because two repositories may have one name"
-        )
-        yield _warning("team", text, "memory remote add --project FOLDER")
+def _check_features(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Let features judge what commands of theirs say: the module `interfaces.doctor` of each."""
+    for module in import_modules("interfaces.doctor"):
+        said = _json(_run_launcher((*module.COMMAND, "--format", "json"), environ).out)
+        if isinstance(said, dict):
+            yield from module.judge(said)
 
 
 def _check_spool(folder: Path) -> Iterator[CheckResult]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 
+from agent_memory.kernel.access import OWNER, Principal
 from agent_memory.kernel.errors import Forbidden
 from agent_memory.kernel.tracing import Interface
 
@@ -13,8 +14,9 @@ class Caller:
     """The origin of a call. `folder` is the caller's current folder, empty if there is none.
 
     A person is at a terminal or at the page; a program has a key. `may_accept` is set if the
-    person may accept what awaits review. What the caller may see and do on a team server is told
-    by `access.get_caller`.
+    person may accept what awaits review. `principal` has the rights of the `key`, by its name, or
+    of the token of an issuer. What the caller may see and do on a team server is told by
+    `access.get_caller`.
     """
 
     folder: str
@@ -25,6 +27,9 @@ class Caller:
     agent: str = ""  # that runs the command, or as a client of MCP calls itself
     session: str = ""  # of the agent, if it names one
     project: str = ""  # that a client of MCP has named
+    principal: Principal = OWNER
+    key: str = ""
+    has_token: bool = False
     zone: tzinfo | None = None  # in which dates are read; None is the daemon's
 
     def require_person(self, what: str, command: str) -> None:

@@ -19,6 +19,7 @@ from agent_memory.features.index.model.queries import (
 from agent_memory.features.knowledge.model.facts import Claim, Fact
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import MemoryStatus, check_domain
+from agent_memory.features.recall.ports import TeamRecord
 from agent_memory.features.upstream.model import hit_records, merging, names, records
 from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
@@ -165,7 +166,7 @@ class TestWire:
         assert records.decode_memory(sent["memories"][0]) == note
         assert records.decode_fact(sent["facts"][0]) == fact("a", 1)
         assert records.decode_tombstone(sent["removed_facts"][0]) == tombstone
-        opened = records.TeamRecord(record=event, person="ada", before=(event,))
+        opened = TeamRecord(record=event, person="ada", before=(event,))
         assert records.decode_opened(records.encode_opened(opened)) == opened
 
     @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agent_memory.features.forgetting.model.forgetting import (
     FileSearch,
+    ForgettingNotice,
     ForgettingReport,
     NeedleMatch,
 )
@@ -63,6 +64,16 @@ class ForgettingListener(Protocol):
     def note_events(self, events: Sequence[Event], /) -> None: ...
 
     def note_memories(self, keys: Sequence[MemoryKey], /) -> None: ...
+
+
+SendForgettings = Callable[[], ForgettingNotice | None]
+
+
+class ForgettingWatch(Protocol):
+    """Notes what is forgotten already. The result asks the team's server to forget what is
+    forgotten later; it returns None if there is no server."""
+
+    def __call__(self) -> SendForgettings: ...
 
 
 class ErasureQueue(Protocol):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agent_memory.config import Settings, SettingsSource
+from agent_memory.features.forgetting.ports import ForgettingWatch
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.index.model.queries import Query, RecallResult, Search
@@ -22,6 +23,7 @@ from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model.memories import to_origin_name
 from agent_memory.features.memories.ports import Memories
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.recall.ports import TeamRecords
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.upstream.adapters.key_file import RemoteKeyFile
@@ -187,9 +189,10 @@ def build(context: Composition) -> None:
         return (joint if settings.read().url else recall).search(query)
 
     context.provide(Search, search_all)
+    context.provide(TeamRecords, joint)
+    context.provide(ForgettingWatch, forwarding.watch_forgetting)
     context.add(
         exchange,
-        joint,
         TeamSearch(
             recall=recall,
             log=events,

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.recall.ports import TeamRecord
 from agent_memory.features.upstream.model.erasures import PendingErasure
 from agent_memory.features.upstream.model.merging import FactNote, FactTombstone
 from agent_memory.features.upstream.model.progress import ProjectBackfill, SyncProgress
@@ -18,7 +19,6 @@ from agent_memory.features.upstream.model.records import (
     SendOutcome,
     ServerProject,
     TeamIdentity,
-    TeamRecord,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.kernel.ids import EventId, KnowledgeId, MemoryKey, Millis, SessionId

@@ -5,13 +5,17 @@ from dataclasses import asdict
 
 import click
 
-from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
+from agent_memory.features.forgetting.model.forgetting import (
+    ForgettingNotice,
+    ForgettingReport,
+    Preview,
+    Selection,
+)
+from agent_memory.features.forgetting.ports import ForgettingWatch
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.recall.services.opening import Opening
-from agent_memory.features.upstream.services.exchange import TeamExchange
-from agent_memory.features.upstream.services.forwarding import ForgettingMark, ForgettingNotice
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import find_agent
 from agent_memory.interfaces.cli.capture import resolve_location
@@ -79,12 +83,13 @@ def forget(
         raise click.UsageError(
             "give one of these: ids of memories, --event, --session, or a time (--since, --until)"
         )
-    mark = run.services[TeamExchange].forwarding.mark_forgettings()
+    watch = run.services.find(ForgettingWatch)
+    tell_server = None if watch is None else watch()
     if memory_ids:
         report = _forget_memories(run, memory_ids, rewrite_notes, yes)
     else:
         report = _forget_events(run, _selection(run, event, session, since, until), yes)
-    notice = _tell_server(run, mark)
+    notice = None if tell_server is None else tell_server()
     shown = asdict(report) | ({} if notice is None else {"team": asdict(notice)})
     run.show(shown, lambda: "\n".join((*_as_text(report), *_describe(notice))), essential="")
     return 1 if report.proof.found_in else 0
@@ -149,12 +154,6 @@ def _selection(
 def _confirm(run: Invocation, number: int, yes: bool) -> None:
     if not run.confirm(f"Forget {'it' if number == 1 else 'them'} for good?", yes=yes):
         raise Cancelled
-
-
-def _tell_server(run: Invocation, mark: ForgettingMark) -> ForgettingNotice | None:
-    """Ask the team's server to forget the same; None if there is none."""
-    forwarding = run.services[TeamExchange].forwarding
-    return forwarding.send_forgettings(mark) if forwarding.read_settings().url else None
 
 
 def _describe(notice: ForgettingNotice | None) -> Iterator[str]:

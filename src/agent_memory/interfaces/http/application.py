@@ -22,7 +22,6 @@ from agent_memory.interfaces.http import (
     recording,
     status,
     streams,
-    upstream,
     websocket,
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
@@ -61,7 +60,6 @@ def build_app(
         health.build_router(dependencies, settings),
         status.build_router(dependencies.bridge, read_status),
         administration.build_router(dependencies),
-        upstream.build_router(dependencies),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS, dependencies=CHECKS)
     api.router.routes += [

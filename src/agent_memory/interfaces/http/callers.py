@@ -35,6 +35,9 @@ def build_caller(request: Request, environ: Mapping[str, str]) -> Caller:
         interface=Interface.HTTP,
         is_person=session is not None,
         may_accept=session is not None and session.may_accept,
+        principal=read_principal(request),
+        key=str(getattr(request.state, "caller", "")),
+        has_token=not getattr(request.state, "has_key", True),
     )
 
 

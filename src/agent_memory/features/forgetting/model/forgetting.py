@@ -92,6 +92,23 @@ class ErasureProof:
         )
 
 
+class RefusedForgetting(NamedTuple):
+    kind: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgettingNotice:
+    """What a forgetting asked of the team's server: how many of them it has, how many wait because
+    it is away, and what it refused to forget."""
+
+    asked: int = 0
+    waiting: int = 0
+    refused: tuple[RefusedForgetting, ...] = ()
+    error: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingReport:
     """What a forgetting removed and changed."""

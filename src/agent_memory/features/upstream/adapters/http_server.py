@@ -10,6 +10,7 @@ import httpx
 from agent_memory.features.index.model.queries import Query, RecallResult
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.recall.ports import TeamRecord
 from agent_memory.features.upstream.model import hit_records, records
 from agent_memory.features.upstream.model.addresses import check_address
 from agent_memory.features.upstream.model.merging import FactTombstone
@@ -23,7 +24,6 @@ from agent_memory.features.upstream.model.records import (
     SendOutcome,
     ServerProject,
     TeamIdentity,
-    TeamRecord,
 )
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.kernel.errors import (

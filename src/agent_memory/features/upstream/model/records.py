@@ -9,6 +9,7 @@ from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.model.name_changes import NameChange
+from agent_memory.features.recall.ports import TeamRecord
 from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import (
@@ -172,17 +173,6 @@ class TeamIdentity:
         """The role and the projects, in a form to compare and to show."""
         of = "" if self.projects is None else f" of {', '.join(self.projects) or 'no project'}"
         return self.role + of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamRecord:
-    """A record of the server, opened: an event with the turns around it, a memory or a fact."""
-
-    record: Event | Memory | Fact
-    person: str = ""
-    machine: str = ""
-    before: tuple[Event, ...] = ()
-    after: tuple[Event, ...] = ()
 
 
 def encode_batch(batch: RecordBatch) -> dict[str, Any]:

@@ -8,8 +8,10 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from agent_memory.features.forgetting.model.forgetting import ForgettingNotice, RefusedForgetting
+from agent_memory.features.forgetting.ports import SendForgettings
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.knowledge.ports import KnowledgeChange
 from agent_memory.features.log.model.events import Event
@@ -76,24 +78,6 @@ _FAILURES = (RemoteUnavailable, Unauthorized, InvalidInput, Overloaded)
 Check = Callable[[], None]
 
 
-class ForgettingMark(NamedTuple):
-    """The last forgetting at some time, and what the server had refused by then."""
-
-    number: int
-    refused: tuple[RecordRefused, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgettingNotice:
-    """What a forgetting asked of the server: how many of them it has, how many wait because it is
-    away, and what it refused to forget."""
-
-    asked: int = 0
-    waiting: int = 0
-    refused: tuple[RecordRefused, ...] = ()
-    error: str = ""
-
-
 class Agree(Protocol):
     def __call__(
         self, settings: RemoteSettings, server: TeamServer, /, *, is_reader: bool
@@ -141,12 +125,13 @@ class Forwarding:
         with self.lock:
             self._exchange(check, is_asked=True)
 
-    def mark_forgettings(self) -> ForgettingMark:
-        """Return a mark for `send_forgettings`."""
-        return ForgettingMark(self.ledger.get_last_forgotten(), self.state.load().last_refused)
+    def watch_forgetting(self) -> SendForgettings:
+        """Note what is forgotten already. The result sends what is forgotten later."""
+        number, refused = self.ledger.get_last_forgotten(), self.state.load().last_refused
+        return lambda: self._send_forgettings(number, refused) if self.read_settings().url else None
 
-    def send_forgettings(self, since: ForgettingMark) -> ForgettingNotice:
-        """Send the forgettings that wait, and tell what became of those since a mark. The job may
+    def _send_forgettings(self, number: int, known: Sequence[RecordRefused]) -> ForgettingNotice:
+        """Send the forgettings that wait, and tell what became of those after a number. The job may
         have sent some of them."""
         settings, error = self.read_settings(), ""
         if (
@@ -156,11 +141,14 @@ class Forwarding:
         ):
             error = self._try_forgettings(settings)
         left = self.ledger.list_forgotten(limit=_MOST_FORGOTTEN)
-        waiting = sum(item.number > since.number for item in left)
-        refused = [each for each in self.state.load().last_refused if each not in since.refused]
-        asked = self.ledger.get_last_forgotten() - since.number - waiting - len(refused)
+        waiting = sum(item.number > number for item in left)
+        refused = [each for each in self.state.load().last_refused if each not in known]
+        asked = self.ledger.get_last_forgotten() - number - waiting - len(refused)
         return ForgettingNotice(
-            asked=max(0, asked), waiting=waiting, refused=tuple(refused), error=error
+            asked=max(0, asked),
+            waiting=waiting,
+            refused=tuple(map(RefusedForgetting._make, refused)),
+            error=error,
         )
 
     def _try_forgettings(self, settings: RemoteSettings) -> str:

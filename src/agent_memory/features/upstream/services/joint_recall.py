@@ -18,10 +18,10 @@ from agent_memory.features.index.model.queries import (
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.memories.model import memories
+from agent_memory.features.recall.ports import TeamRecord
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.upstream.model import names, scopes
 from agent_memory.features.upstream.model.progress import RemoteSettings
-from agent_memory.features.upstream.model.records import TeamRecord
 from agent_memory.features.upstream.ports import ExchangeState, TeamServer
 from agent_memory.features.upstream.services.team_search import SEARCHED_KINDS
 from agent_memory.kernel.errors import (
@@ -102,6 +102,21 @@ class JointRecall:
             team = replace(team, hits=tuple(hits))
         return self._merge(query, end, own, team, warning)
 
+    def find(
+        self, name: str, /, *, around: int, was_forgotten: Callable[[str], bool]
+    ) -> TeamRecord | None:
+        settings = self.read_settings()
+        if not settings.is_complete or not settings.scope or _is_own_event(name):
+            return None
+        if name.startswith((documents.SCHEME, memories.SCHEME)):
+            return self.open(name, around=around)
+        if was_forgotten(name):  # here, though the server may keep it
+            return None
+        return self.open_named(name, around=around)
+
+    def get_server_name(self) -> str:
+        return self.read_settings().name
+
     def open(self, uri: str, *, around: int) -> TeamRecord:
         """Return a record of the server. Raises NotFound, RemoteUnavailable and
         FeatureUnavailable."""
@@ -178,6 +193,15 @@ class JointRecall:
                 return fact is not None
             case _:
                 return False
+
+
+def _is_own_event(name: str) -> bool:
+    """Tell whether a URI is that of an event of this machine: the server's name their owners. It
+    was forgotten here, though the server may keep it for a while."""
+    if not name.startswith(documents.SCHEME):
+        return False
+    kind, event_id = documents.parse_document_uri(name)
+    return kind is DocumentKind.EVENT and not names.split_event(event_id)[1]
 
 
 def _is_unreviewed(hit: Hit, person: str) -> bool:

@@ -9,6 +9,7 @@ from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import REPOSITORY
 from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.recall.ports import TeamRecord
 from agent_memory.features.upstream.model import merging, scopes
 from agent_memory.features.upstream.model.merging import FactTombstone
 from agent_memory.features.upstream.model.records import (
@@ -19,7 +20,6 @@ from agent_memory.features.upstream.model.records import (
     ServerProject,
     TeamChange,
     TeamIdentity,
-    TeamRecord,
 )
 from agent_memory.features.upstream.model.scopes import SharedProject, SharedScope
 from agent_memory.features.upstream.ports import AgreedNames, TeamServer

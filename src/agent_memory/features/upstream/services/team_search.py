@@ -21,9 +21,10 @@ from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories as memory_model
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Memories
+from agent_memory.features.recall.ports import TeamRecord
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.upstream.model import names
-from agent_memory.features.upstream.model.records import MACHINE, TeamRecord
+from agent_memory.features.upstream.model.records import MACHINE
 from agent_memory.features.upstream.model.scopes import SharedScope
 from agent_memory.features.upstream.ports import Origin, TakenRecords
 from agent_memory.features.upstream.services.receiving import Sender
